@@ -143,12 +143,12 @@ def read(path: Path) -> bytes:
 
 
 def is_file(path: Path | str) -> bool:
-    """Whether a regular file is there; False for every name that no file can have, however long."""
+    """Returns whether a regular file is there; False for every name that no file can have, however long."""
     return os.path.isfile(path)  # noqa: PTH113 -- Path.is_file raises for such names
 
 
 def inside(path: Path, folder: Path) -> bool:
-    """Whether what a path leads to lies in a folder, wherever links go on their way."""
+    """Returns whether what a path leads to lies in a folder, wherever links go on their way."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except ValueError:  # a zero byte in its name
@@ -156,12 +156,12 @@ def inside(path: Path, folder: Path) -> bool:
 
 
 def is_folder(path: Path | str) -> bool:
-    """Whether a folder is there; False for every name that none can have."""
+    """Returns whether a folder is there; False for every name that none can have."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def exists(path: Path | str) -> bool:
-    """Whether anything is there; False for every name that nothing can have."""
+    """Returns whether anything is there; False for every name that nothing can have."""
     return os.path.exists(path)  # noqa: PTH110
 
 
@@ -213,7 +213,7 @@ def _led_to(path: Path) -> Path:
 
 
 def _mode(path: Path) -> int | None:
-    """Who may read and write the file that is there; None where no regular file is."""
+    """The permissions of the file that is there; None where no regular file is."""
     try:
         mode = path.lstat().st_mode
     except OSError:

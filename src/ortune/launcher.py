@@ -50,7 +50,7 @@ def _awake_s() -> float:
 
 
 def program(name: str, path: str | None = None) -> str:
-    """Where a command lies, "" where it is not.
+    """Returns where a command lies, "" where it is not.
 
     Only in the absolute folders of ``PATH``: the current folder, which a relative one means and Windows adds by itself,
     may hold somebody else's files.
@@ -135,7 +135,7 @@ class Child:
         return self.process.wait()
 
     def ended_within(self, limit_s: float) -> int | None:
-        """Its exit code as ``wait`` gives it; None where it still runs after so long."""
+        """The exit code as ``wait`` gives it; None where the process still runs after so long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(limit_s)
         return self.process.returncode

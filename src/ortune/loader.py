@@ -263,12 +263,12 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
 
 
 def _is_cache(knob: str) -> bool:
-    """Whether a setting's value is a folder of compiled models."""
+    """Returns whether a setting's value is a folder of compiled models."""
     return bool(allowed()["settings"][knob].get("cache"))
 
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:
-    """Whether the plan runs in a browser."""
+    """Returns whether the plan runs in a browser."""
     named = [entry.get("name", "") for entry in info["plan"].get("providers") or ()]
     return bool(named) and find(named[0]).in_page
 
@@ -282,7 +282,7 @@ def _is_of_the_call(setting: dict[str, Any]) -> bool:
 
 
 def _captures(setting: dict[str, Any]) -> bool:
-    """Whether it replays a captured run, which is right only with buffers that stay on the device."""
+    """Returns whether a setting replays a captured run, which is right only with buffers that stay on the device."""
     return bool(setting["provider"] and setting["key"] == find(setting["provider"]).graph_option)
 
 

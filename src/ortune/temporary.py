@@ -80,7 +80,7 @@ def short() -> Path:
 
 
 def _own(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Whether the user made it, and it is no link: others may put theirs among temporary files."""
+    """Returns whether the user made the folder, and it is no link: others may put theirs among temporary files."""
     status = path.lstat()
     return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 

@@ -64,7 +64,7 @@ _RESULT_SCALE = {
 
 
 def quantizes(node: ir.Node) -> bool:
-    """Whether a node rounds its output to a quantization grid."""
+    """Returns whether a node rounds its output to a quantization grid."""
     return node.op_type.startswith(("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm"))
 
 

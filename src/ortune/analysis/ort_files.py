@@ -35,17 +35,17 @@ _TODAY = ("5", "6")
 
 
 def is_blocked(node: ir.Node) -> bool:
-    """Whether an operator is of the blocked layout, which is made for one kind of CPU."""
+    """Returns whether an operator is of the blocked layout, which is made for one kind of CPU."""
     return node.domain == BLOCKED
 
 
 def is_fused(node: ir.Node, *names: str) -> bool:
-    """Whether it is one of these fusions of the CPU's optimiser."""
+    """Returns whether an operator is one of these fusions of the CPU's optimiser."""
     return node.domain == CONTRIB and node.op_type in names
 
 
 def has_residual(node: ir.Node) -> bool:
-    """Whether a FusedConv adds a fourth input, Z, to what it computes."""
+    """Returns whether a FusedConv adds a fourth input, Z, to what it computes."""
     return len(node.inputs) > _RESIDUAL and node.inputs[_RESIDUAL] is not None
 
 

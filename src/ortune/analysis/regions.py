@@ -107,7 +107,7 @@ def _fed_by(value: ir.Value | None) -> str:
 
 
 def _stretches(labels: Labels) -> Iterator[tuple[int, int, int]]:
-    """Where a stretch of labels comes again right after itself: start, length and copies."""
+    """Finds where a stretch of labels comes again right after itself: start, length and copies."""
     for size in range(SMALLEST, min(LARGEST, len(labels) // 2) + 1):
         same = labels[size:] == labels[:-size]
         if np.count_nonzero(same) < size:

@@ -123,7 +123,7 @@ def _end(value: ir.Value) -> ir.Node:
 
 
 def _is_of_norm(node: ir.Node) -> bool:
-    """Whether a division is by the length of what it divides."""
+    """Returns whether a division is by the length of what it divides."""
     source = node.inputs[1].producer() if node.inputs[1] is not None else None
     while source is not None and is_op(source, "Clip", "Expand", "Max", "Sqrt"):
         source = source.inputs[0].producer() if source.inputs[0] is not None else None

@@ -146,7 +146,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
 
 
 def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
-    """Whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
+    """Returns whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
     # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False
@@ -164,7 +164,7 @@ def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> S
 
 
 def explained_by_rounding(steps: Steps, quantizations: int) -> bool:
-    """Whether rounding explains so many steps behind so many quantizations."""
+    """Returns whether rounding explains so many steps behind so many quantizations."""
     limit = STEPS_ONCE + STEPS_EACH * max(1, quantizations)
     return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
 

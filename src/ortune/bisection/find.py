@@ -42,13 +42,13 @@ class Side:
 
     @property
     def plan_off(self) -> Plan:
-        """Its plan with ONNX Runtime's optimiser off."""
+        """The side's plan with ONNX Runtime's optimiser off."""
         plan = self.resolved.plan
         return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: OFF})
 
     @property
     def optimised(self) -> bool:
-        """Whether its plan lets ONNX Runtime change the graph."""
+        """Returns whether its plan lets ONNX Runtime change the graph."""
         return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
 
     def as_file(self) -> Running:

@@ -20,7 +20,7 @@ def behind_grids(graph: ir.Graph) -> set[str]:
 
 
 def step_of(grid: Grid | None) -> float | None:
-    """Its one scale; None where it has several, or there is no grid."""
+    """The one scale of a grid; None where it has several, or there is no grid."""
     return grid.scales[0] if grid is not None and len(grid.scales) == 1 else None
 
 

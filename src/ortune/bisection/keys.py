@@ -77,7 +77,7 @@ class Keying:
         return keys
 
     def _is_untold(self, node: ir.Node) -> bool:
-        """Whether what a node computes is not in its operator and attributes alone."""
+        """Returns whether more decides what a node computes than its operator and attributes."""
         functions = self._side.graph.functions
         return node.op_identifier() in functions or has_parameters(node) or any(subgraphs(node))
 

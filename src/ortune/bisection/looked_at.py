@@ -48,12 +48,12 @@ class Running:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """Of the top level, in the order in which they can run."""
+        """The nodes of the top level, in the order in which they can run."""
         return [node for node in self.graph.graph if not is_op(node, "Constant")]
 
     @property
     def bodies(self) -> bool:
-        """Whether nodes have graphs of their own, which are not looked into."""
+        """Returns whether nodes have graphs of their own, which are not looked into."""
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
 
 

@@ -124,14 +124,14 @@ class _Matching:
             self.taken.add(theirs)
 
     def fits(self, mine: str, theirs: str) -> bool:
-        """Whether two values can be held against each other element by element."""
+        """Returns whether two values can be held against each other element by element."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
 
     def comparable(self, mine: str, theirs: str) -> bool:
-        """Whether two values could stand for each other, but for their lengths, which may depend on values."""
+        """Returns whether two values could stand for each other, but for their lengths, which may depend on values."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
@@ -245,7 +245,7 @@ def _makers(side: Running) -> dict[str, str]:
 
 
 def _carried_from(side: Running) -> dict[str, str]:
-    """Of values that stand for another one in another type, the name of that one."""
+    """The name of the value that each value in another type stands for."""
     roots: dict[str, str] = {}
     for node in side.nodes:
         if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
@@ -267,7 +267,7 @@ def _by_structure(
     keys: tuple[Keys, Keys],
     most: int | None = None,
 ) -> bool:
-    """The same operator on values that belong together; where none is, what has the same name in both.
+    """Matches the same operator on values that belong together, else what has the same name in both.
 
     Args:
         a: The base.
@@ -366,7 +366,7 @@ def _by_structure(
 
 
 def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
-    """Whether a value is in the file; with keys, whether it is computed of such alone too."""
+    """Returns whether a value is in the file; with keys, whether it is computed of such alone too."""
     if keys is not None and str(value.name) in keys.fixed:
         return True
     return stored(value) is not None

@@ -26,7 +26,7 @@ class _Weight:
 
 
 def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
-    """Where the values of a side that are not finite begin; None where all are finite.
+    """Returns where the values of a side that are not finite begin; None where all are finite.
 
     Infinities that no output holds may be meant: a mask of minus infinity. So the way is walked back from the outputs
     that hold some, through the values that hold some, to those that are made of finite ones alone; of NaN, where an

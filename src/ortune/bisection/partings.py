@@ -33,7 +33,7 @@ def _whole(pair: ValuePair) -> float:
 
 
 def _worst(pair: ValuePair) -> float:
-    """Of all of a value, or of its worst slice where that shows."""
+    """The distance of a whole value, or of its worst slice where that shows."""
     worst = 0.0 if pair.slice is None else pair.slice.relative_l2
     return max(_whole(pair), worst if worst >= SHOWN else 0.0)
 
@@ -100,7 +100,7 @@ def _parts(
     faulty: bool,
     quantizations: int,
 ) -> bool:
-    """Whether what comes out is farther apart than what goes in explains.
+    """Returns whether what comes out is farther apart than what goes in explains.
 
     Where what goes in is equal, it is by eight times. Where it is not, a difference that was there before grows, or is
     rounded to the next step: then it is a break only if it shows, and no value of the same place grows so by itself
@@ -152,7 +152,7 @@ def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | N
 
 
 def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None:
-    """From which node on values on one grid are a step or more apart, and how much of them at most."""
+    """Finds the node from which on values on one grid are a step or more apart, and how much of them at most."""
     values = compared.values
     apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
     if not apart:
@@ -183,7 +183,7 @@ def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[Weight
 
 
 def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
-    """Whether all that is next made of a value is equal: the two get there on different ways."""
+    """Returns whether all that is next made of a value is equal: the two get there on different ways."""
     waiting, visited, met = list(results), set[ir.Value](), False
     while waiting:
         value = waiting.pop()

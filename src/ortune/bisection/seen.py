@@ -49,7 +49,7 @@ class Seen:
 
     @property
     def whole(self) -> bool:
-        """Whether the sample holds every element."""
+        """Returns whether the sample holds every element."""
         return self.size <= KEPT
 
     def values(self) -> Array:
@@ -132,7 +132,7 @@ def relative_l2(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSlice:
-    """Of all slices across one axis, the one that is farthest from its reference: a channel, a row."""
+    """The slice across one axis that is farthest from its reference: a channel, a row."""
 
     relative_l2: float
     axis: int
@@ -222,7 +222,7 @@ def differing_share(a: Seen, b: Seen) -> float:
 
 
 def alike(a: Seen, b: Seen, limit: float) -> bool:
-    """Whether two values may be equal by their statistics, whatever their element order."""
+    """Returns whether two values may be equal by their statistics, whatever their element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False
     if family(a.onnx_type) != family(b.onnx_type):

@@ -125,7 +125,7 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
 
 
 def _gpu_base(python: str) -> list[str]:
-    """Which releases of CUDA a build of ONNX Runtime needs is not recorded, so no image is named that may be wrong."""
+    """Names no image: which releases of CUDA a build of ONNX Runtime needs is not recorded."""
     return [
         f"# Not covered: CUDA, cuDNN and TensorRT. Choose an image with Python {python} and the versions of these that",
         "# your ONNX Runtime needs:    docker build --build-arg BASE=IMAGE -t NAME -f deploy/Dockerfile .",
@@ -233,7 +233,7 @@ def _gpu(info: BundleInfo) -> bool:
 
 
 def _library(name: str) -> str:
-    """Where the image has an allocator: the code of each language looks for its name in LD_PRELOAD."""
+    """The allocator's path in the image; the code of each language looks for its name in LD_PRELOAD."""
     return f"/usr/local/lib/lib{name}.so"
 
 

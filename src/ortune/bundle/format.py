@@ -19,7 +19,7 @@ MODELS = (".onnx", ".ort")
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the path is a bundle's folder."""
+    """Returns whether the path is a bundle's folder."""
     return path.suffix == SUFFIX and files.is_folder(path)
 
 

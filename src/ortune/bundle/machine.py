@@ -101,7 +101,7 @@ def other_build(tuned_with: str, version: str) -> str:
 
 
 def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str:
-    """Which allocators are not loaded in this process, and how to install them; "" if all are loaded.
+    """Returns which allocators are not loaded in this process, and how to install them; "" if all are loaded.
 
     Args:
         names: Values of the setting ``allocator``.
@@ -128,7 +128,7 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
 
 
 def is_preloaded(library: str, preload: str) -> bool:
-    """Whether LD_PRELOAD lists a library, under any name of its file."""
+    """Returns whether LD_PRELOAD lists a library, under any name of its file."""
     paths = [path for path in re.split("[ :]", preload) if path]
     return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 

@@ -76,7 +76,7 @@ def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
 
 
 def is_capture(setting: Applied) -> bool:
-    """Whether it is a session's entry that replays captured runs, as DirectML's is; others' are provider options."""
+    """Returns whether a session's entry replays captured runs, as DirectML's does; others' are provider options."""
     is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
     return is_option and as_text(setting.value) == "1"
 
@@ -108,18 +108,18 @@ def process_line(setting: Applied) -> str:
 
 
 def is_bound(setting: Applied) -> bool:
-    """Whether it names CPUs by number, which means nothing on another machine."""
+    """Returns whether a setting names CPUs by number, which means nothing on another machine."""
     return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
-    """Whether a setting is right only with the allocator that the plan preloads."""
+    """Returns whether a setting is right only with the allocator that the plan preloads."""
     preloaded = (knobs.find(other.knob) for other in of(applied, "preload"))
     return any(named(setting) == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
-    """Whether the process is to do without transparent huge pages, which it can say at any time."""
+    """Returns whether the process is to do without transparent huge pages, which it can say at any time."""
     return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
 
 

@@ -24,7 +24,7 @@ _THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path is relative and stays in its folder, read as a path of either kind of system."""
+    """Returns whether a path is relative and stays in its folder, read as a path of either kind of system."""
     readings = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)
 

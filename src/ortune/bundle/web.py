@@ -139,7 +139,7 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
 
 
 def locations(opened: OpenModel) -> list[str]:
-    """Where the external data lies, relative to the model's folder."""
+    """Returns where the external data lies, relative to the model's folder."""
     paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 

@@ -140,7 +140,7 @@ def require_replaceable(directory: Path, model: Path) -> None:
 
 
 def _goal(directory: Path, model: Path) -> Path:
-    """Where a model's bundle goes."""
+    """Returns where a model's bundle goes."""
     return directory / (model.stem + SUFFIX)
 
 
@@ -203,7 +203,7 @@ def _requirements(result: TuneResult) -> tuple[str, ...]:
 
 
 def _is_quantised(result: TuneResult) -> bool:
-    """Whether the winner runs one of the models of fewer bits."""
+    """Returns whether the winner runs one of the models of fewer bits."""
     quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
     return any(spec in quantized for spec in result.winner.rewrites)
 

@@ -246,7 +246,7 @@ def _verb(arguments: Sequence[str]) -> list[str]:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether one JSON document is expected, also where the options could not be read."""
+    """Returns whether one JSON document is expected, also where the options could not be read."""
     options = _options(arguments)
     return (
         "--json" in options

@@ -59,7 +59,7 @@ class Stream(io.TextIOWrapper):
         return len(text)
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Returns whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:

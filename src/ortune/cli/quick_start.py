@@ -32,5 +32,5 @@ class _Later(MetaPathFinder):
 
 
 def import_later() -> None:
-    """From here on, in this process."""
+    """Delays imports from here on, in this process."""
     sys.meta_path.insert(0, _Later())

@@ -40,7 +40,7 @@ class StopRequest:
         self._message = message
 
     def __call__(self) -> bool:
-        """Whether a stop was asked for.
+        """Returns whether a stop was asked for.
 
         Raises:
             Stopped: At once was said, and Python has dropped it, as it does where a finalizer was interrupted.
@@ -51,7 +51,7 @@ class StopRequest:
         return self.asked
 
     def begin(self) -> None:
-        """Who asked while it waited had nothing to tell, and has nothing yet."""
+        """Forgets earlier questions: there is nothing to tell yet, and the first Ctrl-C stops at once again."""
         self.heard = False
 
     @contextlib.contextmanager

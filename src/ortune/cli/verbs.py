@@ -97,7 +97,7 @@ def _paragraphs(doc: str) -> str:
 
 
 def _kept(text: str) -> str:
-    """With what stands in brackets, which typer takes for markup and leaves out."""
+    """The text with what stands in brackets, which typer takes for markup and leaves out."""
     from rich.markup import escape
 
     return escape(text)
@@ -157,7 +157,7 @@ def _default(field: OptionField) -> Any:
 
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
-    """Where the answer goes, and how it looks."""
+    """Returns where the answer goes, and how it looks."""
     from ortune.options.spelling import OUT
 
     parameters = []

@@ -21,7 +21,7 @@ def node_at_fault(
     folder: Path,
     line: Callable[[str], None],
 ) -> tuple[Parting | None, NotFinite | None]:
-    """Where a wrong model's values part from a right one's, and stop being finite; None where that cannot be told.
+    """Finds where a wrong model's values part from a right one's, and stop being finite; None where nothing tells.
 
     Args:
         right: A conversion of the same source whose outputs are the source's.

@@ -58,7 +58,7 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether the outputs are the source's."""
+        """Returns whether the outputs are the source's."""
         return self.fault is None
 
 

@@ -70,7 +70,7 @@ class SourceKind:
 
 
 def is_source(text: str) -> bool:
-    """Whether a side of a comparison is a source, or what would be one and is refused; never a model."""
+    """Returns whether a side of a comparison is a source, or what would be one and is refused; never a model."""
     path = Path(text)
     if FACTORY.fullmatch(text) and not files.exists(path):
         return True

@@ -107,7 +107,7 @@ def _runtime(
 
 
 def scope_of(baseline: Baseline, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
-    """Where plans run that have the providers and settings of one plan."""
+    """Returns where plans run that have the providers and settings of one plan."""
     return Scope(
         ort_version=baseline.side.runtime_of(on).version_of(on),
         objective=objective,

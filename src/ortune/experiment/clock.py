@@ -48,12 +48,12 @@ class Clock:
 
     @property
     def spent_s(self) -> float:
-        """Of the budget."""
+        """Seconds of the budget that are spent."""
         return self._spent()
 
     @property
     def left_s(self) -> float:
-        """Of the budget; below 0 beyond it."""
+        """Seconds of the budget that are left; below 0 beyond it."""
         return self.budget_s - self.spent_s
 
 

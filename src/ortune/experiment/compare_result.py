@@ -59,7 +59,7 @@ class New:
 
     @property
     def comparable(self) -> bool:
-        """Whether its times say anything beside the base's."""
+        """Returns whether the side's times say anything beside the base's."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 

@@ -122,7 +122,7 @@ class Comparing:
 
     @property
     def functional_only(self) -> bool:
-        """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
+        """Returns whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         return self.baseline.pilot.functional_only
 
     def _try(self, new: New) -> None:

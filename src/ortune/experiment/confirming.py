@@ -76,7 +76,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
 
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
-    """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
+    """As many blocks as can tell what the race saw from nothing; trials as long as the noise says, if time is left."""
     n = max(run.search.blocks_to_tell(), budget.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only

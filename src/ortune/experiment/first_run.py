@@ -110,7 +110,7 @@ def question_side(
     name: str,
     left_s: Callable[[], float] = lambda: math.inf,
 ) -> bool:
-    """Whether the optimiser makes the outputs of another side wrong; adds that to the alerts.
+    """Returns whether the optimiser makes the outputs of another side wrong; adds that to the alerts.
 
     It is asked of a side whose outputs are unlike the base's, whatever the budget holds.
 
@@ -171,7 +171,7 @@ def _wrong(
 
 
 def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:
-    """Whether the budget holds so many runs without optimisation; where it does not, a note says what is left out."""
+    """Returns whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
     needed_s = LEVEL_TIMES * n_runs * run_ns / 1e9
     if needed_s <= left_s():
         return True

@@ -35,12 +35,12 @@ class Held:
     controlled: bool
 
     def all_of(self, arms: Sequence[str]) -> bool:
-        """Whether all of these are measured as they should be."""
+        """Returns whether all of these are measured as they should be."""
         return self.controlled and len(self.arms) == len(arms)
 
 
 def holds(clock: Clock, trial_ns: float) -> bool:
-    """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
+    """Returns whether the time left holds the fewest blocks of one change, of trials that take so long."""
     return least_trials(1, controlled=False) * trial_ns <= clock.left_s * 1e9
 
 

@@ -74,7 +74,7 @@ class Fixes:
 
     @property
     def sound(self) -> list[Fix]:
-        """Those that can be raced: they run, and their outputs are the model's own."""
+        """The fixes that can be raced: they run, and their outputs are the model's own."""
         return [fix for fix in self.fixes if not fix.failed]
 
     def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:

@@ -17,7 +17,7 @@ def patience_s(trial_ns: float, left_ns: float) -> float:
 
 
 class Limits:
-    """Those of all further trials of an executor."""
+    """The limits of all further trials of an executor."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -69,7 +69,7 @@ def _digests(
     everywhere: Plan,
     ends: float,
 ) -> list[str]:
-    """Of the optimised graph of each try, in order."""
+    """The digest of the optimised graph of each try, in order."""
     pace, files = Pace(lambda: ends - monotonic.now_s()), []
     for specs in tries:
         if not pace.begins("a rewritten model"):

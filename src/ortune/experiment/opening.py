@@ -78,7 +78,7 @@ class Experiment:
         return 1e-9 * self.replay.clock()
 
     def pace(self, keep_s: float = 0.0, *, least_s: float = 0.0) -> Pace:
-        """For work between trials: it may take what the answer, and ``keep_s`` beside that, leave of the budget.
+        """Paces work between trials, which may take what the answer, and ``keep_s`` beside that, leave of the budget.
 
         Args:
             keep_s: For what is to come.
@@ -102,7 +102,7 @@ class Experiment:
 
     @property
     def played_notes(self) -> list[str]:
-        """That the session went on with an earlier one; [] where it did not."""
+        """Says that the session went on with an earlier one; [] where it did not."""
         played = self.replay.played
         return [f"resumed an earlier session: {played} trials reused"] if played else []
 
@@ -139,7 +139,7 @@ class Experiment:
         return resolved
 
     def measure_at(self, runtime: Runtime, plan: Plan) -> None:
-        """Where a runtime sees no files of this machine, its own is what is measured on; all sides share one.
+        """Measures on the machine of a runtime that sees no files of this one; all sides share one machine.
 
         Args:
             runtime: Of a side.

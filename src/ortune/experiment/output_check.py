@@ -106,7 +106,7 @@ class OutputCheck:
             self._field.notes = [note for note in self._field.notes if not note.startswith(_NOT_ASKED)]
 
     def wrong_at(self, level: str, left_ns: float = math.inf) -> bool:
-        """Whether the model's outputs are known to be wrong at another level of optimisation than the side's own.
+        """Returns whether the model's outputs are known to be wrong at another level of optimisation than the side's.
 
         Args:
             level: Of the graph optimisations.
@@ -154,7 +154,7 @@ class OutputCheck:
 
     @property
     def claims(self) -> bool:
-        """Whether anything may be claimed of how fast the outputs come: not of what is no number."""
+        """Returns whether anything may be claimed of how fast the outputs come: not of what is no number."""
         return self._field.options.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
 
     def outputs(self) -> Path:
@@ -169,7 +169,7 @@ class OutputCheck:
 
     @property
     def wrong(self) -> bool:
-        """Whether the optimiser is known to have made something else of the model."""
+        """Returns whether the optimiser is known to have made something else of the model."""
         return self.level_check is not None and self.level_check.wrong
 
     def notice_randomness(self, again: Measured) -> None:

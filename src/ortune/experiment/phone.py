@@ -55,7 +55,7 @@ _TYPES = {
 
 
 def is_phone_result(path: Path) -> bool:
-    """Whether a file is the result of a bench on a phone."""
+    """Returns whether a file is the result of a bench on a phone."""
     if path.suffix != ".json" or not files.is_file(path):
         return False
     with path.open("rb") as file:

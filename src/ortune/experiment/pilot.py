@@ -194,7 +194,7 @@ class Pilot:
 
     @property
     def functional_only(self) -> bool:
-        """Whether its times are those of no hardware that anybody has."""
+        """Returns whether the times are those of no hardware that anybody has."""
         return any(finding.code == software_adapter.CODE for finding in self._field.findings)
 
     def question_page(self, base: Arm, first: Measured) -> None:

@@ -62,7 +62,7 @@ class Model:
 
     @property
     def row(self) -> PrecisionRow:
-        """As a bundle and the answer are told of it."""
+        """The model as a bundle and the answer are told of it."""
         return PrecisionRow(
             plan=self.plan,
             within_ratio=within(self.outputs) if self.outputs is not None else None,
@@ -140,7 +140,7 @@ class Precision:
         return self._began_s + share * (self._clock.budget_s - self._began_s) - self._clock.spent_s
 
     def spent(self, share: float) -> bool:
-        """Whether so much of the time after the pilot is over, or a stop was asked for."""
+        """Returns whether so much of the time after the pilot is over, or a stop was asked for."""
         return self.watch.stop() or self.left_s(share) < 0
 
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:

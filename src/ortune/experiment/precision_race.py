@@ -63,7 +63,7 @@ def contestants(models: Sequence[Model]) -> list[Model]:
 
 
 def is_right(model: Model) -> bool:
-    """Whether its outputs keep the tolerance, and are more than nearly nothing."""
+    """Returns whether the model's outputs keep the tolerance, and are more than nearly nothing."""
     outputs = model.outputs
     return outputs is not None and outputs.ok and (not outputs.silent or outputs.metric is not None)
 
@@ -77,7 +77,7 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
 
 
 def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
-    """Of the right models that are confirmed to be faster the one to ship wins, whichever the race had first.
+    """Chooses among the right models that are confirmed to be faster the one to ship, whichever the race had first.
 
     Where none is confirmed, the winner of the race stays.
     """

@@ -142,7 +142,7 @@ def _proposed(
 
 
 def _objective(run: Tuning) -> Objective:
-    """As settings and rewrites know it: what makes a start shorter does so whatever the download takes."""
+    """The objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
     objective = run.search.race.objective
     return cast("Objective", "cold-start" if objective in FROM_START else objective)
 

@@ -62,7 +62,7 @@ class Inputs:
 
 
 def may_saturate(spec: RewriteSpec) -> bool:
-    """Whether sums of two products can exceed 16 bits in what a rewrite makes: int8 weights that use all 8 bits."""
+    """Returns whether sums of two products can exceed 16 bits after a rewrite: int8 weights that use all 8 bits."""
     if spec.name not in (STATIC, DYNAMIC):
         return False
     return spec.params.get("range") != "7" and spec.params.get("weights") != "u8"
@@ -116,7 +116,7 @@ def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> Fee
 
 
 def is_quantising(plan: Plan) -> bool:
-    """Whether a plan runs a model of fewer bits."""
+    """Returns whether a plan runs a model of fewer bits."""
     return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
 
 
@@ -276,7 +276,7 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
 
 
 def model_bytes(model: Path) -> int:
-    """Of the file and what lies beside it: a rewritten model has a folder of its own."""
+    """The bytes of a model's file and what lies beside it: a rewritten model has a folder of its own."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
 
 

@@ -75,7 +75,7 @@ def make_result(
 
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:
-    """Where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
+    """Returns where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
     spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
     if spec is None or not may_saturate(spec):
         return ""

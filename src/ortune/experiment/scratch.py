@@ -61,5 +61,5 @@ def _remove(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a write failed for want of space; numpy says so without an error number."""
+    """Returns whether a write failed for want of space; numpy says so without an error number."""
     return error.errno in FULL or "written" in str(error) or "free space" in str(error)

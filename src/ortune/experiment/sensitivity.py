@@ -133,7 +133,7 @@ class LayerByLayer:
 
     @property
     def _most_questions(self) -> int:
-        """As many as there is time for, one at least."""
+        """How many questions there is time for, one at least."""
         baseline, n_inputs = self._precision.baseline, len(self._precision.inputs.checking)
         # Each question runs every held-out input; up to four of them hardly matter beside making and loading
         # a model.

@@ -312,7 +312,7 @@ def code_rewritten(
 
 
 def _lines(plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Sequence[str]) -> str:
-    """In the language of where it runs."""
+    """The lines that load the winner, in the language of where it runs."""
     if plan.is_web:
         return javascript_lines(plan, model)
     return python_lines(plan, model, allocators, custom_ops)

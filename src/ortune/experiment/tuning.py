@@ -131,7 +131,7 @@ class Tuning:
     # --- before the race
 
     def step_down(self) -> None:
-        """Where the default is wrong, all is held against the highest level that is right; the default is timed beside.
+        """Races against the highest level that is right where the default is wrong; the default is timed beside.
 
         What runs today and is wrong in the same way is no base either.
         """
@@ -163,12 +163,12 @@ class Tuning:
         return self.answer_s
 
     def pace(self, share: float) -> Pace:
-        """For work between trials, which may take so much of the time that is left before the race."""
+        """Paces work between trials, which may take so much of the time that is left before the race."""
         end_s = 1e-9 * (self.clock() + share * self.before_ns)
         return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
 
     def answer_pace(self) -> Pace:
-        """For work after the race: it has what the reason and the answer leave."""
+        """Paces work after the race: it has what the reason and the answer leave."""
         end_s = self.budget_s - self.answer_s - self.why_s
         return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
 
@@ -179,7 +179,7 @@ class Tuning:
             self.checks_s = max(self.checks_s, budget.enough_s(1e9 * pace.needed_s(self.budget_s, share)))
 
     def holds(self, trial_ns: float) -> bool:
-        """Whether what is left of the budget holds a block of one plan, of trials that take so long."""
+        """Returns whether what is left of the budget holds a block of one plan, of trials that take so long."""
         references = self.search.race.references
         return budget.exploratory(self.before_ns, trial_ns, wanted=1, references=references) > 0
 
@@ -317,14 +317,14 @@ class Tuning:
         self.stopped = self.watch.stop()
 
     def rank(self, n_blocks: int) -> None:
-        """So many blocks of all plans alike, where more of them than the fastest are to be told apart."""
+        """Runs so many blocks of all plans alike, where more of them than the fastest are to be told apart."""
         began = self.clock()
         self.stage(self.search.rank(n_blocks), self._raced)
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
     def explore(self) -> None:
-        """As many blocks of the plans as the time holds, most of what leads: without controls nothing is claimed."""
+        """Runs as many blocks as the time holds, most of the plans that lead: without controls nothing is claimed."""
         began = self.clock()
         self.stage(self.search.screen(self.waiting), self._raced)
         self.spent["race"] += self.clock() - began
@@ -332,7 +332,7 @@ class Tuning:
 
     @property
     def left_ns(self) -> float:
-        """Of the race, and then of the confirmation."""
+        """The time left of the race, and then of the confirmation."""
         return self.end_ns - self.search.race.kept_ns - self.clock()
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
@@ -370,7 +370,7 @@ class Tuning:
 
     @property
     def unspent_ns(self) -> float:
-        """Of the budget, once the last block has ended; nothing where it was stopped by hand."""
+        """The time left of the budget once the last block has ended; nothing where it was stopped by hand."""
         return 0.0 if self.stopped else max(0.0, self.end_ns - self.clock())
 
     @property

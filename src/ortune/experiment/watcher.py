@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """Who is told what happens while it happens.
+    """Is told what happens while it happens.
 
     Attributes:
         say: Gets sentences for people.

@@ -60,7 +60,7 @@ _NO_SUCH = re.compile(
 
 
 def folder() -> Path:
-    """Where the environments are."""
+    """Returns where the environments are."""
     return cache_folder() / "runtimes"
 
 
@@ -221,7 +221,7 @@ def _install(wanted: Recipe, part: Path) -> None:
 
 
 def _pip_installs_for_others() -> bool:
-    """Whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
+    """Returns whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
     try:
         major, minor = importlib.metadata.version("pip").split(".")[:2]
         return (int(major), int(minor)) >= (22, 3)

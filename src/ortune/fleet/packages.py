@@ -152,7 +152,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def usable(name: str) -> tuple[list[Recipe], list[str]]:
-    """Of what may be installed for a name: what may work on this machine, and why the others cannot."""
+    """What may be installed for a name and may work on this machine, and why the others cannot."""
     fit: list[Recipe] = []
     why: list[str] = []
     for recipe in require_recipes(name):

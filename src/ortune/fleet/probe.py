@@ -151,7 +151,7 @@ def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float
 
 
 def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
-    """Which of some shared libraries an interpreter's processes do not find."""
+    """Returns which of some shared libraries an interpreter's processes do not find."""
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 

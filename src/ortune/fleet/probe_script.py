@@ -88,7 +88,7 @@ def look(token: str = "") -> None:
 
 
 def sees(path: str, text: str) -> bool:
-    """Whether a file is here, with its content."""
+    """Returns whether a file is here, with its content."""
     try:
         return Path(path).read_text(encoding="utf-8") == text
     except (OSError, UnicodeDecodeError):
@@ -120,7 +120,7 @@ def machine() -> dict[str, Any]:
 
 
 def use(task: str) -> None:
-    """Whether a session really gets a provider with its options, and if not, the first library that is missing.
+    """Returns whether a session really gets a provider with its options, and if not, the first library that is missing.
 
     ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
     providers tells the truth.
@@ -154,7 +154,7 @@ def use(task: str) -> None:
 
 
 def absent(names: str) -> None:
-    """Which of some shared libraries the loader does not find, once ONNX Runtime has loaded those of wheels."""
+    """Returns which of some shared libraries the loader does not find, once ONNX Runtime has loaded those of wheels."""
     ort = import_runtime()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()

@@ -141,7 +141,7 @@ def interpreter(named: str) -> str:
 
 
 def _identity(python: str) -> tuple[str, str]:
-    """The same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
+    """Is the same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
     path = Path(python)
     return os.path.realpath(path.parent), os.path.realpath(path)
 

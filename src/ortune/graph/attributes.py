@@ -26,13 +26,13 @@ def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | 
 
 
 def is_parameter(node: ir.Node, name: str) -> bool:
-    """Whether an attribute refers to a parameter of the enclosing function, so its value is unknown."""
+    """Returns whether an attribute refers to a parameter of the enclosing function, so its value is unknown."""
     attribute = node.attributes.data.get(name)
     return attribute is not None and attribute.is_ref()
 
 
 def has_parameters(node: ir.Node) -> bool:
-    """Whether any attribute of the node refers to a parameter of the enclosing function."""
+    """Returns whether any attribute of the node refers to a parameter of the enclosing function."""
     return any(attribute.is_ref() for attribute in node.attributes.data.values())
 
 

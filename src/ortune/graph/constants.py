@@ -43,7 +43,7 @@ _NUMBERS = {
 
 
 def is_overridable(value: ir.Value) -> bool:
-    """Whether a value is an initializer that callers can override, because it is also a graph input."""
+    """Returns whether a value is an initializer that callers can override, because it is also a graph input."""
     return value.is_initializer() and value.is_graph_input() and NEVER_FED not in value.meta
 
 
@@ -69,7 +69,7 @@ def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 
 def is_constant(value: ir.Value | None) -> bool:
-    """Whether a value is stored in the file and cannot be overridden by a caller."""
+    """Returns whether a value is stored in the file and cannot be overridden by a caller."""
     if value is None or is_overridable(value):
         return False
     node = value.producer()

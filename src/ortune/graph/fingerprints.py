@@ -65,7 +65,7 @@ def weight_kind(dtype: ir.DataType | None, shape: ir.ShapeProtocol | ir.Shape | 
 
 
 def is_structure(tensor: ir.TensorProtocol) -> bool:
-    """Whether a tensor holds shapes, axes or indices, which some exporters write as attributes instead."""
+    """Returns whether a tensor holds shapes, axes or indices, which some exporters write as attributes instead."""
     return tensor.dtype == ir.DataType.INT64 and tensor.size <= MOST_SHAPE_ELEMENTS
 
 

@@ -123,7 +123,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
 
 
 def _is_constant(form: float | str, value: ir.Value) -> bool:
-    """Whether a value is the number that a form says, or of the kind."""
+    """Returns whether a value is the number that a form says, or of the kind."""
     if form == ANYTHING:
         return True
     if form == ROW:

@@ -156,7 +156,7 @@ def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
 
 
 def _is_axis(symbol: Symbol, value: ir.Value, axis: int, heads: Heads) -> bool:
-    """Whether an element of a shape is the size of one axis of split heads: batch, heads, length, size."""
+    """Returns whether an element of a shape is the size of one axis of split heads: batch, heads, length, size."""
     if not isinstance(symbol, int):
         return symbol == (value, axis)
     if axis in (1, 3):

@@ -16,7 +16,7 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 
 
 def is_op(node: ir.Node | None, *names: str) -> bool:
-    """Whether a node is one of these operators of the ONNX domain."""
+    """Returns whether a node is one of these operators of the ONNX domain."""
     return node is not None and node.domain in STANDARD and node.op_type in names
 
 
@@ -26,7 +26,7 @@ def operator(node: ir.Node | onnx.NodeProto) -> str:
 
 
 def holds(model: ir.Model, *names: str) -> bool:
-    """Whether a model contains one of these operators of the ONNX domain."""
+    """Returns whether a model contains one of these operators of the ONNX domain."""
     return any(is_op(node, *names) for node in nodes(model))
 
 

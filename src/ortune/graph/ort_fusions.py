@@ -205,7 +205,7 @@ def _scale(quotient: ir.Node) -> str:
 
 
 def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
-    """Whether one Transpose is moved through it to meet another behind, and so its axis is not the last any more.
+    """Returns whether a Transpose moves through it to meet another behind, and its axis is not the last any more.
 
     With none behind, what ONNX Runtime does depends on what it knows of sizes: that is not told of.
     """

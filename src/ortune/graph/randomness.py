@@ -51,7 +51,7 @@ SIZES: dict[str, tuple[int, ...]] = {
 
 
 def is_random(node: ir.Node) -> bool:
-    """Whether a node's result may change from run to run; an unknown training mode counts."""
+    """Returns whether a node's result may change from run to run; an unknown training mode counts."""
     if node.op_type in RANDOM:
         return True
     at = _TRAINING_INPUT.get(node.op_type, len(node.inputs))

@@ -61,7 +61,7 @@ class Rebuilt:
         ]
 
     def stays(self, tensor: TensorProto, name: str) -> bool:
-        """Whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
+        """Returns whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
         size = int(np.prod(tensor.dims, dtype=np.int64))
         if tensor.data_type == TensorProto.STRING:
             return False
@@ -146,7 +146,7 @@ class Rebuilt:
 
 
 def whole_bytes(tensor: TensorProto) -> bool:
-    """Whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
+    """Returns whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
     return tensor.data_type != TensorProto.STRING and ir.DataType(tensor.data_type).bitwidth >= 8
 
 

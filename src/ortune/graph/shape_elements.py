@@ -56,7 +56,7 @@ def _shape(node: ir.Node) -> list[Symbol] | None:
 
 
 def _taken_part(node: ir.Node, whole: list[Symbol] | None) -> list[Symbol] | None:
-    """Of a list, what a Gather or a Slice of one step takes."""
+    """The part of a list that a Gather or a Slice of one step takes."""
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if node.op_type == "Gather":
         at = constant(node.inputs[1])

@@ -245,7 +245,7 @@ class _Builder:
         node: onnx.NodeProto | None,
         whose: _Whose,
     ) -> None:
-        """Its type and value; the name is given already."""
+        """Copies the type and value of an attribute; its name is there already."""
         target.type = source.type or kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)

@@ -75,7 +75,7 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
 
 
 def _by_convention(symbol: str, kind: str) -> bool:
-    """Whether a size is what everybody takes, and so no guess."""
+    """Returns whether a size is what everybody takes, and so no guess."""
     if kind == "batch" and has_chosen_name(symbol):
         return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is no batch
     return kind in {"batch", "total", "past", "heads"}

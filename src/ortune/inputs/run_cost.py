@@ -26,5 +26,5 @@ def run_cost(model: ir.Model, work: Workload) -> tuple[float, ModelCost]:
 
 
 def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
-    """Of the tensors among the inputs; a sequence has a length and no shape."""
+    """The shapes of the tensors among the inputs; a sequence has a length and no shape."""
     return {choice.name: choice.shape for choice in case.inputs if "(" not in choice.dtype}

@@ -124,14 +124,14 @@ images of 32, 48 and 64 rows."""
 
 
 def _rows_of_features(shape: tuple[Size, ...]) -> bool:
-    """Whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
+    """Returns whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
     if len(shape) != 3 or shape[1].value is not None:
         return False
     return shape[2].value is not None and 8 < shape[2].value <= 640
 
 
 def _spectrogram(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Whether a float tensor is a spectrogram rather than an image or plain data: one channel, bins, and frames."""
+    """Returns whether a float tensor is a spectrogram and no image or plain data: one channel, bins, and frames."""
     if len(shape) == 3:
         return shape[1].value == 80 and any(op == "Conv" for op, _ in consumers)
     if len(shape) != 4 or (shape[1].value, shape[3].value).count(1) != 1:
@@ -183,7 +183,7 @@ def _by_graph(letter: str, element: str, shape: tuple[Size, ...], consumers: Con
 
 
 def channels_last(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Whether an image of rank 3 to 5 has its channels in the last dimension."""
+    """Returns whether an image of rank 3 to 5 has its channels in the last dimension."""
     few = {1, 3, 4}
     first, last = shape[-3].value, shape[-1].value
     if (last in few) != (first in few):

@@ -57,7 +57,7 @@ def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[
 def labelled(
     path: Path, ir_model: ir.Model, option: str = "--inputs"
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
-    """The same with what is right for each: the array "label" of an .npz that is no input; None where it has none."""
+    """Reads inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
     values = feedable(ir_model)

@@ -286,7 +286,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
 
 def _counts(choice: InputChoice, from_user: bool) -> bool:
-    """Whether it is a small input of integers or flags, of which values are given or can be made."""
+    """Returns whether an input is small, of integers or flags, and its values are given or can be made."""
     can_make = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS

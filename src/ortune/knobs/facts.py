@@ -69,11 +69,11 @@ class ModelFacts:
     parallelism_ratio: float = 1.0
 
     def has(self, *names: str) -> bool:
-        """Whether the model has one of these operators."""
+        """Returns whether the model has one of these operators."""
         return any(name in self.operators for name in names)
 
     def feeds(self, producers: Collection[str], consumers: Collection[str]) -> bool:
-        """Whether one of the first operators hands a value to one of the second."""
+        """Returns whether one of the first operators hands a value to one of the second."""
         return any(a in producers and b in consumers for a, b in self.edges)
 
 

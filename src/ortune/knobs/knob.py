@@ -130,17 +130,17 @@ class Knob(Record, frozen=True, kw_only=True):
 
     @property
     def everywhere(self) -> bool:
-        """Whether it acts whatever provider runs the model: on the process, the page, or how the session is called."""
+        """Returns whether it acts under any provider: on the process, the page, or how the session is called."""
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
     @property
     def is_cache(self) -> bool:
-        """Whether its value is a folder in which an execution provider stores what it compiled."""
+        """Returns whether the value is a folder in which an execution provider stores what it compiled."""
         return self.probe == "folder"
 
     @property
     def of_browsers(self) -> bool:
-        """Whether onnxruntime-web alone has it."""
+        """Returns whether onnxruntime-web alone has it."""
         return self.channel in WEB or providers.find(self.provider).in_page
 
     def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
@@ -148,7 +148,7 @@ class Knob(Record, frozen=True, kw_only=True):
         return "exact" if self.strict and str(value) == self.strict else self.safety
 
     def runs(self, text: str, provider: str) -> bool:
-        """Whether an execution provider can run with a value."""
+        """Returns whether an execution provider can run with a value."""
         return provider in self.only.get(text, (provider,))
 
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:

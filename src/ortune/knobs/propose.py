@@ -99,13 +99,13 @@ def proposals(
 
 
 def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
-    """Whether a setting is of the host's threads and memory, while a GPU computes."""
+    """Returns whether a setting is of the host's threads and memory, while a GPU computes."""
     on_gpu = any(find(name).hardware == "gpu" for name in providers)
     return on_gpu and not knob.provider and knob.channel != "call_style"
 
 
 def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:
-    """Whether a setting reaches where a plan runs, and can run there."""
+    """Returns whether a setting reaches where a plan runs, and can run there."""
     if knob.channel not in channels if channels else knob.channel in WEB:
         return False
     if knob.provider and knob.provider not in providers:

@@ -75,7 +75,7 @@ def differences(
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
-    """Whether what depends on the processor can be compared."""
+    """Returns whether what depends on the processor can be compared."""
     return (was.hardware.machine, was.hardware.features) == (now.hardware.machine, now.hardware.features)
 
 
@@ -299,7 +299,7 @@ def _outputs(
 
 
 def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnapshot) -> bool:
-    """Whether the interface says it already: another rank, or type and sizes that differ declared as they came out."""
+    """Returns whether the interface says it: another rank, or type and sizes that differ declared as they came out."""
     before, after = (_parts(dict(map(_named, s.model.outputs)).get(old.name, "")) for s in (was, now))
     a, b = _parts(_kind(old)), _parts(_kind(new))
     if (len(before), len(after)) != (len(a), len(b)):

@@ -40,7 +40,7 @@ class Flatbuffer:
         return value
 
     def follow(self, at: int) -> int:
-        """Where the offset stored at a position leads; offsets are relative and only go forward."""
+        """Returns where the offset stored at a position leads; offsets are relative and only go forward."""
         offset = self.number("I", at)
         if offset == 0:
             raise self.damaged(at, "an offset leads nowhere")
@@ -123,7 +123,7 @@ class Table:
         return float(value)
 
     def data(self, slot: int) -> tuple[int, int] | None:
-        """Where a vector of bytes or a string lies: position in the file and length in bytes."""
+        """Returns where a vector of bytes or a string lies: position in the file and length in bytes."""
         return self._vector(slot, 1)
 
     def raw(self, slot: int) -> bytes:

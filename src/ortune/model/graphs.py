@@ -248,7 +248,7 @@ def mark_never_fed(model: ir.Model) -> None:
 
 
 def in_order(model: ir.Model) -> bool:
-    """Whether every node comes after the nodes it reads from, also from inside subgraphs."""
+    """Returns whether every node comes after the nodes it reads from, also from inside subgraphs."""
     return all(_in_order(graph, set()) for graph in scopes(model))
 
 

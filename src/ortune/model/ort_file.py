@@ -28,7 +28,7 @@ _HELD = range(_Attribute.FLOAT, _Attribute.GRAPHS + 1)
 
 
 def is_ort(head: bytes) -> bool:
-    """Whether a file that begins so is in ORT format."""
+    """Returns whether a file that begins so is in ORT format."""
     return head[_IDENTIFIER_AT : _IDENTIFIER_AT + 4] == IDENTIFIER
 
 

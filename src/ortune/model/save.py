@@ -187,7 +187,7 @@ def _unload(model: ir.Model, path: Path) -> None:
 
 
 def _is_weight(tensor: ir.TensorProtocol) -> bool:
-    """Whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
+    """Returns whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL_BYTES:
         return False
     is_list = len(tensor.shape) <= 1 and tensor.dtype in _WHOLE_NUMBERS

@@ -87,7 +87,7 @@ class Options(Configured):
 
     @cached_property
     def selection(self) -> Selection:
-        """Which rules are asked: what is typed comes before what the project says."""
+        """Returns which rules are asked: what is typed comes before what the project says."""
         from ortune.rules import Selection
 
         said, file = self.configured
@@ -103,7 +103,7 @@ class Options(Configured):
 
     @cached_property
     def severity(self) -> str:
-        """From which on findings fail the check."""
+        """The severity from which on findings fail the check."""
         said, file = self.configured
         severity = self.fail_on or said.get("fail-on", "warning")
         if severity not in (*SEVERITIES, "never"):

@@ -199,7 +199,7 @@ class Options(Feeding):
         return seconds(self.budget or SET_BUDGET, "--budget")
 
     def place(self, kind: SourceKind) -> Path:
-        """Where the model is written.
+        """Returns where the model is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

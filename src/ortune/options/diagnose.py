@@ -94,7 +94,7 @@ class Options(Resumable, Load, OnePlan):
 
     @cached_property
     def severity(self) -> str:
-        """From which on findings fail."""
+        """The severity from which on findings fail."""
         from ortune.search.figures import require_objective
 
         require_objective(self.objective)

@@ -198,7 +198,7 @@ class Stored(Feeding):
 
     @property
     def folder(self) -> Path | None:
-        """Where results are kept; None is the user's own place."""
+        """Returns where results are kept; None is the user's own place."""
         return path(self.store)
 
 

@@ -71,7 +71,7 @@ class Options(OnePlan):
 
     @property
     def answer(self) -> Path | None:
-        """Where the answer of a check is written."""
+        """Returns where the answer of a check is written."""
         return path(self.output) if self.check else None
 
     @cached_property

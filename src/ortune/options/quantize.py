@@ -74,5 +74,5 @@ class Options(Resumable, Load):
 
     @property
     def directory(self) -> Path | None:
-        """Where the bundle goes; None makes none."""
+        """Returns where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None

@@ -71,13 +71,13 @@ class Options(OnePlan):
 
     @property
     def ending(self) -> str:
-        """Of the new model's file: that of the last rewrite which is asked for."""
+        """The ending of the new model's file: that of the last rewrite which is asked for."""
         from ortune import rewrites
 
         return rewrites.find(self.asked[-1].name).makes
 
     def place(self, model: Path) -> Path:
-        """Where the new model is written.
+        """Returns where the new model is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

@@ -45,7 +45,7 @@ class Options(OnePlan):
     """The answer goes to stdout; ``output`` is the skeleton's place."""
 
     def place(self) -> Path:
-        """Where it is written.
+        """Returns where it is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

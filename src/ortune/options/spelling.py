@@ -79,16 +79,16 @@ class OptionField:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Returns whether the option must be given."""
         return self.default is MISSING
 
     @property
     def many(self) -> bool:
-        """Whether it may be given several times."""
+        """Returns whether the option may be given several times."""
         return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
 
     def given(self, options: Any) -> bool:
-        """Whether something else than the default was asked for."""
+        """Returns whether something else than the default was asked for."""
         value = getattr(options, self.name)
         return bool(value) if self.many else value != self.default
 

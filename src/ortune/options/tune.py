@@ -68,12 +68,12 @@ class Options(Searched):
 
     @property
     def directory(self) -> Path | None:
-        """Where the bundle goes; None makes none."""
+        """Returns where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None
 
     @property
     def spelled_out(self) -> Options:
-        """The same with what ``--quick`` is short for.
+        """The options with what ``--quick`` is short for.
 
         Raises:
             UsageError: Another budget was given too.

@@ -44,7 +44,7 @@ class Place:
 
     @property
     def takes_fusions(self) -> bool:
-        """Whether the operators that ONNX Runtime's optimiser makes for the CPU run there as they do on the CPU."""
+        """Returns whether operators that ONNX Runtime's optimiser makes for the CPU run there as on the CPU."""
         return self.provider.cpu_kernels
 
 

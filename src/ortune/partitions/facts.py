@@ -44,12 +44,12 @@ class NodeFacts:
 
     @property
     def operator(self) -> str:
-        """With its domain, where that is not ONNX's."""
+        """The operator with its domain, where that is not ONNX's."""
         return operator(self.node)
 
     @property
     def quantized(self) -> bool:
-        """Whether QDQ nodes around it belong to it."""
+        """Returns whether QDQ nodes around it belong to it."""
         return bool(self.unit.quantizers)
 
     @cached_property
@@ -77,7 +77,7 @@ class NodeFacts:
         return self.node.inputs[place] if place < len(self.node.inputs) else None
 
     def has(self, place: int) -> bool:
-        """Whether the input is there."""
+        """Returns whether the input is there."""
         return self.value(place) is not None
 
     def shape(self, place: int) -> tuple[int | None, ...]:

@@ -121,7 +121,7 @@ def _count(parts: Partition, left: LeftOperator) -> int:
 
 
 def _better(after: PartitionState, before: PartitionState) -> bool:
-    """More of the work is taken, or as much of it in fewer regions."""
+    """Returns whether more of the work is taken, or as much of it in fewer regions."""
     if after.work_ratio > before.work_ratio + _SHARE:
         return True
     return after.work_ratio >= before.work_ratio - _SHARE and 0 < after.regions < before.regions

@@ -61,7 +61,7 @@ def check_qnn(node: NodeFacts) -> Check:
 
 
 def _weights(node: NodeFacts) -> Check:
-    """Which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
+    """Returns which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
     before = node.unit.dequantized.get(1)
     if before is None:
         return

@@ -42,7 +42,7 @@ class Format:
 
     @property
     def table(self) -> Table:
-        """Its operators."""
+        """The table of operators that the provider supports."""
         return table(self.name)
 
     def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:

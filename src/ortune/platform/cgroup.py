@@ -53,7 +53,7 @@ class _Mount:
 
 
 def find_groups(root: Path = Path("/")) -> Groups:
-    """Where this process's groups are, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
+    """Returns where this process's groups are, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
     paths = _memberships(read_text(root / "proc/self/cgroup") or "")
     mounts = _mounts(read_text(root / "proc/self/mountinfo") or "")
     return Groups(cpu=_levels("cpu", paths, mounts, root), memory=_levels("memory", paths, mounts, root))
@@ -61,7 +61,7 @@ def find_groups(root: Path = Path("/")) -> Groups:
 
 @functools.lru_cache(maxsize=8)
 def groups_once(root: Path = Path("/")) -> Groups:
-    """The same, found once: that reads the whole mount table, and a process practically never changes its group."""
+    """The groups, looked up once: that reads the whole mount table, and a process hardly ever changes its group."""
     return find_groups(root)
 
 

@@ -57,12 +57,12 @@ def brand() -> str:
 
 
 def topology() -> Topology:
-    """Nothing is known of kinds of core or memory nodes on this system."""
+    """Tells nothing: kinds of core and memory nodes are not known on this system."""
     return Topology()
 
 
 def cache_bytes() -> int | None:
-    """Not read on this system."""
+    """Tells nothing: caches are not read on this system."""
     return None
 
 

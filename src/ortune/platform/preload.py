@@ -89,7 +89,7 @@ def _linker_cache() -> tuple[Path, ...]:
 
 
 def _loads_here(path: Path) -> bool:
-    """Whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
+    """Returns whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
     if path.suffix == ".dylib":
         return path.is_file()
     kind = _elf_kind(path)

@@ -185,7 +185,7 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
 
 
 def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
-    """Whether a second measurement found no more than the first."""
+    """Returns whether a second measurement found no more than the first."""
     return earlier.ort_version == peak.ort_version and all(
         rate <= _RISEN * getattr(earlier, kind).get(threads, 0.0)
         for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
@@ -207,7 +207,7 @@ def _better(one: _Rates, other: _Rates) -> _Rates:
 
 
 def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
-    """Whether these threads reach too little beyond the next fewer. Memory is no sign: few threads can saturate it."""
+    """Returns whether these threads reach too little beyond the next fewer; memory is no sign, few saturate it."""
     fewer = max((n for n in rates if n < threads), default=0)
     if not fewer:
         return False

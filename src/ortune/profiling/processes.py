@@ -84,7 +84,7 @@ class Seen:
 
     @property
     def busy(self) -> str:
-        """That the CPUs were wanted by more than there was room for, in words; "" where they were not."""
+        """Says that the CPUs were wanted by more than there was room for, in words; "" where they were not."""
         waited = self.sensors.waited_ratio(self.elapsed_ns)
         if waited is None or waited < BUSY:
             return ""
@@ -256,7 +256,7 @@ def _moved(baseline: Baseline, arm: Arm, outcome: Outcome, keep: Path) -> Measur
 
 
 def _graph_beside(trace: Path) -> Path:
-    """Where the graph that ran lies, where the process left it."""
+    """Returns where the graph that ran lies, where the process left it."""
     return trace.with_suffix(".onnx")
 
 
@@ -310,7 +310,7 @@ def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
 
 
 def slowdown(processes: Sequence[Process]) -> float | None:
-    """The same over all processes of one side."""
+    """The slowdown under the profiler over all processes of one side."""
     ratios = [p.slowdown for p in processes if p.slowdown is not None]
     return float(np.median(ratios)) if ratios else None
 

@@ -294,7 +294,7 @@ def _unbounded(side: Resolved) -> str:
 
 
 def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
-    """With which other ONNX Runtime the peak was measured."""
+    """Says with which other ONNX Runtime the peak was measured; "" where it was this one."""
     if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
         return ""
     return f"measured with onnxruntime {peak.ort_version}"

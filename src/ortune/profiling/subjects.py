@@ -40,7 +40,7 @@ def kind_of(text: str) -> Kind:
 
 
 def about_traces(subject: str, against: str | None, beside: Mapping[str, object]) -> bool:
-    """Whether traces are to be read, and not models run.
+    """Returns whether traces are to be read, and not models run.
 
     Args:
         subject: The first, or only one.

@@ -65,7 +65,7 @@ def _short(profile: ProfileResult) -> ProfileResult:
 
 
 def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | None:
-    """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
+    """Returns where the winner's gain lies; None where there is no winner, or where telling it takes long."""
     executor, leader = run.baseline.executor, run.search.winner
     beside, figures = BASE, result.default_figures
     if result.current_figures is not None and run.search.race.with_current:

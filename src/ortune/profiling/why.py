@@ -34,7 +34,7 @@ def why(
     each_s: float = 0.0,
     left_s: Callable[[], float] = lambda: math.inf,
 ) -> ProfileDifference:
-    """Where the time went, B minus A.
+    """Returns where the time went, B minus A.
 
     Args:
         baseline: Whose workload both run.
@@ -86,7 +86,7 @@ def difference_between(
     graphs: Sequence[Origins],
     plain_ns: float | None = None,
 ) -> ProfileDifference:
-    """Where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
+    """Returns where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
 
     Args:
         sides: A and B.

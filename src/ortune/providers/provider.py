@@ -140,16 +140,16 @@ class Provider:
 
     @property
     def in_page(self) -> bool:
-        """Whether it runs in a page of a browser, by onnxruntime-web."""
+        """Returns whether the provider runs in a page of a browser, by onnxruntime-web."""
         return self.place == PAGE
 
     def emulated_by(self, devices: Sequence[str] | None) -> bool:
-        """Whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
+        """Returns whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
         return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
 
     @property
     def cpu_kernels(self) -> bool:
-        """Whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
+        """Returns whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
         return "CPUExecutionProvider" in self.profiled_as
 
     @property

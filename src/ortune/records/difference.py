@@ -46,7 +46,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def same_work(self) -> bool:
-        """Whether it is there on both sides, and does as much on either, as far as that is known."""
+        """Returns whether the node is there on both sides, and does as much on either, as far as that is known."""
         both = self.a_ns is not None and self.b_ns is not None
         return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 

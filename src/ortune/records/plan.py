@@ -67,12 +67,12 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def provider_names(self) -> tuple[str, ...]:
-        """Its execution providers; the CPU's alone where it names none, as ONNX Runtime has it."""
+        """The plan's execution providers; the CPU's alone where it names none, as ONNX Runtime has it."""
         return tuple(p.name for p in self.providers) or (providers.CPU.name,)
 
     @property
     def is_web(self) -> bool:
-        """Whether it runs in a browser, by onnxruntime-web."""
+        """Returns whether the plan runs in a browser, by onnxruntime-web."""
         return providers.find(self.provider_names[0]).in_page
 
     @property

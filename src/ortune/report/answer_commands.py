@@ -135,7 +135,7 @@ def profile_line(side: Side, work: Workload | None) -> list[str]:
 
 
 def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
-    """Where the time goes; against the base where that is another model, whose inputs are known then."""
+    """Says where the time goes; against the base where that is another model, whose inputs are known then."""
     if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
         return profile_line(new, work)
     profile = profile_line(base, work)
@@ -211,7 +211,7 @@ def _drop(words: list[str], flag: str) -> None:
 
 
 def lines(*commands: Sequence[str]) -> list[str]:
-    """Those commands that can be written, as they are pasted."""
+    """The commands that can be written, as they are pasted."""
     return [shlex.join(words) for words in commands if words]
 
 
@@ -237,7 +237,7 @@ def compare_line(
 
 
 def _is_rewritten(side: Side) -> bool:
-    """Whether it has rewrites that no option says: those in a bundle's file, and a comma in a parameter."""
+    """Returns whether a plan has rewrites that no option says: those in a bundle's file, or a comma in one."""
     in_bundle = side.label.partition(" (")[0] == Path(side.model.path).parent.name
     texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
     return bool(side.plan.rewrites) and (in_bundle or any("," in text for text in texts))
@@ -249,7 +249,7 @@ def model_of(side: Side) -> str:
 
 
 def _was_named(runtime: Runtime) -> bool:
-    """Whether the user named the runtime; one that was found is found again."""
+    """Returns whether the user named the runtime; one that was found is found again."""
     return runtime.origin == "--runtime"
 
 

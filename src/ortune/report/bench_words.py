@@ -34,14 +34,14 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 
 
 def functional(row: BenchRow, result: BenchResult) -> str:
-    """That the model ran where a device is emulated; no time, for such times are those of no hardware."""
+    """Says that the model ran where a device is emulated; no time, for such times are those of no hardware."""
     shape = f" at {row.case}" if row.case != "default" else ""
     ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
     return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
-    """That a shape has fewer processes than it should, and why."""
+    """Says that a shape has fewer processes than it should, and why."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
     return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 
@@ -105,7 +105,7 @@ def time(item: Estimate) -> tuple[str, str]:
 
 
 def cpu_time(item: Estimate) -> tuple[str, str]:
-    """The same of CPU time, which a browser elsewhere does not tell."""
+    """Words the CPU time of a run, which a browser elsewhere does not tell."""
     return time(item) if item.value else ("not known", "not reported by the browser")
 
 

@@ -37,7 +37,7 @@ def headline(result: BisectResult) -> str:
 
 
 def _where(result: BisectResult) -> str:
-    """Where values part, or that nowhere was found."""
+    """Says where values part, or that nowhere was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} on"
     if result.outputs.ok and not result.partings:
@@ -79,7 +79,7 @@ def parted(parting: Parting) -> str:
 
 
 def _grows(parting: Parting) -> bool:
-    """Whether what goes in is apart already, and by far less."""
+    """Returns whether what goes in is apart already, and by far less."""
     return not all(pair.equal for pair in parting.inputs)
 
 
@@ -111,7 +111,7 @@ def notes(result: BisectResult) -> list[str]:
 
 
 def saturating(left: float) -> str:
-    """That 8-bit products cause the difference, and what is left of it where they are exact."""
+    """Says that 8-bit products cause the difference, and what is left of it where they are exact."""
     return (
         f"sums of 8-bit products saturate on this CPU: outputs are {difference(left)} with "
         "--a-set x64_quant_precision=1 and --b-set x64_quant_precision=1"
@@ -119,7 +119,7 @@ def saturating(left: float) -> str:
 
 
 def not_saved(why: str) -> str:
-    """That the optimised graph could not be looked at."""
+    """Says that the optimised graph could not be looked at."""
     return f"equal with optimisation disabled, but the optimised graph could not be saved: {why}"
 
 
@@ -202,7 +202,7 @@ def change(node: NodeChange) -> str:
 
 
 def not_finite(place: NotFinite) -> str:
-    """Where NaN or infinities come up first, and the weight that they come from."""
+    """Says where NaN or infinities come up first, and the weight that they come from."""
     what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} of {place.size} values come out of "
     what += _node(place.node)
     if not place.weight:

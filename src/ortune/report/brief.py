@@ -165,7 +165,7 @@ def _evidence(both: Answer) -> str:
 
 
 def _whole_answer(envelope: Envelope[Record]) -> str:
-    """Where nothing is better there is no comparison to quote: what was tried, and what would have been seen."""
+    """Says what was tried, and what would have been seen, where there is no comparison to quote."""
     result = envelope.result
     return result.headline or tune_headline.headline(result) if isinstance(result, TuneResult) else ""
 
@@ -208,7 +208,7 @@ def _figures(
 
 
 def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
-    """Nothing to change over to: what is busy today is still worth knowing."""
+    """The CPUs that are busy today, which is worth knowing where there is nothing to change over to."""
     if base is None or not base.cpu_per_run_ns:
         return None
     busy = base.cpu_per_run_ns / 1e9 * load

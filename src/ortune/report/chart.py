@@ -36,7 +36,7 @@ class Axis:
     strong: float | None = None
 
     def at(self, value: float) -> float:
-        """Where the value lies, held within 0 and 1."""
+        """The place of a value on the axis, held within 0 and 1."""
         if self.log:
             place = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         else:
@@ -44,7 +44,7 @@ class Axis:
         return min(1.0, max(0.0, place))
 
     def holds(self, value: float) -> bool:
-        """Whether the value lies within the range."""
+        """Returns whether the value lies within the range."""
         return self.low <= value <= self.high
 
 

@@ -50,7 +50,7 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 
 def _told(finding: Finding) -> str:
-    """Its code, whether it can be fixed, what it is, where, why, how much it is about, and what to do."""
+    """Words a finding: code, fixable or not, what, where, why, how much it is about, and what to do."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f": {evidence}" if evidence else ""
     if finding.share_ratio is not None:
@@ -183,7 +183,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
 
 
 def _rule(code: str, name: str, title: str) -> dict[str, object]:
-    """With each of the texts that GitHub asks for."""
+    """A rule with each of the texts that GitHub asks for."""
     return {
         "id": code,
         "name": name,

@@ -44,7 +44,7 @@ def headline(result: CompareResult) -> str:
 
 
 def rerun(result: CompareResult) -> str:
-    """That controls were not run, and which budget holds a claim with them; "" where this one did."""
+    """Says that controls were not run, and which budget holds a claim with them; "" where this one did."""
     if not result.enough_s:
         return ""
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
@@ -64,7 +64,7 @@ def telling_s(result: CompareResult) -> float:
 
 
 def is_wrong(result: CompareResult) -> bool:
-    """Whether one of the two sides that are told is wrong."""
+    """Returns whether one of the two sides that are told is wrong."""
     return bool({"A", result.name} & {*result.wrong_sides})
 
 
@@ -83,7 +83,7 @@ def _wrong(result: CompareResult) -> str:
 
 
 def _not_finite(result: CompareResult) -> str:
-    """Which output of the new side is no number, and how much of it; "" where all are."""
+    """Says which output of the new side is no number, and how much of it; "" where all are."""
     for output in result.outputs.nonfinite:
         if output.unusable_candidate:
             n, of = output.nonfinite_candidate, output.n_elements
@@ -116,7 +116,7 @@ def _looks(name: str, c: Comparison) -> str:
 
 
 def _fastest(result: CompareResult) -> str:
-    """That A is ahead of several sides, where each is proven slower: the one named first is then the next."""
+    """Says that A is ahead of several sides, where each is proven slower: the one named first is then the next."""
     compared = [side.comparison for side in result.candidates if side.comparison]
     if len(compared) < 2 or any(
         c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared

@@ -91,7 +91,7 @@ def error(distance: OutputDifference) -> str:
 
 
 def beyond(distance: OutputDifference) -> str:
-    """Which limit a difference exceeds."""
+    """Says which limit a difference exceeds."""
     if distance.asked:
         return f"beyond --tolerance {distance.asked}"
     return "beyond exact" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
@@ -127,7 +127,7 @@ def _worst_cell(output: OutputError) -> str:
 
 
 def outputs_cell(side: ComparedSide) -> str:
-    """The same, as a cell of the table of several sides."""
+    """Words the difference of outputs as a cell of the table of several sides."""
     distance = side.outputs
     if distance is None:
         return side.failures[-1].what if side.failures else ""

@@ -96,7 +96,7 @@ def blocks_within(
 
 
 def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:
-    """Where a comparison stands: of each side its ratio to A and both limits; nothing of any while it calibrates."""
+    """Says where a comparison stands: each side's ratio to A and both limits; nothing while it calibrates."""
     if not standing:
         what = "calibrating (A/A check and sensitivity check)" if controlled else "controls not run"
         return f"block {n_blocks}: {what}"

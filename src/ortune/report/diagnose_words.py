@@ -128,7 +128,7 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
-    """Whether a larger budget would tell what this fix brings."""
+    """Returns whether a larger budget would tell what this fix brings."""
     return fix.failed.startswith(TOO_SMALL) or (fix.comparison is not None and not result.controls)
 
 

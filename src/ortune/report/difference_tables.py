@@ -95,7 +95,7 @@ def interval(row: DifferenceRow, unit: Unit) -> str:
 
 
 def within_noise(row: DifferenceRow) -> bool:
-    """Whether the interval holds no difference, and nothing else is known to be one."""
+    """Returns whether the interval holds no difference, and nothing else is known to be one."""
     certain = row.a_ns is None or row.b_ns is None or not row.same_work
     return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
 
@@ -126,7 +126,7 @@ def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, 
 
 
 def is_hidden(difference: ProfileDifference) -> bool:
-    """Whether the profiler takes so much more than the model that its profiles give no reason for a difference."""
+    """Returns whether the profiler takes so much more than the model that profiles give no reason for a difference."""
     a, b = difference.a_slowdown_ratio, difference.b_slowdown_ratio
     ratios = [ratio for ratio in (a, b) if ratio]
     if not ratios or max(ratios) > DROWNED:
@@ -140,7 +140,7 @@ def is_hidden(difference: ProfileDifference) -> bool:
 
 
 def no_difference(difference: ProfileDifference) -> bool:
-    """Whether the whole run takes as long on both sides, as far as is known."""
+    """Returns whether the whole run takes as long on both sides, as far as is known."""
     return not is_hidden(difference) and _no_change(
         difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
     )

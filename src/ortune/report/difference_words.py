@@ -31,7 +31,7 @@ def headline(difference: ProfileDifference) -> str:
 
 
 def answer(difference: ProfileDifference) -> str:
-    """The same behind the verdict, which a sentence on no difference begins with by itself."""
+    """The difference behind the verdict, which a sentence on no difference begins with by itself."""
     if no_difference(difference):
         return headline(difference)
     if is_hidden(difference):
@@ -41,7 +41,7 @@ def answer(difference: ProfileDifference) -> str:
 
 
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
-    """The same, made from the figures; ``name`` is what the second is called."""
+    """The difference in words, made from the figures; ``name`` is what the second is called."""
     if is_hidden(difference):
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
@@ -68,19 +68,19 @@ def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
 
 
 def no_reason(why: str) -> str:
-    """That a proven difference could not be looked into."""
+    """Says that a proven difference could not be looked into."""
     return f"the source of the difference is unknown: {why}"
 
 
 def _hidden(difference: ProfileDifference, name: str) -> str:
-    """That no reason is known, and what the difference is without the profiler."""
+    """Says that no reason is known, and what the difference is without the profiler."""
     plain = f", where {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
     took = f"a profiled run takes {_factors(difference)} as long as one without it"
     return f"the profiler's overhead hides the difference: {took}{plain}"
 
 
 def _same(difference: ProfileDifference) -> bool:
-    """Whether the interval of the whole is so narrow that no difference that matters is left."""
+    """Returns whether the interval of the whole is so narrow that no difference that matters is left."""
     ends = (difference.low_ns, difference.high_ns)
     return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
 
@@ -97,7 +97,7 @@ def _span(difference: ProfileDifference) -> str:
 
 
 def _alone(difference: ProfileDifference) -> str:
-    """Which nodes differ although the whole does not."""
+    """Says which nodes differ although the whole does not."""
     sure = [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
     if not sure:
         return ""
@@ -108,7 +108,7 @@ def _alone(difference: ProfileDifference) -> str:
 
 
 def _owner(row: DifferenceRow) -> str:
-    """By how much, and why where that is certain without a clock."""
+    """Says by how much a row differs, and why where that is certain without a clock."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:
         return f"in {'B' if row.a_ns is None else 'A'} alone, {change}"
@@ -116,7 +116,7 @@ def _owner(row: DifferenceRow) -> str:
 
 
 def _over_runs(difference: ProfileDifference) -> bool:
-    """Whether intervals are over the runs of one process on each side."""
+    """Returns whether intervals are over the runs of one process on each side."""
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
@@ -126,7 +126,7 @@ def _beside(difference: ProfileDifference, more: float) -> list[str]:
 
 
 def _slowed(difference: ProfileDifference) -> str:
-    """That the times themselves are others under the profiler."""
+    """Says that the times themselves are others under the profiler."""
     ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
@@ -145,7 +145,7 @@ def _factors(difference: ProfileDifference) -> str:
 
 
 def _plain(difference: ProfileDifference, more: float) -> str:
-    """That the difference is another without the profiler: what stands below explains this one, and not that."""
+    """Says that the difference is another without the profiler: what stands below explains this one, and not that."""
     plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""

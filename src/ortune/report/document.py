@@ -295,5 +295,5 @@ INTERRUPTED = "stopped early; partial results"
 
 
 def stopped(envelope: Envelope[Record]) -> list[Line]:
-    """That a measurement was interrupted, where it was."""
+    """Says that a measurement was interrupted, where it was."""
     return [Line(INTERRUPTED, "look")] if envelope.status == "interrupted" else []

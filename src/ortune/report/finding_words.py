@@ -41,7 +41,7 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
 
 
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
-    """Its code, what it is, what was seen, and what to do."""
+    """A finding in one sentence: its code, what it is, what was seen, and what to do."""
     evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""
     return "".join(
         [
@@ -53,7 +53,7 @@ def sentence(finding: Finding, *, evidence: bool = True) -> str:
 
 
 def places(finding: Finding) -> str:
-    """Where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
+    """Says where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
     where = [name for name in finding.where if name]
     said = re.split(r"[\s,()=:]+", finding.what)
     whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
@@ -125,12 +125,12 @@ def alerted(document: Document, envelope: Envelope[Any]) -> Document:
 
 
 def functional_only(findings: Sequence[Finding]) -> bool:
-    """Whether nothing is timed because a browser's GPU is software."""
+    """Returns whether nothing is timed because a browser's GPU is software."""
     return any(finding.code == FUNCTIONAL_ONLY for finding in findings)
 
 
 def about_measurement(finding: Finding) -> bool:
-    """Whether it says what a measurement means."""
+    """Returns whether a finding says what a measurement means."""
     return finding.code.startswith("MSR")
 
 

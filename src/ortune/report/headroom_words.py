@@ -52,7 +52,7 @@ def sentence(headroom: Headroom) -> str:
 
 
 def _limited(headroom: Headroom) -> bool:
-    """Whether more threads could be used."""
+    """Returns whether more threads could be used."""
     return 0 < headroom.threads < headroom.cpus
 
 

@@ -225,7 +225,7 @@ def _row(session: StoredSession) -> tuple[str, ...]:
 
 
 def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
-    """Of ``profile_rows``: one column a profile."""
+    """The heads of ``profile_rows``: one column a profile."""
     return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
 
 

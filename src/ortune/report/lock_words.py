@@ -18,7 +18,7 @@ MOST_LINES = 20
 
 
 def written(path: Path) -> str:
-    """Where a new lock lies."""
+    """Says where a new lock lies."""
     return f"locked in {path}"
 
 
@@ -269,7 +269,7 @@ def short(name: str) -> str:
 
 
 def plural(count: int, name: str) -> str:
-    """As in "1 node", "2 nodes"."""
+    """Counts things: "1 node", "2 nodes"."""
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
@@ -311,7 +311,7 @@ def _grouped(value: object) -> str:
 
 
 def _number(value: object, digits: int) -> str:
-    """That many significant digits, and all those before the point as far as a float holds them."""
+    """Says that many significant digits, and all those before the point as far as a float holds them."""
     if not isinstance(value, float):
         return str(value)
     whole = len(f"{abs(value):.0f}")
@@ -374,7 +374,7 @@ def _build(snapshot: Snapshot) -> str:
 
 
 def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:
-    """The same lock with other options, where its file lies beside the model."""
+    """The commands for the same lock with other options, where its file lies beside the model."""
     result, model = envelope.result, envelope.model
     path = model.path if model else ""
     usual = bool(path) and result.path == f"{path}.lock.json"

@@ -42,12 +42,12 @@ def checks(left_out: Sequence[str]) -> str:
 
 
 def no_profile(why: str) -> str:
-    """That there is no profile, though there was time for one."""
+    """Says that there is no profile, though there was time for one."""
     return f"{PROFILE}, which {why}"
 
 
 def one_caller(load: str) -> str:
-    """That a first look is no load test."""
+    """Says that a first look is no load test."""
     return f"measured with one caller, back to back, but the workload has {load}"
 
 
@@ -142,7 +142,7 @@ def headline(result: LookResult) -> str:
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
-    """Those that have a share worth saying; all where shares are not known."""
+    """The regions that have a share worth saying; all where shares are not known."""
     return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
 
 
@@ -235,7 +235,7 @@ def findings(result: LookResult) -> list[str]:
 
 
 def lesser(result: LookResult) -> list[str]:
-    """Those that are only counted."""
+    """The findings that are only counted."""
     return [finding_words.sentence(finding) for finding in result.findings[MOST_FINDINGS:]]
 
 

@@ -85,7 +85,7 @@ def interval_name(level: float) -> str:
 
 
 def rounding(text: str) -> float:
-    """By how much a number may be off as it is written, as a share of it: half a unit of its last digit."""
+    """How far off a number may be as it is written, as a share of it: half a unit of its last digit."""
     match = re.match(r"[\d,]+(?:\.(\d+))?", text)
     value = float(match[0].replace(",", "")) if match else 0.0
     return 0.5 * 10.0 ** -len((match and match[1]) or "") / value if value else 0.0

@@ -144,7 +144,7 @@ def aware(file: AwareFile) -> str:
 
 
 def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
-    """That the provider leaves nodes of open sizes, and what fixes them."""
+    """Says that the provider leaves nodes of open sizes, and what fixes them."""
     fixing = spec(RewriteSpec(name="fixed-dimensions", params=dict(sizes)))
     command = shlex.join(["ortune", "rewrite", operand(source), fixing])
     return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"

@@ -121,12 +121,12 @@ def _counted(n: int, word: str) -> str:
 
 
 def not_asked(provider: str, what: str) -> str:
-    """That the provider itself gave no answer."""
+    """Says that the provider itself gave no answer."""
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
 def not_fixed(spec: RewriteSpec, what: str) -> str:
-    """That ONNX Runtime does not load the model with fixed sizes."""
+    """Says that ONNX Runtime does not load the model with fixed sizes."""
     return (
         f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
     )

@@ -55,7 +55,7 @@ def memory_total(memory_profile: MemoryProfile) -> int:
 
 
 def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
-    """Who holds it: the user's own node, or in words."""
+    """Names who holds memory: the user's own node, or in words."""
     if owner.kind == "value":
         return called.get(owner.name, owner.name)
     return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
@@ -74,7 +74,7 @@ def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
 
 
 def memory_source(memory_profile: MemoryProfile) -> str:
-    """Where the figures come from, and the run whose nodes are shown."""
+    """Says where the figures come from, and the run whose nodes are shown."""
     run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
     return f"{run}{SOURCES[memory_profile.source]}"
 

@@ -23,7 +23,7 @@ def kernels_ns(result: ProfileResult) -> float:
 
 
 def share(ns: float, result: ProfileResult) -> str:
-    """Of the run: "12.3 %"."""
+    """The share of the run: "12.3 %"."""
     return percent(ns / result.wall_ns) if result.wall_ns else ""
 
 
@@ -78,7 +78,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Which categories have nothing of the run; "" where nothing is known of the host."""
+    """Says which categories have nothing of the run; "" where nothing is known of the host."""
     if result.trace.device_only:
         return ""
     words = [CATEGORIES[c.name] for c in result.categories if not c.ns and c.name != "device-idle"]

@@ -19,17 +19,17 @@ PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again
 
 
 def no_time_for_peak(needed_s: float) -> str:
-    """That the budget does not hold the measurement of the peak."""
+    """Says that the budget does not hold the measurement of the peak."""
     return f"measuring it takes about {needed_s:.0f} s, more than the budget allows (run ortune doctor)"
 
 
 def no_peak(why: str, *, again: bool) -> str:
-    """That the machine's peak could not be measured."""
+    """Says that the machine's peak could not be measured."""
     return f"the machine's peak {'was not measured again' if again else 'is not known'}: {why}"
 
 
 def too_many_runs(steady: int, last: int) -> str:
-    """That the end of a long trace is told alone."""
+    """Says that the end of a long trace is told alone."""
     return f"only the last {last:,} of {steady:,} steady runs are shown"
 
 
@@ -146,7 +146,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def untraced(reason: str) -> list[str]:
-    """That no kernel of the GPU is timed, and what mends it; nothing where all are."""
+    """Says that no kernel of the GPU is timed, and what mends it; nothing where all are."""
     if not reason:
         return []
     return [

@@ -213,7 +213,7 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
 
 
 def _against(result: ProfileResult) -> list[Block]:
-    """Where the time went, B minus A; then of whom the rest is told."""
+    """Says where the time went, B minus A; then of whom the rest is told."""
     if result.against is None:
         return []
     return [

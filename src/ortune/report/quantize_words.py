@@ -50,7 +50,7 @@ NOTHING_TO_RACE = "no quantized model can be compared with the float model, so n
 
 
 def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
-    """That models were not raced, or that none of them could be confirmed, and which budget is enough for it."""
+    """Says that models were not raced, or that none of them could be confirmed, and which budget is enough for it."""
     what = "1 model was" if n == 1 else f"{n} models were"
     lack = (
         "the budget is too small to confirm a model"
@@ -95,7 +95,7 @@ def _is_float(row: FrontRow) -> bool:
 
 
 def _is_confirmed(row: FrontRow) -> bool:
-    """Whether fresh blocks support a row, beside those of the race."""
+    """Returns whether fresh blocks support a row, beside those of the race."""
     return row.comparison is not None and row.comparison.phase == "confirm"
 
 
@@ -129,7 +129,7 @@ def rests_on(calibration: Calibration, needed: int) -> str:
 
 
 def _by_metric(result: QuantizeResult) -> str:
-    """By which metric models were judged where the user named none, and why."""
+    """Says by which metric models were judged where the user named none, and why."""
     if not result.metric:
         return ""
     return (

@@ -118,7 +118,7 @@ def _verdict(claim: Comparison) -> str:
 
 
 def not_measured(why: str) -> str:
-    """That the files could not be compared here."""
+    """Says that the files could not be compared here."""
     return f"the files were not compared on this CPU: {why}"
 
 

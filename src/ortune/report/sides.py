@@ -38,7 +38,7 @@ class Changed:
     note: str = ""
 
     def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
-        """Whether two figures, as they are written, are apart as the interval says; without one, as the ratio."""
+        """Returns whether two figures as written are apart as the interval says; without one, as the ratio."""
         if self.ratio is None:
             return True
         low, high = self.low, self.high
@@ -49,7 +49,7 @@ class Changed:
 
 
 def statistic(estimand: str) -> str:
-    """Which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    """Says which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if match := _LATENCY.match(estimand):
         return match[1]
     return estimand.partition(" (")[0].replace("a run", "per run")
@@ -64,7 +64,7 @@ def kind(estimand: str) -> str:
 
 
 def is_rate(estimand: str) -> bool:
-    """Whether more is better: a time a run that is shown as runs a second."""
+    """Returns whether more is better: a time a run that is shown as runs a second."""
     return estimand.startswith("throughput")
 
 
@@ -194,7 +194,7 @@ def _number(figures: Figures, estimand: str) -> float | None:
 
 
 def no_interval(comparison: Comparison) -> bool:
-    """Whether there are too few blocks for an interval."""
+    """Returns whether there are too few blocks for an interval."""
     return comparison.ratio_high is None and not comparison.ratio_low
 
 

@@ -51,7 +51,7 @@ def provenance(session: StoredSession) -> str:
 
 
 def is_trace(session: StoredSession) -> bool:
-    """Whether it is a profile that was read and not taken."""
+    """Returns whether a profile was read and not taken."""
     return isinstance(session.result, ProfileResult) and session.result.side is None
 
 

@@ -66,7 +66,7 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
 
 
 def pays(item: SettingWorth) -> bool:
-    """Whether leaving the setting out was confirmed slower."""
+    """Returns whether leaving the setting out was confirmed slower."""
     return item.shown
 
 
@@ -160,7 +160,7 @@ TRADE = (
 
 
 def where_kept(result: TuneResult) -> list[tuple[str, str]]:
-    """Where the deliverables lie, and how to get them again."""
+    """Says where the deliverables lie, and how to get them again."""
     named = [
         ("bundle", result.bundle),
         ("report", result.report),

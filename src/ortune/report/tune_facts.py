@@ -30,12 +30,12 @@ def verdict(result: TuneResult) -> VerdictName:
 
 
 def kept(result: TuneResult) -> bool:
-    """Whether what runs stays."""
+    """Returns whether what runs stays."""
     return result.winner == (today(result) or result.default)
 
 
 def stays_best(result: TuneResult) -> bool:
-    """Whether what runs stays, and a gain that matters would have been seen."""
+    """Returns whether what runs stays, and a gain that matters would have been seen."""
     return kept(result) and not result.budget.exploratory and standing(result) == "best"
 
 
@@ -58,7 +58,7 @@ def deciding(result: TuneResult) -> Comparison | None:
 
 
 def nothing_tested(result: TuneResult) -> bool:
-    """Whether no other configuration ran: that is no answer, and nothing is the best of none."""
+    """Returns whether no other configuration ran: that is no answer, and nothing is the best of none."""
     compared = (result.against_default, result.against_current, result.refused)
     return (
         not tried(result.candidates)
@@ -109,7 +109,7 @@ def mended(result: TuneResult) -> list[Finding]:
 
 
 def shipped(result: TuneResult, plan: Plan) -> bool:
-    """Whether the winner has all rewrites of a plan."""
+    """Returns whether the winner has all rewrites of a plan."""
     return {s.name for s in plan.rewrites} <= {s.name for s in result.winner.rewrites}
 
 

@@ -52,7 +52,7 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """That the default is wrong, and what is right in its place."""
+    """Says that the default is wrong, and what is right in its place."""
     return f"the default's outputs are wrong, those of {result.default.describe()} are correct"
 
 
@@ -185,7 +185,7 @@ def _exploratory(result: TuneResult) -> list[str]:
 
 
 def _stays(result: TuneResult) -> list[str]:
-    """That nothing better was confirmed, who came nearest, and what could have been seen."""
+    """Says that nothing better was confirmed, who came nearest, and what could have been seen."""
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.fell:
@@ -251,7 +251,7 @@ def _seen(result: TuneResult) -> str:
 
 
 def _detectable(result: TuneResult) -> str:
-    """The same; "" where it is not known."""
+    """Says which gain could have been seen; "" where that is not known."""
     share = least_seen(result)
     if share is not None:
         return f"minimum detectable effect {percent(share)}"

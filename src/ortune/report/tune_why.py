@@ -13,7 +13,7 @@ NAME = 60
 
 
 def won(difference: ProfileDifference) -> str:
-    """Where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
+    """Says where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     if difference_tables.is_hidden(difference):
@@ -36,7 +36,7 @@ def won(difference: ProfileDifference) -> str:
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:
-    """Without a winner: how near the nearest came, what settings cannot reach, and what was not tried."""
+    """Says without a winner how near the nearest came, what settings cannot reach, and what was not tried."""
     rows = []
     measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.fate == "retired"]
     nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)

@@ -77,7 +77,7 @@ def figures_table(result: TuneResult) -> Table:
 
 
 def sides(result: TuneResult) -> list[tuple[str, ...]]:
-    """The same as rows of text, the heads first, with what else describes each side."""
+    """The sides as rows of text, the heads first, with what else describes each side."""
     shown = figures_table(result)
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
@@ -198,7 +198,7 @@ def untested(result: TuneResult) -> str:
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[str, ...]:
-    """Of the targets that were asked for by name, those for which no time was left, each with a budget that has it."""
+    """The targets asked for by name for which no time was left, each with a budget that has it."""
     if not result.budget.enough_s:
         return ()
     ran = {c.plan.provider_names[0] for c in tried(result.candidates)}

@@ -37,7 +37,7 @@ class Affine:
 
     @property
     def finite(self) -> bool:
-        """Whether scale and shift are finite."""
+        """Returns whether scale and shift are finite."""
         return bool(np.isfinite(self.scale).all() and np.isfinite(self.shift).all())
 
 
@@ -118,7 +118,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Whether the channel axis of a batch normalisation (axis 1) is also its last, by shape or by a Gemm."""
+    """Returns whether a batch normalisation's channel axis (axis 1) is also its last, by shape or by a Gemm."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
@@ -150,7 +150,7 @@ class Product:
 
     @property
     def last(self) -> bool:
-        """Whether the channels are on the last axis."""
+        """Returns whether the channels are on the last axis."""
         return is_op(self.node, "Gemm", "MatMul")
 
 
@@ -223,13 +223,13 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
 
 
 def pads(node: ir.Node) -> bool:
-    """Whether a convolution pads its input."""
+    """Returns whether a convolution pads its input."""
     auto = text_of(node, "auto_pad", "NOTSET")
     return any(ints_of(node, "pads") or ()) if auto == "NOTSET" else auto != "VALID"
 
 
 def fits(affine: Affine, channels: int, product: Product) -> bool:
-    """Whether scale and shift vary by the product's channels at most and change no shape."""
+    """Returns whether scale and shift vary by the product's channels at most and change no shape."""
     sizes = {affine.scale.size, affine.shift.size} - {1}
     if sizes - {channels} or affine.rank > product.rank:
         return False
@@ -280,7 +280,7 @@ def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def turned(product: Product) -> bool:
-    """Whether the product stores its weights transposed."""
+    """Returns whether the product stores its weights transposed."""
     return is_op(product.node, "Gemm") and bool(int_of(product.node, "transB", 0))
 
 

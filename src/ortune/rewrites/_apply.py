@@ -69,7 +69,7 @@ class Rewritten:
 
     @property
     def modified(self) -> bool:
-        """Whether any rewrite changed the model."""
+        """Returns whether any rewrite changed the model."""
         return any(step.result.modified for step in self.steps)
 
 

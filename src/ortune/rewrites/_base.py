@@ -141,14 +141,14 @@ class Rewrite:
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
     def pays(self, objective: str, target: str) -> bool:
-        """Whether the rewrite can improve an objective ("" is any) on a target."""
+        """Returns whether the rewrite can improve an objective ("" is any) on a target."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
         reached = not (self.settings and of_target(target).in_page)
         return useful and reached and (not self.targets or target in self.targets)
 
     def lacks_feature(self, target: str, features: Collection[str]) -> bool:
-        """Whether the rewrite needs a GPU feature that the browser's adapter does not report."""
+        """Returns whether the rewrite needs a GPU feature that the browser's adapter does not report."""
         needed = self.adapter_feature if of_target(target).in_page else ""
         return bool(needed) and needed not in features
 

@@ -46,7 +46,7 @@ class Cell:
     hard: tuple[float, float] | None = None
 
     def same(self, other: Cell) -> bool:
-        """Whether both are the same function."""
+        """Returns whether both are the same function."""
         named = {self.x: other.x, self.state: other.state}
         if (self.reset is None) != (other.reset is None) or self.hard != other.hard:
             return False
@@ -138,7 +138,7 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 
 
 def _is_clipped(part: Part) -> bool:
-    """Whether a gate of it may be a HardSigmoid."""
+    """Returns whether a gate of the cell may be a HardSigmoid."""
     return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
 
 
@@ -225,7 +225,7 @@ def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | 
 
 
 def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
-    """Whether a value is the new cell state of an LSTM step."""
+    """Returns whether a value is the new cell state of an LSTM step."""
     part = step.part(value)
     if not isinstance(part, Curve):
         return False

@@ -44,7 +44,7 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
         return ""
 
     def is_read(value: ir.Value) -> bool:
-        """Whether it is what its name stands for here, and not one that is nearer."""
+        """Returns whether a value is what its name stands for here, and not one that is nearer."""
         return next((names[value.name] for names in visible if value.name in names), None) is value
 
     def walk() -> str:

@@ -26,7 +26,7 @@ def release(node: ir.Node) -> list[ir.Value]:
 
 
 def takes_name(new: ir.Value, old: ir.Value) -> bool:
-    """Whether a value can take over a graph output's name: it is made in that graph and no output itself.
+    """Returns whether a value can take over a graph output's name: it is made in that graph and no output itself.
 
     In a graph within, before the output is made, another value may have the name; then it is not free either.
     """

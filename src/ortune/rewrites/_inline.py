@@ -57,7 +57,7 @@ class Inlined:
 
 
 def can_be_inlined(body: ir.Graph) -> bool:
-    """Whether a subgraph can be inlined: it makes or receives every one of its outputs."""
+    """Returns whether a subgraph can be inlined: it makes or receives every one of its outputs."""
     own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
     return all(v in own for v in body.outputs) and all(
         v.const_value is not None for v in body.initializers.values()

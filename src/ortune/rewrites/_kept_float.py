@@ -135,7 +135,7 @@ class _Line:
 
 
 def _dequantized(node: ir.Node) -> bool:
-    """Whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
+    """Returns whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
     producers = (value.producer() for value in node.inputs if value is not None)
     return any(is_op(producer, "DequantizeLinear") for producer in producers)
 

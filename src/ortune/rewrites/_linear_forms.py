@@ -28,13 +28,13 @@ class Linear:
     bias: Values | None = None
 
     def same(self, other: Linear) -> bool:
-        """Whether two linear forms have the same values and the same numbers."""
+        """Returns whether two linear forms have the same values and the same numbers."""
         return self.parts.keys() == other.parts.keys() and self.equals(
             other, {key: key for key in self.parts}
         )
 
     def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
-        """Whether two linear forms have the same numbers after renaming values by ``named``."""
+        """Returns whether two linear forms have the same numbers after renaming values by ``named``."""
         if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
             return False
         return all(
@@ -44,12 +44,12 @@ class Linear:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether a value is part of the form without a matrix."""
+        """Returns whether a value is part of the form without a matrix."""
         return any(matrix is None for matrix in self.parts.values())
 
     @property
     def is_value(self) -> bool:
-        """Whether the form is a single value without a matrix."""
+        """Returns whether the form is a single value without a matrix."""
         return self.bias is None and len(self.parts) == 1 and self.as_it_is
 
 

@@ -101,7 +101,7 @@ def _moved(value: ir.Value) -> Iterator[str]:
 
 
 def is_integer_kernel(node: ir.Node) -> bool:
-    """Whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
+    """Returns whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
     if is_op(node, *_ONE_INPUT):
         inputs = list(node.inputs[:1])
     elif is_op(node, *_ALL_INPUTS):

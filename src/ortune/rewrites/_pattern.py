@@ -121,7 +121,7 @@ class Pattern(Generic[Match]):
                 return matches, reasons
 
     def change(self, model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-        """As ``Rewrite.change``."""
+        """Changes the model as ``Rewrite.change`` says."""
         matches, reasons = self.replace_all(model)
         if not matches:
             return unchanged(*(reasons or (self.none,)))
@@ -129,7 +129,7 @@ class Pattern(Generic[Match]):
         return RewriteResult(modified=True, what=worded(self.made, matches), reasons=tuple(reasons))
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """As ``Rewrite.proposes``."""
+        """Proposes itself as ``Rewrite.proposes`` says."""
         if not holds(model, *(self.beside or self.anchors)):
             return []
         matches, _ = self.replace_all(model.clone()) if self.counts_replaced else self.find(model)

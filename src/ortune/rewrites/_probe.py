@@ -171,7 +171,7 @@ class Form:
 
     @property
     def is_fused(self) -> bool:
-        """Whether ONNX Runtime fuses this form by itself."""
+        """Returns whether ONNX Runtime fuses this form by itself."""
         end = self.y.producer()
         return end is not None and fusion_at(end) is not None
 
@@ -199,7 +199,7 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
 
 
 def same_shapes(values: Probes, probes: Probes) -> bool:
-    """Whether a value has the probes' shapes, for every probe."""
+    """Returns whether a value has the probes' shapes, for every probe."""
     return all(f.shape == p.shape for f, p in zip(values, probes, strict=True))
 
 
@@ -245,7 +245,7 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
-    """Whether a constant is added upstream of a node, within these nodes."""
+    """Returns whether a constant is added upstream of a node, within these nodes."""
     visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:

@@ -95,17 +95,17 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
 
 
 def is_small_share(model: ir.Model, n_bytes: int) -> bool:
-    """Whether these weights are a small share of all products' weights, so of the time too."""
+    """Returns whether these weights are a small share of all products' weights, so of the time too."""
     return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def holds_quantised(model: ir.Model) -> bool:
-    """Whether a model contains quantized operators already."""
+    """Returns whether a model contains quantized operators already."""
     return any(node.op_type in _INTEGER for node in nodes(model))
 
 
 def in_fewer_bits(node: ir.Node) -> bool:
-    """Whether a node of a quantized model computes in fewer bits, or is one that becomes an integer kernel."""
+    """Returns whether a node of a quantized model computes in fewer bits, or becomes an integer kernel."""
     if node.op_type in _CONVERSIONS:
         return False
     producers = (value.producer() for value in node.inputs if value is not None)

@@ -71,7 +71,7 @@ def wide_inputs(node: ir.Node) -> tuple[int, ...]:
 
 
 def is_known(node: ir.Node) -> bool:
-    """Whether an operator has a range rule and computes the same in int32 if its values fit."""
+    """Returns whether an operator has a range rule and computes the same in int32 if its values fit."""
     return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
 
 

@@ -223,7 +223,7 @@ def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Take
 
 
 def _is_cut_up(split: ir.Node) -> bool:
-    """Whether a Split makes pieces of one element, by its sizes or its input's size."""
+    """Returns whether a Split makes pieces of one element, by its sizes or its input's size."""
     if input_of(split, 1) is not None or "split" in split.attributes:
         return True
     shape = split.inputs[0].shape if split.inputs[0] is not None else None

@@ -162,14 +162,14 @@ class Step:
         return Linear(parts) if start == matrix.shape[0] else None
 
     def _joins(self, node: ir.Node) -> bool:
-        """Whether a node is a Concat of the state, or of the state behind its reset, and others."""
+        """Returns whether a node is a Concat of the state, or of the state behind its reset, and others."""
         sources = [source_of(value) for value in node.inputs if value is not None]
         return is_op(node, "Concat") and any(
             value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
         )
 
     def _is_reset(self, value: ir.Value) -> bool:
-        """Whether a value is a gate times the state; its nodes count as those of the step."""
+        """Returns whether a value is a gate times the state; its nodes count as those of the step."""
         part = self.part(value)
         return (
             isinstance(part, Curve)

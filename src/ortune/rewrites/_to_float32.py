@@ -32,7 +32,7 @@ _NOT_LOOKED_INTO = frozenset(
 
 
 def _stays(model: ir.Model, value: ir.Value) -> bool:
-    """Whether a value without a producer is part of the signature: an input, or a weight that is an output."""
+    """Returns whether a value without a producer is part of the signature: an input, or a weight that is an output."""
     return value.graph is model.graph and (
         value.is_graph_input() or (value.is_initializer() and value.is_graph_output())
     )
@@ -57,7 +57,7 @@ class ToFloat32:
     why: str
 
     def _last_cast(self, model: ir.Model, node: ir.Node) -> bool:
-        """Whether a node only casts a graph output to the type."""
+        """Returns whether a node only casts a graph output to the type."""
         output = node.outputs[0] if node.outputs else None
         return (
             _cast_to(node, self.source)

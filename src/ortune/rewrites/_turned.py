@@ -40,12 +40,12 @@ def axis_of(node: ir.Node, default: int, rank: int) -> int:
 
 
 def drops(node: ir.Node) -> bool:
-    """Whether a node is a reduction that drops its axes."""
+    """Returns whether a node is a reduction that drops its axes."""
     return is_op(node, *REDUCTIONS) and not int_of(node, "keepdims", 1)
 
 
 def is_plain(order: Order) -> bool:
-    """Whether an order of axes is the identity."""
+    """Returns whether an order of axes is the identity."""
     return list(order) == sorted(order)
 
 
@@ -103,7 +103,7 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 
 def _concat(node: ir.Node, order: Order) -> bool:
-    """Whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
+    """Returns whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
     constants = [constant(value) for value in node.inputs]
     whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
@@ -123,7 +123,7 @@ def _sized(node: ir.Node, order: Order) -> bool:
 
 
 def _along(node: ir.Node, order: Order) -> bool:
-    """Whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
+    """Returns whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
     axis, last = axis_of(node, -1, len(order)), len(order) - 1
     return axis != last or order[axis] == last
 

@@ -109,7 +109,7 @@ def _chain(node: ir.Node) -> _Chain | None:
 
 
 def _into_weights(first: ir.Node, end: ir.Value) -> bool:
-    """Whether an adjacent convolution can fold the first or last node of a chain into its weights."""
+    """Returns whether an adjacent convolution can fold the first or last node of a chain into its weights."""
     source = next((v.producer() for v in first.inputs if v is not None and constant(v) is None), None)
     user, last = only_user(end), end.producer()
     return (is_op(source, "Conv") and source is not None and affine_into_weights.after(source) is first) or (

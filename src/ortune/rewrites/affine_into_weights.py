@@ -109,7 +109,7 @@ def _left(norm: ir.Node) -> str:
 
 
 def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
-    """Whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
+    """Returns whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
     if least_rank(affine.x) < max(affine.rank, product.rank if affine.rank else 0):
         return False
     if affine.last is None:
@@ -125,7 +125,7 @@ def _light(node: ir.Node) -> bool:
 
 
 def _own(node: ir.Node) -> bool:
-    """Whether a product is the only reader of its weights, or they are tiny."""
+    """Returns whether a product is the only reader of its weights, or they are tiny."""
     value = node.inputs[1] if len(node.inputs) > 1 else None
     stored = value.const_value if value is not None else None
     return value is None or len(value.uses()) == 1 or (stored is not None and stored.size <= _MOST_COPIED)

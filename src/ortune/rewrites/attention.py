@@ -100,20 +100,20 @@ def _source(value: ir.Value) -> ir.Value:
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
-    """Whether weights are constant and have no batch axis."""
+    """Returns whether weights are constant and have no batch axis."""
     node = value.producer() if value is not None else None
     factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
     return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
 
 
 def _splits_rows(node: ir.Node) -> bool:
-    """Whether a node splits any axis but the first (the batch)."""
+    """Returns whether a node splits any axis but the first (the batch)."""
     axis = int_of(node, "axis", 0) if is_op(node, "Split") else 0
     return axis > 0 or axis == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
-    """Whether all heads declare the same first dimension, by number or name."""
+    """Returns whether all heads declare the same first dimension, by number or name."""
     firsts = []
     for head in heads:
         shape = head.split.outputs[0].shape
@@ -124,7 +124,7 @@ def _same_batch(*heads: Heads) -> bool:
 
 
 def _is_float32(value: ir.Value) -> bool:
-    """Whether a value is float32, as declared or by the weights upstream."""
+    """Returns whether a value is float32, as declared or by the weights upstream."""
     for _ in range(_ABOVE):
         if value.dtype is not None:
             return value.dtype == ir.DataType.FLOAT
@@ -143,7 +143,7 @@ def _is_float32(value: ir.Value) -> bool:
 
 
 def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
-    """Whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
+    """Returns whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
     numbers = constant(mask)
     if numbers is not None:
         return bool(np.isfinite(numbers).all())

@@ -237,7 +237,7 @@ def _evaluated(proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray]) 
 def _as_inferred(
     proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray], arrays: list[np.ndarray]
 ) -> bool:
-    """Whether results have the types and sizes that shape inference gives for the node."""
+    """Returns whether results have the types and sizes that shape inference gives for the node."""
     kind, kind_of = onnx.helper.make_tensor_type_proto, onnx.helper.np_dtype_to_tensor_dtype
     try:
         said = onnx.shape_inference.infer_node_outputs(

@@ -58,7 +58,7 @@ def _pairs(model: ir.Model) -> Iterator[_Pair]:
 
 
 def _is_own(product: _affine.Product | None) -> bool:
-    """Whether a layer is the only one that reads its weights."""
+    """Returns whether a layer is the only one that reads its weights."""
     return product is not None and all(
         v is None or (len(v.uses()) == 1 and not v.is_graph_output()) for v in product.node.inputs[1:3]
     )
@@ -97,7 +97,7 @@ def _in_ranges(product: _affine.Product) -> Array:
 
 
 def _wide(ranges: Array) -> Array:
-    """In float64, as their ratios are computed; weights of gigabytes are not copied into it."""
+    """Widens to float64, in which the ratios are computed; weights of gigabytes are not copied into it."""
     return np.asarray(ranges.astype(np.float64))
 
 
@@ -136,7 +136,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
+    """Proposes nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
     return []
 
 

@@ -40,7 +40,7 @@ def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _read_inside(node: ir.Node) -> bool:
-    """Whether a subgraph of another node reads a value; such values count as used."""
+    """Returns whether a subgraph of another node reads a value; such values count as used."""
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 

@@ -52,7 +52,7 @@ class _Match:
 
     @property
     def by_tanh(self) -> bool:
-        """Whether the match is the tanh approximation."""
+        """Returns whether the match is the tanh approximation."""
         return self.anchor.op_type == "Tanh"
 
 

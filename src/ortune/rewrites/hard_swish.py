@@ -76,7 +76,7 @@ def _is_one(top: float) -> bool:
 
 
 def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool:
-    """Whether a node divides a value by ``top``, or multiplies it with one over that."""
+    """Returns whether a node divides a value by ``top``, or multiplies it with one over that."""
     if node is None or value is None or not is_op(node, "Div", "Mul"):
         return False
     if is_op(node, "Div") and node.inputs[0] is not value:

@@ -40,7 +40,7 @@ def _fits(own: Range | None) -> bool:
 
 
 def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
-    """Whether a value is known to be int64."""
+    """Returns whether a value is known to be int64."""
     if value is None:
         return False
     node = value.producer()
@@ -95,7 +95,7 @@ def narrowable(model: ir.Model) -> list[ir.Node]:
 
 
 def _may_compute_wide(model: ir.Model) -> bool:
-    """Whether a computing node may be one of int64, by the types of what it is fed: ranges are dear to compute."""
+    """Returns whether a computing node may be one of int64, by the types it is fed: ranges are dear to compute."""
     others: set[ir.Value] = set()
     for node in model.graph:
         if not is_known(node):

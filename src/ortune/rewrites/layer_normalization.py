@@ -200,7 +200,7 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes 
 
 
 def may_begin(mean: ir.Node) -> bool:
-    """Whether a subtraction and a square root follow a mean closely; a cheap filter, as most means are others."""
+    """Returns whether a subtraction and a square root follow a mean closely: a cheap filter, most means are others."""
     visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):

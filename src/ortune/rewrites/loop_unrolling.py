@@ -73,7 +73,7 @@ class _Drawing:
 
 
 def _goes_on(body: ir.Graph) -> bool:
-    """Whether a loop body always continues when its condition input is true."""
+    """Returns whether a loop body always continues when its condition input is true."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and value is not body.inputs[1]:
         said = constant(value)

@@ -113,7 +113,7 @@ class _Finder:
         )
 
     def _follow(self, node: ir.Node) -> bool:
-        """Whether every input of a node comes from Transposes or is constant; adds the node if so."""
+        """Returns whether every input of a node comes from Transposes or is constant; adds the node if so."""
         if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.visited.add(node)
@@ -136,7 +136,7 @@ class _Finder:
         return self.values.get(value, Known()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
-        """Whether a node can move before the Transpose that all of its inputs share."""
+        """Returns whether a node can move before the Transpose that all of its inputs share."""
         orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
@@ -156,7 +156,7 @@ class _Finder:
         return True
 
     def _no_larger(self, node: ir.Node) -> bool:
-        """Whether a broadcast result is certainly no larger than one of its operands."""
+        """Returns whether a broadcast result is certainly no larger than one of its operands."""
         if not is_op(node, *BROADCASTING):
             return True
         rank = len(self.orders[node.outputs[0]])
@@ -183,7 +183,7 @@ class _Finder:
 
 
 def _fits(whole: Dims, part: Dims) -> bool:
-    """Whether a shape certainly broadcasts to another."""
+    """Returns whether a shape certainly broadcasts to another."""
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 

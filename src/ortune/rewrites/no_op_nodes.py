@@ -44,14 +44,14 @@ class _Look:
         return self.values.get(value, Known()) if value is not None else Known()
 
     def same_sizes(self, node: ir.Node) -> bool:
-        """Whether first input and output have the same sizes, as numbers or symbols."""
+        """Returns whether first input and output have the same sizes, as numbers or symbols."""
         before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
-        """Whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
+        """Returns whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
         before = self.of(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)

@@ -143,7 +143,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
 
 
 def _of_the_sum(anchor: ir.Node) -> bool:
-    """Whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
+    """Returns whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
     return is_op(anchor, "ReduceLogSumExp") or all(
         is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
     )
@@ -176,7 +176,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
 
 
 def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
-    """Whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
+    """Returns whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
     within = limits(node)
     if within is not None:
         low, high = within

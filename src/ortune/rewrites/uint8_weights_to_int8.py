@@ -66,7 +66,7 @@ def _weights(model: ir.Model) -> Iterator[_Weight]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Whether products alone read a value, as their weight."""
+    """Returns whether products alone read a value, as their weight."""
     uses = list(value.uses())
     return (
         bool(uses)

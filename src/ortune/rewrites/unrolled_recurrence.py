@@ -71,7 +71,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
 
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
-    """Whether a state has one row per batch element instead of one for all."""
+    """Returns whether a state has one row per batch element instead of one for all."""
     dims, piece = look.of(before).dims, taken(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
@@ -86,7 +86,7 @@ def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> 
 
 
 def _is_zero(value: ir.Value) -> bool:
-    """Whether a value is all zeros, stored or computed."""
+    """Returns whether a value is all zeros, stored or computed."""
     numbers, node = constant(value), value.producer()
     if numbers is not None:
         return not numbers.any()
@@ -267,7 +267,7 @@ def _hidden(cell: Cell) -> int:
 
 
 def _is_read(value: ir.Value, own: set[ir.Node]) -> bool:
-    """Whether something but the steps reads a value."""
+    """Returns whether something but the steps reads a value."""
     return value.is_graph_output() or any(use.node not in own for use in value.uses())
 
 

@@ -276,12 +276,12 @@ def _about_this_file(finding: Finding, facts: Facts) -> Finding:
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:
-    """Whether others name all rewrites of a finding's fix."""
+    """Returns whether others name all rewrites of a finding's fix."""
     return finding.plan is not None and {spec.name for spec in finding.plan.rewrites} <= set(named)
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
-    """Whether its fix is a change of the model that may be made without asking anybody.
+    """Returns whether a finding's fix changes the model and may be made without asking anybody.
 
     Args:
         finding: A rule's.

@@ -40,7 +40,7 @@ class _Place:
 
 
 def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
-    """Whether any finding names enough to be about repeated blocks."""
+    """Returns whether any finding names enough to be about repeated blocks."""
     named = Counter[str]()
     for finding in findings:
         if finding.code not in own:

@@ -45,7 +45,7 @@ def build_run(facts: Facts) -> str:
 
 
 def shows_build(facts: Facts) -> bool:
-    """Whether it is known how a page loads the model, which a file alone does not tell."""
+    """Returns whether it is known how a page loads the model, which a file alone does not tell."""
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 

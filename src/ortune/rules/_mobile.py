@@ -19,7 +19,7 @@ PHONES = (*ACCELERATORS, XNNPACK.target)
 
 
 def in_program(facts: Facts) -> bool:
-    """Whether CoreML gets models in the format MLProgram."""
+    """Returns whether CoreML gets models in the format MLProgram."""
     option, setting = options_of(facts, COREML.name).get(FORMAT.key), facts.plan.settings.get(FORMAT.name)
     return option == "MLProgram" or setting == "mlprogram"
 

@@ -52,7 +52,7 @@ def in_float(
 
 
 def dequantized(value: ir.Value | None) -> bool:
-    """Whether a DequantizeLinear makes a value."""
+    """Returns whether a DequantizeLinear makes a value."""
     return is_op(maker_of(value), "DequantizeLinear")
 
 
@@ -94,7 +94,7 @@ def open_input(value: ir.Value | None) -> str:
 
 
 def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
-    """Which values around a product are of int8 and read several times; "" where none are, or that does not matter.
+    """Says which values around a product are int8 and read several times; "" for none, or where that is no matter.
 
     On x86 ONNX Runtime makes values of int8 uint8, but for those that are read several times; and it makes one operator
     of pairs of one kind alone.
@@ -124,7 +124,7 @@ def remedy(reasons: Iterable[str]) -> str:
 
 
 def _stays_signed(quantize: ir.Node) -> bool:
-    """Whether what it gives is of int8, and goes through DequantizeLinear alone to more than one place."""
+    """Returns whether a node gives int8 that goes through DequantizeLinear alone to more than one place."""
     zero = constant(quantize.inputs[2]) if len(quantize.inputs) > 2 else None
     if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
         return False

@@ -62,12 +62,12 @@ def counted(nodes: Sequence[ir.Node]) -> str:
 
 
 def subject(nodes: Sequence[ir.Node], one: str, several: str) -> str:
-    """The same, with the verb of a sentence: "2 If (/a, /b) run"."""
+    """Names nodes with the verb of a sentence: "2 If (/a, /b) run"."""
     return f"{counted(nodes)} {one if len(nodes) == 1 else several}"
 
 
 def counted_names(operators: Sequence[tuple[str, str]]) -> str:
-    """The same of names and operators."""
+    """Counts and names pairs of name and operator."""
     counts = Counter(op for _, op in operators)
     kinds = listed((f"{n} {op}" for op, n in counts.most_common()), KINDS)
     return f"{kinds} ({listed(name for name, _ in operators)})"

@@ -94,7 +94,7 @@ class Facts:
         return profile if trusted else None
 
     def share(self, category: CategoryName) -> float:
-        """Of the profiled run; 0.0 where there is none."""
+        """The share of a category in the profiled run; 0.0 where there is none."""
         run = self.profile
         if run is None or not run.wall_ns:
             return 0.0

@@ -72,7 +72,7 @@ def kind_of(model: ir.Model) -> Kind:
 
 
 def alike(one: Kind, other: Kind) -> bool:
-    """Whether two models are alike in kind and size."""
+    """Returns whether two models are alike in kind and size."""
     a, b = Counter(one.operators), Counter(other.operators)
     sizes = sorted((one.parameters, other.parameters))
     return (a & b).total() >= ALIKE * (a | b).total() and sizes[1] <= AS_LARGE * sizes[0]

@@ -86,7 +86,7 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
 
 
 def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
-    """Without controls: the usual statistic, of whose figures none is a claim."""
+    """Judges without controls: the usual statistic, of whose figures none is a claim."""
     return Judgement(estimand=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 

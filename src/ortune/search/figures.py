@@ -103,7 +103,7 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
 
 def without_latencies(block: Block) -> Block:
-    """The same block with its trials' figures in the place of their latencies.
+    """The block with its trials' figures in the place of their latencies.
 
     A trial of a fast model makes twenty thousand runs, and a long race has thousands of trials. ``figure`` and
     ``describe`` read the same off both; ``samples`` and ``recorded_waits`` need the latencies themselves.

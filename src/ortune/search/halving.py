@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def arm(self) -> str:
-        """Its name in blocks."""
+        """The candidate's name in blocks."""
         return self.plan.id
 
     @property
@@ -170,7 +170,7 @@ class Halving(Schedule):
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Whether a block of that many trials would reach into what is kept, or a stop was asked for."""
+        """Returns whether a block of that many trials would reach into what is kept, or a stop was asked for."""
         takes_ns = (trials + self.reserved) * self.trial_ns
         return self.left.stop or takes_ns > self.left.ns - self.kept_ns
 
@@ -185,7 +185,7 @@ class Halving(Schedule):
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
-        """Whether a plan is to run again before it has so many blocks; retires it where its first one is enough."""
+        """Returns whether a plan runs again before it has so many blocks; retires it where its first one is enough."""
         # One block decides against a plan where it is so far behind that no noise of this session explains it: what a
         # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)

@@ -79,7 +79,7 @@ def answered(
 
 
 def keep_order(questions: Sequence[Question]) -> list[Question]:
-    """In which order layers go back into float: those that save nothing, then by error for time."""
+    """The order in which layers go back into float: those that save nothing, then by error for time."""
 
     def worth(question: Question) -> float:
         return math.inf if question.saved_ns <= 0 else question.error**2 / question.saved_ns

@@ -65,7 +65,7 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
 
 
 def race_status(race: Halving) -> str:
-    """Who leads the race, by how much, and how sure that is; on lines of their own, who follows."""
+    """Says who leads the race, by how much, and how sure that is; on lines of their own, who follows."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:
         return f"racing {len(race.entries)} plans"

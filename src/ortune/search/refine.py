@@ -213,7 +213,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
 
 
 def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
-    """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
+    """Returns whether a plan that lost several parts at once is as fast as the whole: two may do the same."""
     ablated = race.add(ablated)
     if not _revive(ablated):
         return False

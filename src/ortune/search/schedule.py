@@ -121,7 +121,7 @@ class Schedule(ABC):
         self.note(block, took_ns)
 
     def late(self, n_trials: int) -> bool:
-        """Whether a block of so many trials would end too late, if it took what those so far did."""
+        """Returns whether a block of so many trials would end too late, if it took what those so far did."""
         return (
             bool(self.costs_ns) and n_trials * float(np.median(self.costs_ns)) > self.left.ns - self.kept_ns
         )

@@ -134,7 +134,7 @@ class Sequential(Schedule):
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
 
     def _too_dear(self, n_blocks: int) -> bool:
-        """Whether what an exact test needs beside so many blocks does not fit with its controls, however cheap."""
+        """Returns whether the blocks that an exact test still needs do not fit with its controls, however cheap."""
         arms = 1 + len(self.state.live) + len(CONTROLS)
         return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns
 

@@ -73,7 +73,7 @@ class Search:
         yield from try_rest(self.race, waiting)
 
     def rank(self, n_blocks: int) -> Steps[None]:
-        """So many blocks of every plan alike; none leaves but what fails, and the time may end first."""
+        """Runs so many blocks of every plan alike; none leaves but what fails, and the time may end first."""
         while waiting := [entry for entry in self.race.live() if len(entry.ratios) < n_blocks]:
             if not (yield from self.race.round(waiting)):
                 return
@@ -96,7 +96,7 @@ class Search:
         return preferred([e for e in enough if not self.race.refuse(e)])
 
     def consider_default(self) -> None:
-        """Where something else runs today, the untouched default may be the plan to change to."""
+        """Proposes the untouched default where something else runs today and no plan is better."""
         race = self.race
         better = self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth)
         worse = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
@@ -109,7 +109,7 @@ class Search:
         return BLIND_ERROR if self.judgement.blind else ERROR
 
     def blocks_to_tell(self) -> int:
-        """As many blocks as can tell what the race saw of the winner from nothing, within the limits of a budget."""
+        """How many blocks tell what the race saw of the winner from nothing, within the limits of a budget."""
         assert self.winner is not None
         effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
         needed = detect.blocks_needed(

@@ -75,7 +75,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Whether a text is arithmetic of sizes: names, numbers, and calls of sympy's classes, such as Max and Symbol."""
+    """Returns whether a text is arithmetic of sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -51,14 +51,14 @@ class SavedModel:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """By tf2onnx; sizes that the signature leaves open stay open."""
+        """Exports by tf2onnx; sizes that the signature leaves open stay open."""
         del dynamic
         arguments = ["--saved-model", self.folder, "--signature_def", SIGNATURE, "--output", path]
         _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """Of operators; None where TensorFlow chose it."""
+        """The threads of operators; None where TensorFlow chose it."""
         return _threads()
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
@@ -67,7 +67,7 @@ class SavedModel:
         return lambda: {name: value.numpy() for name, value in self.call(**values).items()}
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """In the order of their names, as tf2onnx has them."""
+        """The outputs in the order of their names, as tf2onnx has them."""
         return sorted(result.items())
 
 
@@ -100,13 +100,13 @@ class TfLite:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """By tf2onnx."""
+        """Exports by tf2onnx."""
         del dynamic
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """Those that it was given."""
+        """The threads that it was given."""
         return self.n_threads
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
@@ -128,7 +128,7 @@ class TfLite:
         return run
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """In the order of the file."""
+        """The outputs in the order of the file."""
         return [
             (detail["name"], value)
             for detail, value in zip(self.interpreter.get_output_details(), result, strict=True)

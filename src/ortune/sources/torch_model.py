@@ -67,7 +67,7 @@ class Torch:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """By ``torch.onnx.export``, the given axes open."""
+        """Exports by ``torch.onnx.export``, the given axes open."""
         names = [tensor.name for tensor in self.inputs]
         options: dict[str, Any] = {"input_names": names, "external_data": False}
         if opset:
@@ -107,7 +107,7 @@ class Torch:
         return {**dict(zip(parameters, positional, strict=False)), **named}
 
     def threads(self) -> int | None:
-        """Of operators."""
+        """The threads of operators."""
         count: int = torch.get_num_threads()
         return count
 
@@ -282,7 +282,7 @@ def _compiler() -> str:
 
 
 def _array(tensor: Any) -> Any:
-    """As numpy; types that it lacks as float32."""
+    """A tensor as numpy; types that numpy lacks as float32."""
     tensor = tensor.detach().cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 

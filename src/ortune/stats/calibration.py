@@ -118,7 +118,7 @@ def guard(
     base_bytes: float | None = None,
     level: float = 0.95,
 ) -> Guard:
-    """Whether a figure got worse beyond its limit: fails only when its interval lies wholly above.
+    """Tests whether a figure got worse beyond its limit: it fails only when its interval lies wholly above.
 
     Of p95 one ratio is a group of blocks (``tails.grouped_log_ratios``). Below six, and of what was not read (None),
     the guard is not ``known``, with the reason in ``note``.

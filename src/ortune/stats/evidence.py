@@ -80,7 +80,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 
 
 def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Of the first n[i] values of each row i, behind which all are infinite."""
+    """The median of the first n[i] values of each row i, behind which all are infinite."""
     ordered = np.sort(rows, axis=1)
     which = np.arange(n.size)
     return np.asarray(0.5 * (ordered[which, (n - 1) // 2] + ordered[which, n // 2]))

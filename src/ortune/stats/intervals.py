@@ -47,11 +47,11 @@ class Interval:
         return math.exp(self.high) if self.high < 700.0 else math.inf
 
     def excludes(self, value: float) -> bool:
-        """Whether ``value`` (log units) lies outside."""
+        """Returns whether ``value`` (log units) lies outside."""
         return not self.low <= value <= self.high
 
     def shifted(self, by: float) -> Interval:
-        """The same interval moved by ``by`` log units."""
+        """The interval moved by ``by`` log units."""
         return Interval(low=self.low + by, centre=self.centre + by, high=self.high + by, level=self.level)
 
 

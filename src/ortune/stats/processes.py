@@ -116,7 +116,7 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
 
 
 def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
-    """Which order statistics of n independent values hold the quantile between them.
+    """The order statistics of n independent values between which the quantile lies.
 
     Returns:
         Low and high rank from 1, and the level attained; rank 0 or n + 1 means that this side is open.

@@ -233,7 +233,7 @@ class SessionLog:
 
     @property
     def folder(self) -> Path | None:
-        """Where it is kept; None where it is not."""
+        """Returns where it is kept; None where it is not."""
         return self._store.folder if self._store else None
 
     def add(self, kind: str, record: Any) -> None:

@@ -28,7 +28,7 @@ def lock_path() -> Path:
 
 
 class Holder(Record, frozen=True, kw_only=True):
-    """Who holds the lock, as its file says for those who wait.
+    """The process that holds the lock, as its file says for those who wait.
 
     Attributes:
         what: What it does ("tune resnet50.onnx").
@@ -105,7 +105,7 @@ def measuring(
 
 
 def holder_words(text: bytes, now_s: float) -> str:
-    """That somebody holds the lock: who, since when, and how long its budget still runs."""
+    """Says that somebody holds the lock: who, since when, and how long its budget still runs."""
     try:
         holder = msgspec.json.decode(text, type=Holder)
     except (msgspec.MsgspecError, UnicodeDecodeError):

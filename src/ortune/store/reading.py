@@ -107,7 +107,7 @@ def header(head: SessionHead) -> Header:
 
 
 def about(head: SessionHead, model: str) -> bool:
-    """Whether the session is of a file of that name, as a side or alone."""
+    """Returns whether the session is of a file of that name, as a side or alone."""
     result = header(head)
     return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}
 

@@ -68,7 +68,7 @@ def write_worker(folder: Path) -> Path:
 
 
 def write_sources(folder: Path) -> Path:
-    """The same of a framework's process."""
+    """Puts the zipapp of a framework's process into a folder, unless it is there, and returns what to start."""
     return _write(folder, "ortune-sources", sources_bytes)
 
 
@@ -93,7 +93,7 @@ def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether the bytecode of the worker can be written with certainty."""
+    """Returns whether the bytecode of the worker can be written with certainty."""
     try:
         import resource
 

@@ -16,7 +16,7 @@ NO_DEVICE = "no such device was found"
 
 
 def tried(provider: str, runtime: Runtime) -> ProviderReport:
-    """Whether a provider can be used that is in the build, or in a wheel beside it.
+    """Tries whether a provider can be used that is in the build, or in a wheel beside it.
 
     Each, other than the CPU's, is tried by creating a session in a process of its own, for only the session tells
     whether ONNX Runtime fell back.

@@ -115,7 +115,7 @@ class FarChild(launcher.Child):
         self._tell("sleep" if stop else "wake")
 
     def end(self) -> int:
-        """Ends it; the other end sees that by its stdin, and removes what it was sent."""
+        """Ends the process; the other end sees that by its stdin, and removes what it was sent."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -202,7 +202,7 @@ class FarChild(launcher.Child):
         return f"{_FOLDER}{folder}/{path.name}"
 
     def _written(self, path: str) -> str:
-        """Where something is written there that is then here; "" for nothing."""
+        """The place there of what is then written here; "" for nothing."""
         if not path:
             return ""
         place = Path(path)
@@ -214,7 +214,7 @@ class FarChild(launcher.Child):
 
 @cache
 def _digest(path: Path, size: int, changed_ns: int) -> str:
-    """Of a file as it is now: the same one goes to many trials."""
+    """The digest of a file as it is now: the same one goes to many trials."""
     del size, changed_ns
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -24,7 +24,7 @@ ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
 def memory_bytes() -> int:
-    """Of this machine, whatever holds it; 0 where the system does not tell."""
+    """The memory of this machine, whatever holds it; 0 where the system does not tell."""
     return platform.host().memory_bytes
 
 
@@ -169,7 +169,7 @@ def over_memory(
 
 
 def short_of_memory(needed_bytes: int, share: float) -> str:
-    """That what is about to begin needs more than a share of the memory left, in words; "" where it fits."""
+    """Says that what is about to begin needs more than a share of the memory left; "" where it fits."""
     left = platform.memory_left_bytes()
     if left is None or needed_bytes <= share * left:
         return ""

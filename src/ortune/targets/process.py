@@ -57,7 +57,7 @@ class Process(Worker):
 
     @property
     def others_bytes(self) -> int:
-        """Only one of a group grows at a time, but while all of them load."""
+        """Memory that the others of its group hold: one of them grows at a time, but while all load."""
         return sum(other.held_bytes for other in self.group if other is not self)
 
     def start(self) -> None:
@@ -94,22 +94,22 @@ class Process(Worker):
         )
 
     def loaded(self) -> bool:
-        """Waits a moment; whether it has loaded the model, or failed to, and sleeps."""
+        """Waits a moment; returns whether it has loaded the model, or failed to, and sleeps."""
         if self.live and self.follow(Loaded, POLL_LOADING_S):
             self._rest()
             return True
         return not self.live
 
     def warm(self) -> None:
-        """Its turn to run once and warm up."""
+        """Runs once and warms up in its turn."""
         self._turn(Warm())
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Its turn to time a batch."""
+        """Times a batch of runs in its turn."""
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
 
     def finish(self) -> None:
-        """Its last turn: to report."""
+        """Reports in its last turn."""
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:

@@ -132,7 +132,7 @@ class SourceTrial(Process):
         return write_sources(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """With the threads of libraries that ask for them there alone."""
+        """The environment, with the threads of libraries that ask for them there alone."""
         compiler = {
             "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
@@ -151,5 +151,5 @@ class SourceTrial(Process):
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:
-    """Of one operator; 0 is the framework's own choice."""
+    """The threads of one operator; 0 is the framework's own choice."""
     return next((int(item.value) for item in settings if item.knob == INTRA_OP.name), 0)

@@ -56,7 +56,7 @@ class Target:
         return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
+        """Finds whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
         del browser
         if self.provider.name in (*runtime.providers, *runtime.plugins):
             return tried(self.provider.name, runtime)

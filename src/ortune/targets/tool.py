@@ -152,7 +152,7 @@ class ToolProcess:
 
 
 def _content(feed: FeedRef) -> str:
-    """Of a folder of inputs: another place with the same values is the same."""
+    """The digest of a folder of inputs: another place with the same values is the same."""
     digest = hashlib.sha256()
     for path in sorted(Path(feed.path).iterdir()):
         digest.update(path.name.encode())

@@ -23,7 +23,7 @@ class Runner(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether it has neither failed nor finished."""
+        """Returns whether the runner has neither failed nor finished."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Runner(Protocol):
         ...
 
     def loaded(self) -> bool:
-        """Waits a moment; whether it has loaded the model, or failed to, and sleeps."""
+        """Waits a moment; returns whether it has loaded the model, or failed to, and sleeps."""
         ...
 
     def warm(self) -> None:
@@ -75,7 +75,7 @@ class Turns:
     rounds: int
 
     def describe(self) -> str:
-        """In words: "6 turns of 8 runs after 2 unmeasured ones"."""
+        """Describes the turns: "6 turns of 8 runs after 2 unmeasured ones"."""
         first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
         return f"{self.rounds} turns of {self.runs} runs{first}"
 

@@ -73,7 +73,7 @@ class Worker:
 
     @property
     def live(self) -> bool:
-        """Whether it has neither failed nor finished."""
+        """Returns whether the process has neither failed nor finished."""
         return self.end is None
 
     @property

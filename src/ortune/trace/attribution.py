@@ -164,7 +164,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
 
 
 def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
-    """Which runs have a node on a device (r,)."""
+    """The runs that have a node on a device (r,)."""
     with_device = np.zeros(len(runs), dtype=np.bool_)
     codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
     with_device[trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start] = True
@@ -234,7 +234,7 @@ def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
 
 
 def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
-    """For each row the latest end of it and those before it in its run; rows are sorted by run."""
+    """The latest end of each row and those before it in its run; rows are sorted by run."""
     end = trace.start_ns[rows] + trace.duration_ns[rows]
     order = np.argsort(end, kind="stable")
     # Ranks instead of times, so that a later run's are always above those of an earlier one.

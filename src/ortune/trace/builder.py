@@ -101,7 +101,7 @@ class TraceBuilder:
         self._take_nodes(nodes)
 
     def _take_around(self, events: Sequence[Event]) -> None:
-        """The same of a block with events whose times are none."""
+        """Takes a block in which some events have no valid times, without these."""
         first = 0
         for i, event in enumerate(events):
             if not event.timed:

@@ -206,7 +206,7 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
 
 
 def _is_real(row: DifferenceRow) -> bool:
-    """Whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
+    """Returns whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
     clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
     return clear or not row.same_work
 

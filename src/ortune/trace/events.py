@@ -94,7 +94,7 @@ class Event(msgspec.Struct, gc=False):
 
     @property
     def timed(self) -> bool:
-        """Whether the event has a name and valid times."""
+        """Returns whether the event has a name and valid times."""
         return bool(self.name) and abs(self.ts) < _FARTHEST_US and 0 <= self.dur < _LONGEST_US
 
     @property

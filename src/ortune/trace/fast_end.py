@@ -58,7 +58,7 @@ def _kept(size: Numbers) -> Numbers:
 
 
 def _counted(groups: Numbers) -> Numbers:
-    """For each row how many of its group are before it; rows of a group follow each other."""
+    """How many of its group are before each row; rows of a group follow each other."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     return ranks

@@ -77,7 +77,7 @@ def fewer_nodes(
     name: Labels, op_type: Labels, provider: Labels, parent: Numbers, run: Numbers, start_ns: Numbers, run_ns: Numbers,
     *, parallel: bool,
 ) -> Flags:  # fmt: skip
-    """Which runs have fewer executions than others: every run executes each node of the main graph once.
+    """The runs that have fewer executions than others: every run executes each node of the main graph once.
 
     Of runs at the same time, and of bodies that several threads ran, it cannot be told whose an execution is.
     """

@@ -170,7 +170,7 @@ class _Groups:
             self._sides[large] |= self._sides.pop(small)
 
     def one_sided(self, item: Item) -> bool:
-        """Whether an item's set has nodes of one side alone."""
+        """Returns whether an item's set has nodes of one side alone."""
         return len(self._sides[self._root(item)]) == 1
 
     def all(self) -> Iterable[list[Item]]:

@@ -233,7 +233,7 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
 
 
 def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
-    """Those of the rows that are the run's, or the first one's where ORT had planned all by then."""
+    """The rows that are the run's, or the first one's where ORT had planned all by then."""
     asked: Numbers = rows[trace.run[rows] == run]
     first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
     # Outputs of the graph lie outside the planned block, so that some figures still move.

@@ -44,7 +44,7 @@ def stem(name: str) -> str:
 
 
 def is_numbered(name: str) -> bool:
-    """Whether a name carries a number that makes it unique."""
+    """Returns whether a name carries a number that makes it unique."""
     return _TOKEN.search(name) is not None
 
 
@@ -121,7 +121,7 @@ class _Ran:
         self._nodes = trace.nodes
 
     def fits(self, name: str, place: Place) -> bool:
-        """Whether the shapes that a node read and made are those of what is beside the place."""
+        """Returns whether the shapes that a node read and made are those of what is beside the place."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
             self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds

@@ -61,7 +61,7 @@ def read_profile(path: Path) -> Trace:
 
 
 def is_first(event: Event) -> bool:
-    """Whether a profile begins with it: the loading of its model, whose clock is no other profile's."""
+    """Returns whether a profile begins with the loading of its model, whose clock is no other profile's."""
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
 

@@ -27,7 +27,7 @@ def shares(trace: Trace, runs: range) -> Floats:
 
 
 def _overlap(trace: Trace, rows: Numbers) -> bool:
-    """Whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
+    """Returns whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
     first = rows[trace.parent[rows] == NO_PARENT]
     if not len(first) or (trace.thread[rows] == trace.thread[rows[0]]).all():
         return False

@@ -46,7 +46,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
+    """Returns whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
     unreadable = (_GZIP, _ZIP, *_UTF16, BYTE_ORDER_MARK)
     return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
 

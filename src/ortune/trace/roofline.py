@@ -157,7 +157,7 @@ def with_floors(
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
-    """Whether starting its executions is most of what a node costs."""
+    """Returns whether starting its executions is most of what a node costs."""
     took = node.least_ns
     if 0 < took < SHORT_NS * node.calls and floor_ns < FAR * took:
         return True

@@ -212,7 +212,7 @@ def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
 
 
 def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Numbers) -> Numbers:
-    """For each node execution the row of the control-flow node around it, in whatever order the rows stand.
+    """The row of the control-flow node around each node execution, in whatever order the rows stand.
 
     A body runs on the thread of the node that runs it, and starts before that node ends. What starts later comes after
     it: two clock readings of whole microseconds make an end earlier than it was, never later.
@@ -253,7 +253,7 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
 def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
-    """For each node execution the run around it: the one of its own thread, else the only one at that time."""
+    """The run around each node execution: the one of its own thread, else the only one at that time."""
     run_of = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
         return run_of
@@ -279,7 +279,7 @@ def runs_of(
 
 
 def _span(column: Numbers, value: int) -> slice:
-    """Where a value stands in a sorted column."""
+    """The range in which a value stands in a sorted column."""
     return slice(
         int(np.searchsorted(column, value, side="left")), int(np.searchsorted(column, value, side="right"))
     )

@@ -64,7 +64,7 @@ def _too_new(what: str, build: str) -> str:
 
 
 def place(arm: Arm) -> str:
-    """Where a trial failed: the model, and the plan when it is not the default."""
+    """Returns where a trial failed: the model, and the plan when it is not the default."""
     return f"{arm.model} with {arm.plan.describe()}" if arm.plan.id != Plan().id else str(arm.model)
 
 

@@ -112,7 +112,7 @@ def decode(array: Array, onnx_type: str) -> Array:
 
 
 def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """The same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
+    """Yields the same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, CHUNK):
         yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)

@@ -54,7 +54,7 @@ class Findings:
             self.wrong = self.wrong or what
 
     def differ(self, what: str, differing: int, count: int) -> None:
-        """So many of the values that are equal or not differ."""
+        """Notes how many of the values that are equal or not differ."""
         self.fail(what, wrong=False)
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what

@@ -144,7 +144,7 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
 def _judged(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
-    """Of each slice along an axis: its relative L2, whether it is dead, and whether it counts."""
+    """The relative L2 of each slice along an axis, whether it is dead, and whether it counts."""
     count = arrays[0].size / axis.norm2.size
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
@@ -167,7 +167,7 @@ def _judged(
 def _on_its_own(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
 ) -> Array:
-    """Whether values such as these slices have are rare in the whole slices, or far better off there."""
+    """Returns whether values such as these slices have are rare elsewhere, or far better off there."""
     low, high = axis.low[slices], axis.high[slices]
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0

@@ -67,7 +67,7 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
 
 
 def _fits(grid: Grid, shape: tuple[int, ...]) -> bool:
-    """Whether an array of this shape has an index for each scale."""
+    """Returns whether an array of this shape has an index for each scale."""
     axis = grid.axis or 0
     return -len(shape) <= axis < len(shape) and shape[axis] == len(grid.scales)
 

@@ -222,7 +222,7 @@ def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> 
 
 
 def slice_limit(limit: float, tolerance: float | None) -> float:
-    """Of the relative L2 of a slice, by that of the whole, or by the user's own number where there is one."""
+    """The limit of a slice's relative L2, by that of the whole, or by the user's own number where there is one."""
     if tolerance is None:
         return min(SLICE_LIMIT * limit, MOST_OF_SLICE)
     return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance

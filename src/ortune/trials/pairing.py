@@ -164,7 +164,7 @@ def _fits(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 
 
 def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
-    """Whether no dimension is another number in the other."""
+    """Returns whether no dimension is fixed to two different sizes."""
     if a.shape is None or b.shape is None:
         return True
     if len(a.shape) != len(b.shape):
@@ -217,7 +217,7 @@ def feeds_for(
 
 
 def _takes(shape: onnx_ir.Shape | None, of: tuple[int, ...]) -> bool:
-    """Whether a declared shape leaves room for this one; a scalar's or an unknown rank is left to the runtime."""
+    """Returns whether a declared shape leaves room for this one; a scalar or unknown rank is left to the runtime."""
     if shape is None or len(shape) != len(of):
         return True
     return all(not isinstance(d, int) or d == n for d, n in zip(shape, of, strict=True))

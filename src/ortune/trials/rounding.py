@@ -126,7 +126,7 @@ def _shaping(model: ir.Model) -> set[ir.Value]:
 
 
 def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
-    """Whether outputs that are not the same are not merely rounded otherwise.
+    """Returns whether outputs that are not the same differ by more than rounding makes of them.
 
     Args:
         difference: Against a reference.
@@ -160,7 +160,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
 
 
 def doubtful(difference: OutputDifference) -> bool:
-    """Whether outputs pass as the same, and by so little that the model itself is to be asked."""
+    """Returns whether outputs pass as the same, and by so little that the model itself is to be asked."""
     return difference.ok and any(
         output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output)
         for output in difference.outputs
@@ -168,12 +168,12 @@ def doubtful(difference: OutputDifference) -> bool:
 
 
 def _steps_explain(output: OutputError) -> bool:
-    """Whether the output is on a quantization grid and no further away than rounding to it explains."""
+    """Returns whether the output is on a quantization grid and no further away than rounding to it explains."""
     return output.steps is not None and output.steps.same
 
 
 def _within(output: OutputError) -> bool:
-    """Whether an output is the same by the usual limits."""
+    """Returns whether an output is the same by the usual limits."""
     whole = output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1])
     return whole and _of_slice(output) <= slice_limit(output.limit, None)
 
@@ -183,7 +183,7 @@ def _of_slice(output: OutputError) -> float:
 
 
 def forgiven(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
-    """As the same, where the model itself moves as much when it is merely rounded otherwise."""
+    """Calls outputs the same where the model itself moves as much when it is merely rounded otherwise."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
@@ -206,7 +206,7 @@ def moves(own: Sequence[OutputDifference]) -> float:
 
 
 def tightened(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
-    """As different, where the model itself moves by far less: what passes is more than rounding, a conversion say."""
+    """Calls outputs different where the model itself moves by far less: what passes is more than rounding."""
     if not moves(own):
         return difference  # nothing is known of its rounding
     for output in difference.outputs:

@@ -52,7 +52,7 @@ class Resolved:
 
     @property
     def levels(self) -> bool:
-        """Whether ONNX Runtime for Python runs it, which has levels of optimisation and a profiler."""
+        """Returns whether ONNX Runtime for Python runs the side, which has levels of optimisation and a profiler."""
         return self.onnx is None and not self.plan.is_web
 
     def runtime_of(self, plan: Plan) -> Runtime:

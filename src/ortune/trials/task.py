@@ -78,7 +78,7 @@ class Task:
         return min(sum(len(right) for right in of_cases) for of_cases in self._right.values())
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
-        """Of each output that the metric is made for: of the whole, and of the slice that lost most."""
+        """The figures of each output that the metric is made for: of the whole, and of the slice that lost most."""
         chosen = []
         for output, values in self._by_output(side).items():
             base = self._base[output]
@@ -227,7 +227,7 @@ def _best(rows: Array) -> Array:
 
 
 def _is_share(values: Array) -> bool:
-    """Whether all values lie between 0 and 1, but for rounding."""
+    """Returns whether all values lie between 0 and 1, but for rounding."""
     if values.dtype.kind != "f" or not values.size:
         return False
     return float(values.min()) >= -1e-3 and float(values.max()) <= 1.001

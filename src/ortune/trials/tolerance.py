@@ -64,7 +64,7 @@ class Tolerance:
 
     @property
     def of_metric(self) -> bool:
-        """Whether it says what the user's own metric must be."""
+        """Returns whether the budget says what the user's own metric must be."""
         return self.metric is not None or self.metric_of_base is not None
 
 

@@ -25,7 +25,7 @@ class Asked(Protocol):
 
     @property
     def framework(self) -> str | None:
-        """Of a source that is a function."""
+        """The framework of a source that is a function."""
         ...
 
     @property

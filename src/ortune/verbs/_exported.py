@@ -63,7 +63,7 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
 
 
 def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:
-    """That a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" where not."""
+    """Says that a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" where not."""
     if asked or _SCRIPT not in source.exporters or not source.inputs:
         return ""
     first = source.inputs[0]

@@ -33,7 +33,7 @@ class Resuming(Protocol):
 
     @property
     def resume(self) -> str | None:
-        """As ``--resume`` has it; None begins anew."""
+        """The session to go on with, as ``--resume`` names it; None begins anew."""
         ...
 
 

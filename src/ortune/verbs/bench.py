@@ -282,7 +282,7 @@ class _Run:
         return outcome
 
     def _gave_up(self, i: int) -> str:
-        """That a shape has fewer processes than it should, and why."""
+        """Says that a shape has fewer processes than it should, and why."""
         cases = self.baseline.work.cases
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""

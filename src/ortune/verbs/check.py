@@ -74,7 +74,7 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
 
 
 def _left(model: CheckedModel, severity: str) -> bool:
-    """Whether anything is left that fails the check: what was fixed in a file is not."""
+    """Returns whether anything is left that fails the check: what was fixed in a file is not."""
     if severity == "never":
         return False
     written = model.fixed is not None and model.fixed.path

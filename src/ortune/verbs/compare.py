@@ -170,7 +170,7 @@ class _Run:
             self.baseline.note(text)
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
+        """Adds where a proven difference lies; profiles tell that of the time of runs alone."""
         result, clock = envelope.result, self.experiment.clock
         # Another side that is wrong takes nothing from what these two show.
         proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")

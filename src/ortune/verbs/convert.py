@@ -189,7 +189,7 @@ class _Attempt:
 
     @property
     def ok(self) -> bool:
-        """Whether its outputs are the source's."""
+        """Returns whether the outputs are the source's."""
         return self.checked is not None and self.checked.ok
 
 
@@ -219,7 +219,7 @@ class _Run:
 
     @property
     def exporters(self) -> Sequence[str]:
-        """Those to try, in order."""
+        """The exporters to try, in order."""
         if self.options.exporter == AUTO:
             return self.source.exporters
         if self.options.exporter not in self.source.exporters:
@@ -333,7 +333,7 @@ class _Run:
         return _Attempt(record=record, side=side, checked=checked, exported=place)
 
     def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
-        """With the node at fault, where a conversion that is right shows it."""
+        """The attempt with the node at fault, where a conversion that is right shows it."""
         fault = attempt.record.fault
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:

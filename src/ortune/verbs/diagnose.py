@@ -93,7 +93,7 @@ def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:
-    """Whether any is as bad as that."""
+    """Returns whether any finding is as bad as that."""
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
     return any(finding.severity in worst for finding in findings)
 
@@ -104,7 +104,7 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
 
 
 def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envelope[DiagnoseResult]:
-    """From the first run to the document."""
+    """Works from the first run to the document."""
     watch, clock = opened.watch, opened.clock
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: clock.left_s, watch.line)
@@ -232,7 +232,7 @@ def _document(
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:
-    """That times mean nothing, then proven gains, the largest first; what was measured and does not pay last."""
+    """Orders findings: times that mean nothing, then proven gains, the largest first; what does not pay last."""
     comparison = finding.verified
     if finding.code == FUNCTIONAL_ONLY:
         return -1, 0.0, 0.0

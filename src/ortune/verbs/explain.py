@@ -53,7 +53,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _name(text: str) -> str:
-    """As texts are compared: in one case, one spelling of types and one sign between words."""
+    """A name as texts are compared: in one case, one spelling of types and one sign between words."""
     return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
 
 

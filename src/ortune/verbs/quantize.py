@@ -135,7 +135,7 @@ class _Quantization:
         self.baseline = opened.base(side)
 
     def go(self) -> Envelope[QuantizeResult]:
-        """From the first run to the document."""
+        """Works from the first run to the document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
         settle(baseline, self.options.budget_s, lambda: self.clock.left_s, watch.line)
         baseline.check.step_down()
@@ -201,7 +201,7 @@ class _Quantization:
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
     def _elsewhere(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
-        """With what the winner's outputs are on a processor without VNNI, and with a model that is alike everywhere."""
+        """Adds the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
         portable = precision.compared(changed(result.winner, range="7"))
@@ -245,7 +245,7 @@ class _Quantization:
 
 
 def _nearest(wholes: Sequence[Model]) -> Model:
-    """Of those that a single observation cannot tell from the fastest, the one with the smallest error."""
+    """The model with the smallest error among those that one observation cannot tell from the fastest."""
     fastest = wholes[0].time_ns
     if fastest is None:
         return wholes[0]

@@ -84,7 +84,7 @@ def exit_code(envelope: Envelope[TuneResult]) -> int:
 def _tune(
     options: Options, everywhere: Plan, opened: Experiment, side: Resolved
 ) -> tuple[Tuning, Envelope[TuneResult]]:
-    """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
+    """Works from the first trial to the document; ``everywhere`` is what the user wants in every plan."""
     watch, baseline = opened.watch, opened.base(side)
     run = Tuning(
         baseline,

@@ -216,7 +216,7 @@ class _Quantized:
         return name
 
     def _plain(self, node: Any) -> bool:
-        """Whether a product is a sum of weights times what it reads, as it is computed here."""
+        """Returns whether a product is a sum of weights times what it reads, as it is computed here."""
         usual = {"auto_pad": b"NOTSET", "transA": 0, "alpha": 1.0, "beta": 1.0}
         return all(attribute(self._onnx, node, name, value) == value for name, value in usual.items())
 

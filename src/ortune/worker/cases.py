@@ -270,7 +270,7 @@ def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
 
 
 def _level(latencies: List[int], turn_runs: List[int]) -> bool:
-    """Whether the last turn took what the first did."""
+    """Returns whether the last turn took what the first did."""
     if len(turn_runs) < 2:
         return True
     return timing.agree(latencies[: turn_runs[0]], latencies[-turn_runs[-1] :])

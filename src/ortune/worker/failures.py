@@ -68,5 +68,5 @@ _NO_MEMORY = (
 
 
 def _is_disk_full(error: OSError) -> bool:
-    """Whether there is no room to write; numpy says so without an error number."""
+    """Returns whether there is no room to write; numpy says so without an error number."""
     return error.errno in _FULL or "written" in str(error) or "free space" in str(error)

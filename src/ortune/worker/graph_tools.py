@@ -17,7 +17,7 @@ INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model
 
 
 def is_large(model: Any) -> bool:
-    """Whether a model's weights are to lie beside it; what is in external data need not be loaded.
+    """Returns whether a model's weights are to lie beside it; what is in external data need not be loaded.
 
     Protobuf's own count of bytes fails above 2 GB, so this is one of elements.
     """
@@ -183,7 +183,7 @@ def _own(model: Any) -> Dict[str, int]:
 
 
 def _require_same_signature(original: Any, output: Any) -> None:
-    """That the new model is called as the old one was."""
+    """Requires that the new model is called as the old one was."""
 
     def names(values: Any) -> List[str]:
         return [value.name for value in values]

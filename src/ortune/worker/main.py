@@ -151,7 +151,7 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]], available:
 
 
 def _placement(session: Any, requested: List[Dict[str, Any]], by_name: bool) -> List[Dict[str, Any]]:
-    """Which nodes each provider has, where this version tells; one that was asked for must have some."""
+    """Returns which nodes each provider has, where this version tells; one that was asked for must have some."""
     if not requested or not hasattr(session, PLACEMENT):
         return []
     placement: Dict[str, Dict[str, Any]] = {}

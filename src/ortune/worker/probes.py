@@ -91,7 +91,7 @@ def _literal(name: str) -> str:
 
 
 def _plain(name: str) -> bool:
-    """Whether it can be a key or a name at all; one of a few letters would be found in any library."""
+    """Returns whether a text can be a key or a name; one of a few letters would be found in any library."""
     return len(name) > 7 and name.replace("_", "").replace(".", "").isalnum()
 
 
@@ -214,7 +214,7 @@ def _effect(
 
 
 def _stops(item: Dict[str, Any]) -> bool:
-    """Whether the setting is one that makes idle threads sleep."""
+    """Returns whether the setting is one that makes idle threads sleep."""
     if item["key"].endswith(".spin_duration_us"):
         return int(item["value"]) <= 500  # far less than the stretch that is looked at
     return text(item["value"]) == ("1" if item["key"] == "session.force_spinning_stop" else "0")
@@ -251,7 +251,7 @@ def _allowed(wanted: str) -> Found:
 
 
 def _thread_masks(wanted: str) -> Optional[Found]:
-    """Whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
+    """Returns whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
     try:
         tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
     except OSError:

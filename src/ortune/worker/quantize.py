@@ -246,7 +246,7 @@ def _type(quantization: Any, name: str) -> Any:
 
 
 def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
-    """That something was quantized at all: the quantizers write a model either way."""
+    """Requires that something was quantized at all: the quantizers write a model either way."""
     graph = onnx.load(path, load_external_data=False).graph
     operators = {node.op_type for node in graph.node}
     if operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:

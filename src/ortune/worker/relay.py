@@ -186,7 +186,7 @@ def _write(line: bytes) -> None:
 
 
 def _message(line: bytes) -> str:
-    """Which message of the worker a line is; "" where it is none."""
+    """Returns which message of the worker a line is; "" where it is none."""
     try:
         message = json.loads(line.decode("utf-8"))
     except ValueError:

@@ -71,7 +71,7 @@ class _Run:
 
     @property
     def saturating(self) -> int:
-        """Those of them in which a sum was cut off."""
+        """How many of the products had a sum that was cut off."""
         return sum(self._seen.values())
 
     def __call__(self, feeds: Dict[str, Any]) -> List[Any]:

@@ -177,7 +177,7 @@ class _Graph:
         return self._only(node.input[place], size)
 
     def _only(self, name: str, size: int) -> Optional[List[Factor]]:
-        """As ``_takes``, of a value that nothing else reads."""
+        """Does as ``_takes``, of a value that nothing else reads."""
         if len(self._readers.get(name, ())) != 1 or name in self._outputs:
             return None
         return self._takes(name, size)

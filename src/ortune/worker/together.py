@@ -19,7 +19,7 @@ CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, s
 
 
 class Window:
-    """From the moment when all callers start until the last has made the runs that it is due.
+    """The time from when all callers start until the last has made the runs that it is due.
 
     Attributes:
         cpu_ns, wall_ns: CPU time of the process and wall time in it, once it is closed.

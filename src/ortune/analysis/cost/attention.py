@@ -58,7 +58,7 @@ def attention(call: Call) -> Count:
 
 
 def q_attention(call: Call) -> Count:
-    """The same with a quantized projection, which is scaled to float afterwards."""
+    """Counts attention with a quantized projection, which is scaled to float afterwards."""
     count = _projected(call, bias=2, mask=5, past=8, added=99)
     scaled = call.dim(0, 0) * call.dim(0, 1) * call.dim(1, -1)
     return Count(flops=count.flops + scaled, macs=count.macs, note=count.note)

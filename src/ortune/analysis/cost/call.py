@@ -99,7 +99,7 @@ class Call:
     opset: int = 1
 
     def has(self, position: int) -> bool:
-        """Whether an input is present."""
+        """Returns whether an input is present."""
         return position < len(self.node.inputs) and self.node.inputs[position] is not None
 
     def shape(self, position: int) -> Dims:

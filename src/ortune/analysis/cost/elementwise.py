@@ -25,24 +25,24 @@ def biased(name: str, bias: int) -> Formula:
 
 
 def _gelu(call: Call) -> int:
-    """By the error function, or by the polynomial and tanh that FastGelu has."""
+    """The operations of a Gelu: by the error function, or by the polynomial and tanh that FastGelu has."""
     name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
     return PER_ELEMENT[name] * call.n_out()
 
 
 def view(call: Call) -> Count:
-    """The same bytes under another shape, or a constant that is there already: nothing is moved."""
+    """Counts nothing moved: the same bytes under another shape, or a constant that is there already."""
     return Count(read=0, written=0)
 
 
 def selected(call: Call) -> Count:
-    """Only what is selected is read: as much as comes out, and the other inputs."""
+    """Counts what is selected alone as read: as much as comes out, and the other inputs."""
     others = sum(call.bytes_in(i) for i in range(1, len(call.node.inputs)))
     return Count(read=call.bytes_out() + others)
 
 
 def gather_block_quantized(call: Call) -> Count:
-    """Only the rows taken are read and dequantized."""
+    """Counts the rows taken alone as read and dequantized."""
     elements = call.n_out()
     read = math.ceil(elements * (call.input_bits[0] or 0) / 8) + call.bytes_in(1)
     return Count(flops=2 * elements, read=read)

@@ -310,7 +310,7 @@ class GraphCounter(Counter):
     # --- constants -----------------------------------------------------------------------------------------
 
     def _is_constant(self, value: ir.Value) -> bool:
-        """Whether it is stored, or computed of what is; the default of an input counts as stored."""
+        """Returns whether it is stored, or computed of what is; the default of an input counts as stored."""
         return stored(value) is not None or value in self._constants
 
     def _bits(self, value: ir.Value | None) -> float | None:
@@ -320,7 +320,7 @@ class GraphCounter(Counter):
         return stored if stored is not None else types.bits(self.dtype(value))
 
     def _fold(self, node: ir.Node) -> bool:
-        """Whether constants alone feed the node; its outputs are then constants too."""
+        """Returns whether constants alone feed the node; its outputs are then constants too."""
         fed = [value for value in node.inputs if value is not None]
         if is_random(node) or not all(map(self._is_constant, fed)) or any(map(is_overridable, fed)):
             return False

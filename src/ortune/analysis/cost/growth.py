@@ -36,7 +36,7 @@ class Growth:
 
     @property
     def there(self) -> bool:
-        """Whether any carried value grows, with all sizes known."""
+        """Returns whether any carried value grows, with all sizes known."""
         return all(step is not None for step in self._steps) and any(any(s or ()) for s in self._steps)
 
     def at(self, iteration: int) -> list[Dims | None]:
@@ -76,7 +76,7 @@ def _difference(first: Dims | None, then: Dims | None) -> Dims | None:
 
 
 def _weights(at: Sequence[int], n: int) -> Floats:
-    """Of each sampled iteration, so that the weighted sum is the mean over all ``n`` of any polynomial through them."""
+    """The weight of each sampled iteration: their weighted sum is the mean over all ``n`` of any polynomial."""
     sums = (n, n * (n - 1) / 2, n * (n - 1) * (2 * n - 1) / 6, (n * (n - 1) / 2) ** 2)
     scale = max(1, at[-1])
     powers = np.vander([i / scale for i in at], len(at), increasing=True).T

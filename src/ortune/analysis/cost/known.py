@@ -51,7 +51,7 @@ class Counter(ABC):
         return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
 
     def is_computed(self, value: ir.Value) -> bool:
-        """Whether every size is known without the value's declared shape."""
+        """Returns whether every size is known without the value's declared shape."""
         shape = self.walk.shapes.get(value)
         return shape is not None and all(dim is not None and not dim.terms for dim in shape)
 

@@ -79,7 +79,7 @@ def costs(
 
 
 def _writable(model: ir.Model) -> bool:
-    """Whether functions can be written out in seconds: the time to name a copy grows with the copies before it."""
+    """Returns whether functions can be written out in seconds: naming a copy takes longer with the copies before it."""
     n = copies(model)
     return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
 

@@ -152,7 +152,7 @@ class _Ending:
         self._need(old.main)
 
     def of(self, step: Step) -> str:
-        """In words."""
+        """Describes a step in words."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"
         if step in self._carried.taken:

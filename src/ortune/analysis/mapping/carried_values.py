@@ -155,7 +155,7 @@ class CarriedValues:
         return candidates
 
     def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
-        """Where a name may come from: the graph itself, or branches that moved out of it."""
+        """Returns where a name may come from: the graph itself, or branches that moved out of it."""
         yield old, name
         path, local = names.branches(name)
         within = [old] if path else []
@@ -273,7 +273,7 @@ class CarriedValues:
         return value
 
     def _adds(self, step: Step, value: Value) -> bool:
-        """Whether there is an addition between what a convolution reads and the value."""
+        """Returns whether there is an addition between what a convolution reads and the value."""
         stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
         waiting, back = [value], 0
         while waiting and back < _MOST_STEPS_BACK:
@@ -311,7 +311,7 @@ class CarriedValues:
         return readers
 
     def _by_node(self, step: Step) -> None:
-        """The same node still, with outputs that are called otherwise: by its name, or by what it reads."""
+        """Recognises a node whose outputs are called otherwise: by its name, or by what it reads."""
         was = self.origin(step)
         if was is None and not any(v in self.of for v in step.outputs):
             was = self._reading_the_same(step)
@@ -320,7 +320,7 @@ class CarriedValues:
                 self._set(value, self.same(old))
 
     def _reads_of_node(self, step: Step) -> None:
-        """The same node still reads what it read: so are values found that have no name, nor the node before one."""
+        """Takes over what the same node reads: so values are found that have no name, nor the node before one."""
         if all(v is None or v.constant or v in self.of for v in step.inputs):
             return
         was = self._maker(step)
@@ -388,7 +388,7 @@ class CarriedValues:
 
 
 def _same_attributes(step: Step, was: Step) -> bool:
-    """Whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    """Returns whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
     mine, theirs = (
         {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
     )

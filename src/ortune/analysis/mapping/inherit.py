@@ -45,7 +45,7 @@ def inherited(
 
 
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
-    """Of all originals of a node; None where one of them is not known, or its name is not its alone."""
+    """Sums up all originals of a node; None where one of them is not known, or its name is not its alone."""
     flops = size = 0.0
     for step in mapping.of[name]:
         if step in mapping.merged:

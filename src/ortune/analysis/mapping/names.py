@@ -71,7 +71,7 @@ def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, l
 
 
 def is_moved_out(name: str) -> bool:
-    """Whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
+    """Returns whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
     return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
 
 
@@ -103,7 +103,7 @@ def node_names(name: str, *, copies: bool) -> Iterator[str]:
 
 
 def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
-    """Whether name and operator alone show that ONNX Runtime inserted a node."""
+    """Returns whether name and operator alone show that ONNX Runtime inserted a node."""
     if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
         # One that reads or writes channels last also does the work of a Transpose of the model.
         return not channels_last

@@ -68,7 +68,7 @@ class Origins:
         self._add_twins()
 
     def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
-        """For each step the steps that make known values with what it makes; a graph is saved in order."""
+        """The steps that make known values with what each step makes; a graph is saved in order."""
         owners_of: dict[Step, list[Step]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
@@ -199,7 +199,7 @@ class Origins:
                         self.of[step] = ordered({*self.of[step], twin})
 
     def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
-        """Without what does nothing beside the step that does the work."""
+        """The sources without those that do nothing beside the step that does the work."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:
@@ -214,7 +214,7 @@ class Origins:
         return working
 
     def _without_views_around(self, steps: list[Step]) -> list[Step]:
-        """Without what only moves at the ends: it was pushed past the step, or cancelled."""
+        """The steps without those at the ends that only move data: they were pushed past the step, or cancelled."""
         kept = set(steps)
         while True:
             ends = {
@@ -241,14 +241,14 @@ def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
 
 
 def _reads_stored(step: Step, was: Step) -> bool:
-    """Whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
+    """Returns whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
     return was.op_type == "DequantizeLinear" and step.op_type not in {
         user.op_type for user in was.outputs[0].users
     }
 
 
 def _is_unchanged(step: Step, was: Step) -> bool:
-    """Whether a step is the user's own still: nothing was built into its attributes or inputs."""
+    """Returns whether a step is the user's own still: nothing was built into its attributes or inputs."""
     mine, theirs = (signature(one.node, small_contents) for one in (step, was))
     is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
     return is_same and len(step.inputs) == len(was.inputs)
@@ -262,7 +262,7 @@ def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
 
 
 class _Around:
-    """Where steps of a segment are in relation to those that are given away."""
+    """Finds where steps of a segment are in relation to those that are given away."""
 
     def __init__(
         self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
@@ -273,7 +273,7 @@ class _Around:
         self._before |= {step: _before(step, within) for step in steps}
 
     def fits(self, was: Step, step: Step) -> bool:
-        """Whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
+        """Returns whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
         return not any(
             (other in self._before[was] and step in self._before[taker])
             or (was in self._before[other] and taker in self._before[step])

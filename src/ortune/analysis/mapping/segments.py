@@ -52,7 +52,7 @@ class Segments:
         return steps
 
     def is_static(self, step: Step) -> bool:
-        """Whether a step depends on constants and shapes alone, so it may be folded."""
+        """Returns whether a step depends on constants and shapes alone, so it may be folded."""
         return self._static[step]
 
     def _is_static(self, step: Step) -> bool:
@@ -80,7 +80,7 @@ class Segments:
                         self._carried.merge(value, into)
 
     def holds(self, step: Step) -> bool:
-        """Whether the optimised graph contains an output of a step."""
+        """Returns whether the optimised graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:

@@ -256,11 +256,11 @@ class Language:
         return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
 
     def _drops(self, setting: Applied) -> bool:
-        """Whether a setting replays a graph, which this code's calls give no buffers that stay on the device."""
+        """Returns whether a setting replays a graph: this code's calls give no buffers that stay on the device."""
         return is_capture(setting) and not self.keeps_buffers
 
     def _has(self, setting: Applied) -> bool:
-        """Whether the binding has this session option, with this value."""
+        """Returns whether the binding has this session option, with this value."""
         value = setting.value
         has_value = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
         return bool(self.any_option) or (setting.key in self.options and has_value)
@@ -268,7 +268,7 @@ class Language:
     # --- providers and notes ---------------------------------------------------------------------------
 
     def _way(self, name: str) -> tuple[str, str] | None:
-        """Which way and by what name the binding appends a provider; None where it cannot."""
+        """Returns which way and by what name the binding appends a provider; None where it cannot."""
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[Provider]:

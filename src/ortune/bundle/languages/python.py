@@ -44,12 +44,12 @@ def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, s
 
 
 def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Whether a wheel of its own brings one of the providers to a plain onnxruntime."""
+    """Returns whether a wheel of its own brings one of the providers to a plain onnxruntime."""
     return any(find(name).plugin for name, _ in specs)
 
 
 def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Whether no execution provider but the CPU's is asked for."""
+    """Returns whether no execution provider but the CPU's is asked for."""
     return all(name == CPU.name for name, _ in specs)
 
 

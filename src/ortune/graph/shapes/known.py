@@ -294,7 +294,7 @@ def _cut(model: ir.Model) -> None:
 
 
 def _computes_otherwise(node: ir.Node) -> bool:
-    """Whether inference passes sizes on that are not what a node gives (onnx 1.23)."""
+    """Returns whether inference passes sizes on that are not what a node gives (onnx 1.23)."""
     if is_op(node, "Slice"):  # what is not constant is taken for zero
         return any(value is not None and constant(value) is None for value in node.inputs[1:])
     # To any type sizes are cast without a change.

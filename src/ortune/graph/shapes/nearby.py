@@ -93,7 +93,7 @@ def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
 
 
 def _one(node: ir.Node) -> bool:
-    """Whether a list of one number comes out: a number made a list, or one element cut out of a list."""
+    """Returns whether a list of one number comes out: a number made a list, or one element cut out of a list."""
     if node.op_type == "Unsqueeze":
         return (
             node.inputs[0] is not None and node.inputs[0].shape is not None and len(node.inputs[0].shape) == 0

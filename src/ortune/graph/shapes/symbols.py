@@ -118,7 +118,7 @@ DEFAULT_SIZES: dict[str, int] = {
 
 
 def is_anonymous(symbol: str) -> bool:
-    """Whether a dimension's name carries no meaning ("", "?", "unk__12", our own "x[2]")."""
+    """Returns whether a dimension's name carries no meaning ("", "?", "unk__12", our own "x[2]")."""
     return len(symbol) <= LONGEST_NAME and _ANONYMOUS.fullmatch(symbol.lower()) is not None
 
 
@@ -131,7 +131,7 @@ def kind_of_name(symbol: str) -> str:
 
 
 def has_chosen_name(symbol: str) -> bool:
-    """Whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
+    """Returns whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
     word = re.fullmatch(r"[a-z][a-z_]+[a-z]", symbol.lower()[:LONGEST_NAME]) is not None
     return bool(kind_of_name(symbol)) or (word and not is_anonymous(symbol))
 

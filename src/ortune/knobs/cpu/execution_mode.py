@@ -19,7 +19,7 @@ WIDE = 1.15
 
 
 def wide(model: ModelFacts) -> bool:
-    """Whether a model has branches of heavy operators that could run at once."""
+    """Returns whether a model has branches of heavy operators that could run at once."""
     return model.branches > 1 and model.parallelism_ratio >= WIDE
 
 

@@ -52,7 +52,7 @@ def exported_operators(model: OpenModel) -> dict[str, int]:
 
 
 def interface(value: ir.Value) -> str:
-    """As in "x: float[batch,3,224,224]"; "?" for a dimension without a name, "[...]" where the rank is not declared."""
+    """Describes a value: "x: float[batch,3,224,224]", "?" for a dimension without a name, "[...]" without a rank."""
     kind = type_text(value) or "?"
     if "(" in kind:
         return f"{value.name}: {kind}"

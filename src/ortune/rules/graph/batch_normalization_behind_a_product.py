@@ -69,12 +69,12 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _folds_itself(product: ir.Node) -> bool:
-    """Whether ONNX Runtime folds what alone reads a product into it."""
+    """Returns whether ONNX Runtime folds into a product what alone reads it."""
     return is_op(product, "Conv", "ConvTranspose", "MatMul") and only_user(product.outputs[0]) is not None
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:
-    """Whether a normalisation follows a product with constant weights through a bias, and nothing else reads either."""
+    """Returns whether a product of constant weights and its bias feed this normalisation alone."""
     bias = _alone(norm.inputs[0])
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False

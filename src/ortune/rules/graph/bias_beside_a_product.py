@@ -75,6 +75,6 @@ def _reason(node: ir.Node) -> str:
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
-    """Of a constant, which is not read for it; None of other values."""
+    """The sizes of a constant, which is not read for it; None of other values."""
     tensor = constant_tensor(value)
     return None if tensor is None else tuple(map(int, tensor.shape.numpy()))

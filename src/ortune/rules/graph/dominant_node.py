@@ -22,7 +22,7 @@ _SHARE = 0.3
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In a profile of either kind."""
+    """Finds it in a profile of either kind."""
     profile_known = facts.trusted_operators()
     if (
         profile_known is not None

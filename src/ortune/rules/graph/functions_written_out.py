@@ -57,7 +57,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the calls of the main graph."""
+    """Finds it in the calls of the main graph."""
     if facts.model is None or not facts.model.ir.functions:
         return
     model = facts.model.ir

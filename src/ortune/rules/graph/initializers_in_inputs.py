@@ -24,7 +24,7 @@ CODE = "GRA002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """As the rewrite that takes them out proposes itself."""
+    """Finds it as the rewrite that takes them out proposes itself."""
     if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
         return
     graph = facts.model.ir.graph

@@ -70,7 +70,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the bodies of loops."""
+    """Finds it in the bodies of loops."""
     main = facts.model.ir.graph if facts.model else None
     walked = graphs(facts.model.ir) if facts.model else ()
     bodies = [graph for graph in walked if isinstance(graph, ir.Graph) and graph is not main]

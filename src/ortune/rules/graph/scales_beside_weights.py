@@ -82,7 +82,7 @@ def _beside(product: ir.Node) -> Iterator[ir.Node]:
 
 
 def _taken_up(scale: ir.Node) -> bool:
-    """Whether a product before it takes it up instead: in ONNX Runtime, or as another rule tells."""
+    """Returns whether a product before a scale takes it up instead: in ONNX Runtime, or as another rule tells."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
     product = next((maker for maker in makers if maker is not None and is_op(maker, *PRODUCTS)), None)
     if product is None or constant(product.inputs[1]) is None:
@@ -91,7 +91,7 @@ def _taken_up(scale: ir.Node) -> bool:
 
 
 def _folded(product: ir.Node, scale: ir.Node) -> bool:
-    """Whether ONNX Runtime folds a scale or shift behind a product by itself."""
+    """Returns whether ONNX Runtime folds a scale or shift behind a product by itself."""
     if not is_op(product, "Conv") or not is_op(scale, "Mul", "Add"):
         return _joined(product, scale)
     numbers, weight = _numbers(scale), constant(product.inputs[1])
@@ -101,7 +101,7 @@ def _folded(product: ir.Node, scale: ir.Node) -> bool:
 
 
 def _joined(product: ir.Node, scale: ir.Node) -> bool:
-    """Whether it makes FusedMatMul of the two: a matrix product and one number."""
+    """Returns whether ONNX Runtime makes FusedMatMul of the two: a matrix product and one number."""
     numbers = _numbers(scale)
     one_number = numbers is not None and numbers.ndim == 0
     return is_op(product, "MatMul") and is_op(scale, "Mul", "Div") and one_number

@@ -64,12 +64,12 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """As few as are as fast written out."""
+    """A loop of as few steps as are as fast written out."""
     return _cells(4, "step")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In every graph: cells that are recognised, then the weights that stand most often."""
+    """Finds it in every graph: cells that are recognised, then the weights that stand most often."""
     if facts.model is None:
         return
     look, cells = Look(facts.model.ir), list[Recurrence]()

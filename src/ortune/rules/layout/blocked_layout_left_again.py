@@ -28,7 +28,7 @@ _SHARE = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the profile."""
+    """Finds it in the profile."""
     run = facts.nodes()
     moves = [node for node in run if node.op_type in (_INTO, _OUT)]
     share = sum(node.share_ratio for node in moves)

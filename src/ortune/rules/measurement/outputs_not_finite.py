@@ -20,7 +20,7 @@ CODE = NOT_FINITE
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where a run gave them."""
+    """Finds it where a run gave them."""
     nonfinite = [output for output in facts.nonfinite if output.unusable_reference]
     if not nonfinite:
         return

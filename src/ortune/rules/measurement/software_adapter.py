@@ -21,7 +21,7 @@ CODE = FUNCTIONAL_ONLY
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where a page told of its adapter, or a plug-in took the CPU."""
+    """Finds it where a page told of its adapter, or a plug-in took the CPU."""
     if facts.page is not None and facts.page.software:
         yield Finding(
             code=CODE,

@@ -23,7 +23,7 @@ CODE = DEFAULT_WRONG
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where the outputs were held against those of the model without optimisation."""
+    """Finds it where the outputs were held against those of the model without optimisation."""
     check = facts.level_check
     if check is None or not check.wrong:
         return

@@ -52,7 +52,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In every graph; weights that callers may feed are theirs."""
+    """Finds it in every graph; weights that callers may feed are theirs."""
     if facts.model is None:
         return
     model = facts.model.ir

@@ -82,5 +82,5 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _alone(target: str, why: NodeReason) -> bool:
-    """Whether a provider leaves a QDQ node that belongs to no other for its form; QNN and XNNPACK take none."""
+    """Returns whether a provider leaves a QDQ node that belongs to no other for its form; QNN and XNNPACK take none."""
     return target == COREML.target or (target == NNAPI.target and why.code in (*_FORMS, "not-constant"))

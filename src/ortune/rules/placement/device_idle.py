@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.15
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In a trace of kernels alone."""
+    """Finds it in a trace of kernels alone."""
     return share_of_run(
         facts,
         CODE,

@@ -59,7 +59,7 @@ class _Cause:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In a profiled run, or in a trace of kernels alone."""
+    """Finds it in a profiled run, or in a trace of kernels alone."""
     run = facts.profile
     devices = profiled(lambda p: p.target and p.queues)
     nodes = [node for node in facts.nodes() if node.provider in devices]
@@ -103,7 +103,7 @@ def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode
 def _causes(
     facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode], islands: Sequence[Finding]
 ) -> Iterator[_Cause]:
-    """Those that take a part of the run worth saying."""
+    """The causes that take a part of the run worth saying."""
     queued = [node for node in nodes if node.category != "device-copies"]
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns

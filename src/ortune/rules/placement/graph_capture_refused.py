@@ -34,7 +34,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where a provider is asked to capture."""
+    """Finds it where a provider is asked to capture."""
     asked = {
         key
         for spec in facts.plan.providers

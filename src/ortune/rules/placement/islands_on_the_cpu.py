@@ -27,7 +27,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In a profiled run."""
+    """Finds it in a profiled run."""
     run = facts.profile
     nodes = facts.nodes()
     elsewhere = {node.provider for node in nodes} - ON_CPU
@@ -69,7 +69,7 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
 
 
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
-    """Where one comes from a device, going on over what is on the CPU."""
+    """Returns where one comes from a device, going on over what is on the CPU."""
     waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
     reached: set[str] = set()
     while waiting:

@@ -50,7 +50,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In float32 weights, each read as a whole."""
+    """Finds it in float32 weights, each read as a whole."""
     if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
         return
     shares = {
@@ -71,7 +71,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(tensor: ir.TensorProtocol) -> float:
-    """Of all its numbers, counted."""
+    """The share of denormal numbers among all of a tensor, counted."""
     # Without an exponent, but not zero.
     n_denormal = sum(
         int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0)))

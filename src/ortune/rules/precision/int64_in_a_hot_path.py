@@ -47,7 +47,7 @@ GOOD = BAD.replace("512", "16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the main graph, where a CPU runs it."""
+    """Finds it in the main graph, where a CPU runs it."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir

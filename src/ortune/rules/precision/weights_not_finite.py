@@ -58,7 +58,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In initializers and constants of floating-point types."""
+    """Finds it in initializers and constants of floating-point types."""
     if facts.model is None:
         return
     functions = facts.model.ir.functions
@@ -99,7 +99,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _multiplies(node: ir.Node, place: int) -> bool:
-    """Whether a node multiplies what it reads at a place; it adds a bias."""
+    """Returns whether a node multiplies what it reads at a place; it adds a bias."""
     return node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED)
 
 

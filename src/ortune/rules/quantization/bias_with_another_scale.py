@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_off(node: ir.Node) -> bool:
-    """Whether a product's three scales are known and do not fit."""
+    """Returns whether a product's three scales are known and do not fit."""
     x = _scale(dequantizer(input_of(node, 0)))
     weight, bias = (_scale(maker_of(input_of(node, place))) for place in (1, 2))
     if x is None or weight is None or bias is None or x.size != 1:

@@ -64,7 +64,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the model's metadata."""
+    """Finds it in the model's metadata."""
     text = facts.model.ir.metadata_props.get(_ENTRY) if facts.model else None
     if text is None:
         return

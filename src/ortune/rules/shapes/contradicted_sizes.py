@@ -47,7 +47,7 @@ class _Computed(Walk):
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the main graph's outputs."""
+    """Finds it in the main graph's outputs."""
     if facts.model is None:
         return
     graph = facts.model.ir.graph

@@ -21,7 +21,7 @@ CODE = "SHP001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where inputs were chosen."""
+    """Finds it where inputs were chosen."""
     if facts.model is None or facts.work is None:
         return
     declared = {value.name: value.shape for value in facts.model.ir.graph.inputs}

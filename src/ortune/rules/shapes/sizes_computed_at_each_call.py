@@ -59,7 +59,7 @@ GOOD = _model("3")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the main graph."""
+    """Finds it in the main graph."""
     if facts.model is None:
         return
     computed = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []

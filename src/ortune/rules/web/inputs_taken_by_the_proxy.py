@@ -20,7 +20,7 @@ CODE = "WEB013"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the settings."""
+    """Finds it in the settings."""
     if facts.plan.settings.get(PROXY.name):
         yield Finding(
             code=CODE,

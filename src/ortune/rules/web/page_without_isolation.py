@@ -27,7 +27,7 @@ _FEW = 2  # processors of which onnxruntime-web would take one in any case
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In what the page is, where its program was watched."""
+    """Finds it in what the page is, where its program was watched."""
     settings = facts.plan.settings
     cpus = facts.page.cpus if facts.page else 0
     left_open = THREADS.name not in settings and settings.get(ISOLATION.name) is False

@@ -44,7 +44,7 @@ large (float[512,512] x, float[512,512] w) => (float[512,512] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """From the operations of a run, where all sizes are declared."""
+    """Finds it from the operations of a run, where all sizes are declared."""
     if facts.model is None or facts.target != TARGET:
         return
     flops = _flops(facts.model)
@@ -58,7 +58,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _flops(model: OpenModel) -> float:
-    """Of one run; 0 where they are not known."""
+    """The operations of one run; 0 where they are not known."""
     if model.facts.n_nodes > _MOST_NODES:
         return 0.0
     total = cost.costs(model.ir, {})

@@ -148,7 +148,7 @@ class Outputs:
 
 
 def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
-    """Of each output in a folder how many elements it has, and of text the characters of the longest."""
+    """The number of elements of each output in a folder, and of text the characters of the longest."""
     try:
         listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
     except FileNotFoundError:

@@ -211,7 +211,7 @@ class Page(Process):
         return platform.group_memory_bytes(self.child.pid)
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Its turn to time a batch."""
+        """Times a batch of runs in its turn."""
         self._began_s = self._began_s or monotonic.now_s()
         super().batch(runs, unmeasured)
         self._ended_s = monotonic.now_s()
@@ -324,7 +324,7 @@ class Page(Process):
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
     def _leaves_code(self) -> bool:
-        """Whether it ends with compiled code of use to later trials."""
+        """Returns whether the browser ends with compiled code of use to later trials."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
         return self._kept.gains(

@@ -146,5 +146,5 @@ def build_name(name: str) -> str:
 
 
 def is_on(value: object) -> bool:
-    """Whether a switch is on, however a page or a plan writes that."""
+    """Returns whether a switch is on, however a page or a plan writes that."""
     return value not in (False, 0, "0", "false", "off", "")

@@ -107,7 +107,7 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
 
 
 def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
-    """Which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
+    """Returns which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
     placements: dict[str, Placement] = {}
     name = ""
     for line in console:

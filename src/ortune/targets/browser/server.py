@@ -137,7 +137,7 @@ class PageServer:
             request.answer(404)
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Of an output what the model can have, of words less; what is sent again is no other than it was."""
+        """Limits an output to what the model can have, words to less; what is sent again must be as long as before."""
         if path != "output":
             return size <= MOST_SAID
         with self._posting:  # the first may be about to be kept

@@ -51,11 +51,11 @@ class Room(Protocol):
 
     @property
     def isolated(self) -> bool:
-        """Whether its pages get the headers that threads need."""
+        """Returns whether its pages get the headers that threads need."""
         ...
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Whether so many bytes may be sent to a path; they are read after that."""
+        """Returns whether so many bytes may be sent to a path; they are read after that."""
         ...
 
     def get(self, path: str, request: Request) -> None:
@@ -172,7 +172,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return True
 
     def log_message(self, *_: object) -> None:
-        """Nothing is logged: tokens are in the addresses."""
+        """Logs nothing: tokens are in the addresses."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -187,7 +187,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(place, Request)
 
     def server_bind(self) -> None:
-        """Without asking the network for this machine's name, as http.server does."""
+        """Binds without asking the network for this machine's name, as http.server does."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
@@ -200,7 +200,7 @@ class _Server(http.server.ThreadingHTTPServer):
         return match
 
     def known(self, request: socket.socket) -> None:
-        """A connection has shown a token that is good."""
+        """Keeps a connection that has shown a token that is good."""
         if request in self._open:
             self._open[request] = math.inf
 
@@ -230,7 +230,7 @@ class _Server(http.server.ThreadingHTTPServer):
                 self._cut(request)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own."""
+        """Serves a connection in a thread of its own."""
         if len(self._open) >= MOST_CONNECTIONS:
             self.shutdown_request(request)
             return
@@ -238,23 +238,23 @@ class _Server(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """A connection is over."""
+        """Forgets a connection that is over."""
         self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Nobody is heard any more, those who are connected included."""
+        """Listens no more, and ends what is connected."""
         super().server_close()
         for request in list(self._open):
             self._cut(request)
 
     def _cut(self, request: socket.socket) -> None:
-        """Its thread sees that it has ended."""
+        """Ends a connection; its thread sees that."""
         with contextlib.suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """A browser that is closed drops its connections; what became of the page is told by other means."""
+        """Ignores a browser that drops its connections; what became of the page is told by other means."""
 
 
 class Site:
@@ -295,7 +295,7 @@ class Site:
         return f"{self._start}/{token}/"
 
     def shut(self, url: str) -> None:
-        """Its token opens nothing any more."""
+        """Takes back a token, which opens nothing any more."""
         self._http.rooms.pop(token_of(url), None)
 
     def close(self) -> None:

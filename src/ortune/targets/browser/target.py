@@ -24,7 +24,7 @@ class WebTarget(Target):
     of_runtime = False
 
     def discover(self, runtime: Runtime, browser: setup.BrowserSetup | None = None) -> ProviderReport:
-        """Whether the browser offers what it needs, and there is an onnxruntime-web, which is not fetched."""
+        """Finds whether the browser offers what it needs, and there is an onnxruntime-web, which is not fetched."""
         del runtime
         chosen = browser or setup.BrowserSetup()
         try:
@@ -52,7 +52,7 @@ class WebTarget(Target):
         return Page(task, settings, machine, group)
 
     def sensors(self, machine: Machine) -> Snapshot:
-        """Those of this machine tell nothing of another."""
+        """Reads nothing for a browser elsewhere: the sensors of this machine tell nothing of another."""
         return Snapshot() if machine.remote else machine.sensors()
 
 

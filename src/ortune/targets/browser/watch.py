@@ -152,7 +152,7 @@ class _Watch:
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
-        """From the browser's start to its end."""
+        """Watches from the browser's start to its end."""
         profile = self.folder / "browser"
         flags = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
         with (self.folder / "log").open("wb") as log:
@@ -332,7 +332,7 @@ class _Watch:
 
 
 def _is_trouble(event: PageEvent) -> bool:
-    """Whether something went wrong; the log that was asked for here comes as errors too, and is none."""
+    """Returns whether something went wrong; the log that was asked for here comes as errors too, and is none."""
     if event.kind == "console":
         return event.level == "warning" or bool(_WRONG.search(event.text))
     return event.level == "error" and "/favicon.ico" not in event.text

@@ -104,7 +104,7 @@ class PageModels:
 
 
 def _beside(model: Path, name: str) -> Path:
-    """Where weights are put that a page calls so; the model names them by the same name.
+    """The place of weights that a page calls so; the model names them by the same name.
 
     Raises:
         DevToolsError: That is not beside the model.

@@ -195,7 +195,7 @@ def session_record(
 
 
 def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
-    """Those of the first run, and what else is declared."""
+    """The tensors of the first run, and what else is declared."""
     return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
 
 

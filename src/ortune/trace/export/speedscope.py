@@ -125,7 +125,7 @@ def _events(
 
 
 def _around(trace: Trace, rows: Numbers, owned: Numbers) -> list[int]:
-    """For each item (the owned runs, then the rows) the item that it lies in; -1 for none."""
+    """The item that each item (the owned runs, then the rows) lies in; -1 for none."""
     item_of_row = {row: len(owned) + at for at, row in enumerate(rows.tolist())}
     item_of_run = {run: at for at, run in enumerate(owned.tolist())}
     around = [-1] * len(owned)

@@ -47,7 +47,7 @@ def of(difference: ProfileDifference) -> list[Block]:
 
 
 def why(difference: ProfileDifference) -> Section:
-    """The same below another verb's answer."""
+    """The difference of two profiles below another verb's answer."""
     return Section(title="Where the difference lies", note=NOTE, blocks=of(difference))
 
 

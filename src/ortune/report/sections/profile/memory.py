@@ -77,7 +77,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
 
 
 def _steps(points: Sequence[MemoryPoint]) -> list[MemoryPoint]:
-    """Of neighbours the one with the most in use: the peak always stays."""
+    """Keeps of neighbouring points the one with the most in use: the peak always stays."""
     if len(points) <= STEPS:
         return list(points)
     edges = [round(i * len(points) / STEPS) for i in range(STEPS + 1)]

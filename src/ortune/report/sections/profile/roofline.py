@@ -74,7 +74,7 @@ def _intensity(node: ProfiledNode) -> float:
 
 
 def _ridges(peak: MachinePeak | None) -> list[float]:
-    """Where the slopes meet the levels."""
+    """The places where the slopes meet the levels."""
     if peak is None or not peak.bytes_per_s:
         return []
     moved = max(peak.bytes_per_s.values())
