@@ -57,6 +57,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
         numbers = constant(other)
         if x is None or numbers is None or constant(x) is not None or numbers.dtype.kind != "f":
             continue
+        # A constant over x is no scale of x.
         if node.op_type == "Div" and place == 1:
             return None
         channels = _by_channel(numbers, rank)
@@ -67,6 +68,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
         with np.errstate(all="ignore"):
             scale, shift = {
                 "Add": (one, values),
+                # x - c, or c - x, which is -x + c.
                 "Sub": (one, -values) if place == 0 else (-one, values),
                 "Mul": (values, zero),
                 "Div": (1.0 / values, zero),
@@ -82,6 +84,7 @@ def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | N
         return numbers.astype(np.float64).reshape(()), None
     if rank < numbers.ndim:
         return None
+    # Broadcasting aligns shapes at their ends: [64, 1, 1] beside [N, 64, H, W] is [1, 64, 1, 1].
     shape = (1,) * (rank - numbers.ndim) + numbers.shape
     values = numbers.astype(np.float64).reshape(-1)
     if rank >= 2 and shape[-1] == numbers.size:
@@ -102,6 +105,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
     if any(v is None or v.dtype.kind != "f" for v in parameters):
         return None
     gamma, beta, mean, variance = (v.astype(np.float64) for v in parameters if v is not None)
+    # gamma * (x - mean) / sqrt(variance + epsilon) + beta, sorted by x.
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(variance + float_of(node, "epsilon", 1e-5))
     x = node.inputs[0]
@@ -177,6 +181,7 @@ def _convolution(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> 
     if weight.ndim < 3 or groups < 1 or weight.shape[0] % groups:
         return None
     straight = node.op_type == "Conv"
+    # Conv stores [outs, ins / groups, ...], ConvTranspose [ins, outs / groups, ...].
     outs = weight.shape[0] if straight else weight.shape[1] * groups
     ins = weight.shape[1] * groups if straight else weight.shape[0]
     bias_values = np.zeros(outs) if bias is None else bias.astype(np.float64)
@@ -207,6 +212,7 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
     bias_values = np.zeros(outs) if bias is None else bias.astype(np.float64)
     if bias_values.size == 1:
         bias_values = np.broadcast_to(bias_values.reshape(()), (outs,))
+    # [outs] and [1, outs] are a bias by column; [outs, 1] would be one by row.
     if bias_values.size != outs or bias_values.reshape(-1).shape[0] != bias_values.shape[-1]:
         return None
     rank = 2 if gemm else max(1, least_rank(node.inputs[0]))
@@ -242,6 +248,7 @@ def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     if not fits(affine, product.outs, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.outs,))
+    # (w x + b) s + t = (w s) x + (b s + t).
     bias = product.bias * scale + affine.shift
     if bias.any() and not product.takes_bias:
         return None
@@ -265,6 +272,7 @@ def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     # Zeros around the input are zeros after the shift too.
     if shift.any() and (not product.takes_bias or (is_op(product.node, "Conv") and pads(product.node))):
         return None
+    # w (s x + t) + b = (w s) x + (w t + b); each tap of a convolution adds its part of w t.
     weight = product.weight.astype(np.float64)
     if is_op(product.node, "Conv"):
         taps = weight.reshape(product.groups, -1, *weight.shape[1:])

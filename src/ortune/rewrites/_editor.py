@@ -124,6 +124,7 @@ class Editor:
         assert scope is not None
         if domain:
             self.model.opset_imports.setdefault(domain, 1)
+            # A function imports domains for itself.
             for body, function in self._bodies.items():
                 if any(inner is scope for inner in nested(body)):
                     function.opset_imports.setdefault(domain, 1)
@@ -147,6 +148,8 @@ class Editor:
             new.type, new.shape = old.type, old.shape
         ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
         if is_output:
+            # The output's name belongs to the model's signature: the old value gives it up before the new one
+            # takes it.
             name, old.name = old.name, self.fresh(f"{old.name}_before")
             new.name = name
             new.type, new.shape = old.type, old.shape

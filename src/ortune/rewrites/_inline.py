@@ -35,6 +35,7 @@ class Inlined:
                 stands[formal] = actual
         for name, value in copy.initializers.items():
             if value not in stands and value.const_value is not None:
+                # All copies read one constant.
                 if name not in self._constants:
                     array = value.const_value.numpy()
                     self._constants[name] = self._editor.constant(self._node, name, array)

@@ -53,6 +53,7 @@ def _kept(
         if names & values or new:
             kept.add(node)
     there = {value.name for node in quantized.graph for value in node.outputs}
+    # What the quantizer folded away has no value that could be replaced: it comes back with its neighbours.
     folded = [node for node in nodes if not any(value.name in there for value in node.outputs)]
     before = -1
     while before != len(kept):

@@ -101,6 +101,7 @@ def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
     if pieces:
         if width % pieces:
             return None
+        # Of equal pieces the one with the number start.
         start, end = start * (width // pieces), (start + 1) * (width // pieces)
     part = slice(start, end)
     bias = None if whole.bias is None else whole.bias[part]

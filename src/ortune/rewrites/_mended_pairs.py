@@ -157,6 +157,7 @@ def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
     # A scale for each channel stands along its axis; one alone fits anywhere.
     along = [-1 if place == axis % max(1, weight.ndim) else 1 for place in range(weight.ndim)]
     shape = along if scale.size > 1 else []
+    # (q - zero point) * scale.
     shifted = weight.astype(np.float32)
     if zero:
         shifted -= zero[0].reshape(shape).astype(np.float32)

@@ -176,6 +176,8 @@ def _remainder(node: ir.Node, operands: Sequence[Range]) -> Range | None:
     (low, high), (least, most) = operands
     if least <= 0:
         return None
+    # fmod has the sign of the dividend; without it the result has that of the divisor, which is positive
+    # here.
     signed = int_of(node, "fmod", 0) and low < 0
     return (-(most - 1) if signed else 0), (most - 1 if high > 0 or not signed else 0)
 

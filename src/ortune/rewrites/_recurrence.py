@@ -67,6 +67,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     """Matches the recurrence of products that share weights; else the reason, or "" if they are no steps."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
+    # A recurrence: step k reads what k steps computed, the first one what none did.
     if [levels.get(value, 0) for value in operands] != list(range(len(operands))) or len(
         operands
     ) < LEAST_STEPS:
@@ -79,11 +80,13 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     cells = [cell_of(step, end) for step, end in zip(steps[:-1], before[1:], strict=True)]
     if cells[-1] is None:
         return f"{what} do not match an LSTM, GRU or RNN"
+    # No step follows the last to tell which value is its state: it is the one that makes the same cell.
     behind = [v for node in scope for v in node.outputs if levels.get(v, 0) == len(steps)]
     last = next((v for v in behind if (cell := cell_of(steps[-1], v)) and cell.same(cells[-1])), None)
     ends = before[1:] if last is None else [*before[1:], last]
     cells += [] if last is None else [cell_of(steps[-1], last)]
     steps = steps[: len(cells)]
+    # The first steps may be written otherwise, since they begin with a state of zeros.
     first = _first_alike(cells, steps)
     chosen = [cell for cell in cells[first:] if cell is not None]
     if len(chosen) < LEAST_STEPS:
@@ -94,6 +97,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     cell_of(steps[-1], ends[-1])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
     fed = {node for step in steps[first:] for node in step.fed}
+    # What feeds these steps alone goes with them.
     for node in reversed(list(scope)):
         read = [
             use.node in own and not value.is_graph_output() for value in node.outputs for use in value.uses()
@@ -238,6 +242,7 @@ def _sliced(piece: ir.Node, axis: int) -> Taken | None:
         starts, ends, axes, steps = (_ints(input_of(piece, place)) for place in (1, 2, 3, 4))
     if axes != [axis] or starts is None or ends is None or steps not in (None, [1]):
         return None
+    # [-1:] has an end beyond any size.
     one = ends[0] == starts[0] + 1 or (starts[0] == -1 and ends[0] >= np.iinfo(np.int32).max)
     return _taken(piece.inputs[0], axis, np.asarray(starts[0])) if one else None
 

@@ -195,6 +195,7 @@ class Step:
         key, width = next(iter(value.parts)), arrays[0].shape[-1]
         if self._width(key) not in (None, width):
             return None
+        # A value as it is enters the sum times the identity matrix.
         return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
 
 
@@ -211,6 +212,7 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
         return None
     if int_of(node, "transA", 0) or float_of(node, "alpha", 1.0) != 1.0:
         return None
+    # Two transpositions cancel.
     turned ^= bool(int_of(node, "transB", 0))
     return value, matrix.T if turned else matrix
 

@@ -52,6 +52,7 @@ def is_plain(order: Order) -> bool:
 def without(order: Order, gone: Sequence[int]) -> Order:
     """Removes axes, counted after the Transpose, from an order."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
+    # The axes that are left are numbered from 0 again.
     return tuple(sorted(left).index(before) for before in left)
 
 

@@ -43,6 +43,7 @@ def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
         constant = editor.constant(node, f"{node.name or 'clip'}_number", np.asarray(number, np.float32))
         return editor.node(node, operator, [left, constant], name=f"{node.name or 'clip'}_{operator.lower()}")
 
+    # HardSwish, and HardSigmoid as PyTorch writes it, have a slope of 1/6: 6 * alpha is 1.
     inner = x if np.float32(6 * alpha) == 1 else step("Mul", x, 6 * alpha)
     shifted = step("Add", inner, 6 * beta)
     limits = [

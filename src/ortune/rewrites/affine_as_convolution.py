@@ -93,6 +93,7 @@ def _chain(node: ir.Node) -> _Chain | None:
             break
         if {affine.scale.size, affine.shift.size} - {1, channels}:
             break
+        # (s x + t) s' + t' = (s s') x + (t s' + t').
         scale, shift, value = scale * affine.scale, shift * affine.scale + affine.shift, affine.y
         step = only_user(value)
     if value is start or value.is_graph_output() or not any(is_op(u.node, "Conv") for u in value.uses()):

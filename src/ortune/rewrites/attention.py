@@ -174,6 +174,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
     output = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
     sizes = constant(at.inputs[1])
+    # The operator gives [batch, length, hidden] by itself, and [0, 0, hidden] asks for nothing else.
     if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or int_of(at, "allowzero", 0):
         output = editor.node(
             at, "Reshape", [output, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"

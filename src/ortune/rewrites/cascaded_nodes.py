@@ -96,6 +96,7 @@ class _Pairs:
         one, other = _perm(first, self.of(first.outputs[0])), _perm(node, self.of(first.outputs[0]))
         if one is None or other is None or len(one) != len(other):
             return
+        # Axis n of the result is axis other[n] of the middle one, and so axis one[other[n]] of what goes in.
         order = [one[axis] for axis in other]
         if order == sorted(order):
             self.replace(node, [(node.outputs[0], first.inputs[0])])

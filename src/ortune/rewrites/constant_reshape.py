@@ -44,6 +44,7 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
         elif size is not None and size == here:
             sizes.append(0)
         else:
+            # Not known yet.
             sizes.append(-2)
     if -2 not in sizes:
         return sizes

@@ -74,6 +74,7 @@ def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
         apart = np.where(usable, np.log2(into / out), 0.0)
     # All channels alike bring nothing: what counts is how they differ.
     apart = np.where(usable, apart - np.median(apart[usable]), 0.0) if usable.any() else apart
+    # Each side takes half of the way: ranges of 1 before and 16 behind become 4 and 4, with an exponent of 2.
     exponents = np.trunc(apart / 2)
     return exponents if exponents.any() else None
 

@@ -59,6 +59,7 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
                 if node.domain in _WITHOUT_EFFECTS | local and kept.isdisjoint(node.outputs):
                     release(node)
                     graph.remove(node, safe=True)
+                    # Constants count as weights.
                     removed[node.op_type == "Constant"] += 1
                     continue
                 kept.update(v for v in node.inputs if v is not None)

@@ -116,6 +116,8 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
     if any(dims[i].get(index) is None or dims[i].get(index) != dims[j].get(index) for index in terms[i]
            if index not in kept):  # fmt: skip
         return "may broadcast along the summed index"
+    # The factor with fewer indices of its own gives the columns: several columns must be joined, which takes
+    # fixed sizes; several rows need not.
     if _alone(terms[i], terms[j]) < _alone(terms[j], terms[i]):
         i, j = j, i
     sizes = {index: dims[place].get(index) for place in (i, j) for index in terms[place]}
@@ -186,11 +188,13 @@ class _Writer:
             product = self._node("Mul", factors, "product")
             axes = list(range(len(kept), len(every)))
             return self._by_axes("ReduceSum", product, axes) if axes else product
+        # bqhd,bkhd->bhqk: both is bh, rows q, columns k, and d is summed.
         both = "".join(index for index in kept if index in a and index in b)
         rows = "".join(index for index in a if index not in b)
         columns = "".join(index for index in b if index not in a)
         left = self._joined(self.turned(values[0], a, both + rows + summed), sizes, both + rows, summed)
         right = self._right(values[1], b, sizes, (both, summed, columns))
+        # The left factor has an axis for each row: axes of one in the right one keep the common ones in line.
         if both and len(rows) > 1:
             right = self._by_axes("Unsqueeze", right, [len(both) + i for i in range(len(rows) - 1)])
         product = self._node("MatMul", [left, right], "product")

@@ -58,6 +58,7 @@ class _Match:
 
 def _ramp(values: Array) -> tuple[float, float, float] | None:
     """Fits ``top * clip(alpha * x + beta, 0, 1)`` to values; returns (alpha, beta, top), or None."""
+    # At the last point, 1e6, a ramp has reached its top.
     top = float(values[-1])
     inside = np.flatnonzero((values > 0) & (values < top))
     if values[0] != 0.0 or not np.isfinite(values).all() or inside.size < 2:
@@ -119,6 +120,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
                 continue
             values = computed[y][0]
             with np.errstate(all="ignore"):
+                # Divided by x, x times a ramp is the ramp; no point is zero.
                 swish, ramp = _ramp(values / _POINTS), _ramp(values)
             if swish is not None and _is_one(swish[2]):
                 alpha, beta, _ = swish
@@ -140,6 +142,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
     """Matches the HardSwish or HardSigmoid around a Clip; else the reason of a near miss, or ""."""
+    # A HardSwish comes before the HardSigmoid within it, and the longest way before its parts.
     candidates = sorted(
         _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))
     )

@@ -84,6 +84,7 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
     """Makes probes whose channels differ in mean and deviation."""
     probes: Probes = []
+    # Two of one shape, and one of another.
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((shape[0] * shape[1], math.prod(shape[2:])))
@@ -110,6 +111,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
     """Fits ``values = gamma * plain + beta`` by channel for every probe; else None."""
     ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
+    # Fitted to the two farthest numbers of a channel, where rounding counts least.
     low, high = ours[0].argmin(axis=1), ours[0].argmax(axis=1)
     with np.errstate(all="ignore"):
         apart = ours[0][channels, high] - ours[0][channels, low]

@@ -149,6 +149,7 @@ class _Narrowing:
             self._make(node)
         for node in self._chosen:
             self._hand_over(node)
+        # From the last to the first: one is unused once its readers are gone.
         for node in reversed(self._chosen):
             self._editor.drop(node.outputs[0])
 

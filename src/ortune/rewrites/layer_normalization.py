@@ -155,6 +155,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
     theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
+    # Two rows give gamma and beta of each place: (y1 - y2) / (x1 - x2), then y1 - gamma x1.
     apart = ours[0][0] - ours[1][0]
     with np.errstate(all="ignore"):
         gamma = (theirs[0][0] - theirs[1][0]) / apart
@@ -228,6 +229,7 @@ def _match_between(
             if isinstance(form, str):
                 why = why or form
                 continue
+            # A constant along the axis proves its size; without one the probes fit a size that was assumed.
             if sizes is None or sizes[axis] is None:
                 constants = [constant(source_of(v)) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):

@@ -93,6 +93,7 @@ class _Finder:
         if not all(self._moves(node) for node in self.nodes):
             return ""
         order = self.orders[self.last.outputs[0]]
+        # One that disappears altogether is a gain; where one remains behind, two at least must meet.
         if len(self.entries) < (1 if is_plain(order) else 2):
             return ""
         what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} were not merged"
@@ -209,6 +210,7 @@ class _Mover:
             if value is not None and value in moved:
                 inputs[place] = self._turned_back(value, order, name)
         if is_op(node, "Concat", *ALONG_AN_AXIS):
+            # Axis n behind the Transposes is axis order[n] before them.
             attributes["axis"] = ir.AttrInt64("axis", order[axis_of(node, -1, len(order))])
         elif is_op(node, *REDUCTIONS):
             axes = sorted(order[axis % len(order)] for axis in reduced_axes(node) or ())
@@ -222,6 +224,7 @@ class _Mover:
             inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
             attributes.clear()
         elif is_op(node, "Pad"):
+            # argsort inverts the order.
             pads, back = constant(inputs[1]), np.argsort(order)
             assert pads is not None
             inputs[1] = self._list(pads.reshape(2, -1)[:, back].reshape(-1), f"{name}_pads")

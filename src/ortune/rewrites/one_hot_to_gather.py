@@ -138,6 +138,7 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
     """Follows elementwise nodes after a product and applies them to its lookup table."""
     computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
+    # The farthest value first: all that is computed up to it goes into the table.
     for y, (values,) in reversed(computed.items()):
         nodes, elsewhere = between(value, y, computed)
         inside = y is value or (
@@ -160,6 +161,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     def number(which: str, value: int) -> ir.Value:
         return editor.constant(at, f"{name}_{which}", np.array(value, code.dtype))
 
+    # One number below and one above the range, whose rows are zeros: the first and the last of the table.
     limits = [number("low", code.low - 1), number("high", code.low + code.count)]
     index = editor.node(at, "Clip", [index, *limits], name=f"{name}_clip")
     if code.low != 1:

@@ -130,6 +130,7 @@ def _filled(
     if edge:
         start, end = (-1, np.iinfo(np.int64).max) if last else (0, 1)
     else:
+        # A mirror leaves out the edge: two elements before [a, b, c] are c and b.
         start, end = (-2, -2 - count) if last else (count, 0)
     numbers = [
         editor.constant(match.node, f"{name}_{what}", np.asarray([n], np.int64))

@@ -188,6 +188,7 @@ def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) 
             continue
         one = float(number.reshape(())) if number.size == 1 else math.nan
         over = is_op(node, "Div") and place == 0 and one == 1.0
+        # Less the maximum, the sum of a row is at least exp(0) = 1: 1e-9 added to it is rounded away.
         added = is_op(node, "Add") and 0 <= one < _ROUNDED and _reach(node, match, computed)[0] == 1.0
         if not (over or added):
             return True

@@ -89,6 +89,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
         transpose,
         "Concat",
         [turned[v] for v in match.concat.inputs if v is not None],
+        # Where the Transpose puts the last axis.
         [ir.AttrInt64("axis", order.index(len(order) - 1))],
         name=match.concat.name or "concat",
     )

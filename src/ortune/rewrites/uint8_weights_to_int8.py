@@ -76,6 +76,7 @@ def _is_weight(value: ir.Value) -> bool:
 
 
 def _shifted(tensor: ir.TensorProtocol) -> np.ndarray:
+    # In 16 bits, since 0 - 128 wraps around in 8.
     return (tensor.numpy().astype(np.int16) - _SHIFT).astype(np.int8)
 
 

@@ -116,10 +116,13 @@ class _Writer:
         x = self._sequence()
         before = [self._begin(value) for value in self._begins()]
         attributes: list[ir.Attr] = [ir.AttrInt64("hidden_size", _hidden(cells[0]))]
+        # The steps go through the sequence from its end.
         if self.places[0] > self.places[-1]:
             attributes.append(ir.AttrString("direction", "reverse"))
         first = recurrence.cells[0]
         if recurrence.kind == "GRU":
+            # Without a state behind its reset, the gate resets the product, which ONNX calls
+            # linear_before_reset.
             attributes.append(ir.AttrInt64("linear_before_reset", int(first.reset is None)))
         if first.hard is not None:
             others = ["Tanh", "Tanh"] if recurrence.kind == "LSTM" else ["Tanh"]
@@ -204,6 +207,7 @@ class _Writer:
         elif cell.kind == "GRU":
             fed, recurrent = cell.gates[:3], (*cell.gates[:2], cell.gates[3])
         hidden = _hidden(cell)
+        # ONNX stores [gates * hidden, inputs].
         w = np.concatenate([_matrix(form.parts[cell.x]).T for form in fed])
         states = [cell.state] * len(recurrent)
         states[-1] = reset
@@ -212,6 +216,7 @@ class _Writer:
         )
         biases = [np.zeros(hidden) if form.bias is None else form.bias for form in fed]
         others = [np.zeros(hidden)] * len(fed)
+        # Where the product is reset, its bias is too, and may not be added to that of the input.
         if cell.kind == "GRU" and cell.reset is None and recurrent[2].bias is not None:
             others[2] = recurrent[2].bias
         b = np.concatenate([*biases, *others])
