@@ -56,6 +56,7 @@ def _operator(step: Step) -> str:
 
 def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
     """Each source node's name to those that some level joins with it in one node, itself among them."""
+    # A union-find: nodes that some level joins have one root.
     root = {name: name for name in names}
 
     def top(name: str) -> str:

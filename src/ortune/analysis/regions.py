@@ -113,6 +113,7 @@ def _stretches(labels: Labels) -> Iterator[tuple[int, int, int]]:
         if np.count_nonzero(same) < size:
             continue
         ends = np.diff(np.concatenate(([False], same, [False])).astype(np.int8))
+        # A run of k labels that are equal to those size places on makes k // size copies behind the first.
         for start, end in zip(np.flatnonzero(ends == 1), np.flatnonzero(ends == -1), strict=True):
             if end - start >= size:
                 yield int(start), size, int((end - start) // size) + 1

@@ -15,6 +15,7 @@ ROTATE = 3
 
 def _core(scores: int, head: int, value_head: int, extra: int = 0) -> tuple[int, int]:
     """Flops and multiply-adds of scores, softmax and weighted sum; scaling a score is one more operation."""
+    # A score is a product over the head's size, the weighted sum one over that of the values.
     macs = scores * (head + value_head)
     return 2 * macs + (1 + SOFTMAX + extra) * scores, macs
 
@@ -39,6 +40,7 @@ def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count
     sizes = call.ints("qkv_hidden_sizes") or [columns // 3] * 3
     shared = bool(call.int("past_present_share_buffer"))
     before = call.dim(past, 3) if call.has(past) else 0
+    # A buffer that past and present share is as long as it can become.
     keys = before if shared and before else before + queries
     flops, macs = _core(
         batch * heads * queries * keys,
@@ -59,6 +61,7 @@ def attention(call: Call) -> Count:
 
 def q_attention(call: Call) -> Count:
     """Counts attention with a quantized projection, which is scaled to float afterwards."""
+    # QAttention has no added bias: there is no input 99.
     count = _projected(call, bias=2, mask=5, past=8, added=99)
     scaled = call.dim(0, 0) * call.dim(0, 1) * call.dim(1, -1)
     return Count(flops=count.flops + scaled, macs=count.macs, note=count.note)
@@ -89,6 +92,7 @@ def multi_head(call: Call) -> Count:
     extra = call.has(4) + call.has(5)
     flops, macs = _core(batch * heads * queries * keys, head, value_head, extra)
     if call.has(3):
+        # The bias is added to queries, and to the keys and values that are new.
         flops += batch * queries * heads * head + batch * (keys - _past(call, 6)) * heads * (
             head + value_head
         )
@@ -125,6 +129,7 @@ def group_query(call: Call) -> Count:
     """com.microsoft GroupQueryAttention: several query heads share each key and value head."""
     heads, groups = _heads(call), _heads(call, "kv_num_heads")
     batch, queries, width = call.dim(0, 0), call.dim(0, 1), call.dim(0, 2)
+    # Packed, a row holds the heads of the queries, and those of keys and of values.
     head = width // heads if call.has(1) else width // (heads + 2 * groups)
     keys = _total(call, 6, _past(call, 3) + queries)
     # A softcap divides, takes tanh and multiplies.

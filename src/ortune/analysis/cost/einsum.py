@@ -20,6 +20,7 @@ def einsum(call: Call) -> Count:
     result = set(_result(equation, sizes))
     loop = math.prod(sizes.values())
     summed = bool(set(sizes) - result)
+    # A product for each further operand, and an addition where an index is summed.
     per_step = len(terms) - 1 + summed
     macs = loop if len(terms) == 2 and summed else None
     note = (

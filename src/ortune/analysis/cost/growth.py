@@ -77,6 +77,8 @@ def _difference(first: Dims | None, then: Dims | None) -> Dims | None:
 
 def _weights(at: Sequence[int], n: int) -> Floats:
     """The weight of each sampled iteration: their weighted sum is the mean over all ``n`` of any polynomial."""
+    # The sums of i^k over all iterations, for k from 0 to 3. Weights that give the mean of each power give
+    # that of any cubic.
     sums = (n, n * (n - 1) / 2, n * (n - 1) * (2 * n - 1) / 6, (n * (n - 1) / 2) ** 2)
     scale = max(1, at[-1])
     powers = np.vander([i / scale for i in at], len(at), increasing=True).T

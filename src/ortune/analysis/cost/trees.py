@@ -37,6 +37,7 @@ def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
         if not len(level):
             return total
         total += share * float(weights.sum())
+        # Either side of a split is as likely, so a level is reached with half the chance of the one before.
         share /= 2
         following = np.concatenate([yes[level], no[level]])
         twice = np.concatenate([weights, weights])[following >= 0]

@@ -112,6 +112,7 @@ def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
     for value, reads in users.items():
         producer = value.step
         if producer is not None:
+            # As one node, what stays within is not read at all, and what is kept is read once.
             fewer = (reads if producer in hidden else reads - 1) / len(producer.outputs)
             spared[producer.name] = spared.get(producer.name, 0.0) + fewer
     return {name: reads for name, reads in spared.items() if reads}
