@@ -60,6 +60,7 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
     parallel = any(s.value == "ORT_PARALLEL" for s in info.applied)
     pools = 1 if any(s.channel == "global_pool" for s in info.applied) else workload.sessions
     inter = (threads.get("inter") or intra) - 1 if parallel else 0
+    # One session of 4 threads and one caller: 3 of its own and the caller's, 4 in all.
     busy = pools * (intra - 1 + inter) + workload.sessions * workload.callers
     return max(1, min(busy, had) if had is not None else busy)
 

@@ -29,6 +29,8 @@ def _needed(file: BinaryIO) -> tuple[str, ...]:
     segments = []
     for number in range(count):
         file.seek(start + number * size)
+        # A program header of 64 bits: type, flags, offset in the file, virtual and physical address, size in
+        # the file.
         kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", file.read(size))
         segments.append((kind, offset, address, length))
     dynamic = next(((offset, length) for kind, offset, _, length in segments if kind == _DYNAMIC), None)
@@ -37,6 +39,7 @@ def _needed(file: BinaryIO) -> tuple[str, ...]:
     entries = list(struct.iter_unpack("<QQ", _read(file, *dynamic)))
     tags = dict(entries)
     address, length = tags[_STRINGS], tags[_STRINGS_SIZE]
+    # The table's address is one in memory; the segment around it tells where that is in the file.
     place = next(o + address - a for kind, o, a, n in segments if kind == _LOAD and a <= address < a + n)
     strings = _read(file, place, length)
     names = [value for tag, value in entries if tag == _NEEDED]

@@ -120,7 +120,7 @@ def machine() -> dict[str, Any]:
 
 
 def use(task: str) -> None:
-    """Returns whether a session really gets a provider with its options, and if not, the first library that is missing.
+    """Says whether a session really gets a provider with its options, and else the first library that is missing.
 
     ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
     providers tells the truth.
@@ -154,7 +154,7 @@ def use(task: str) -> None:
 
 
 def absent(names: str) -> None:
-    """Returns which of some shared libraries the loader does not find, once ONNX Runtime has loaded those of wheels."""
+    """Says which of some shared libraries the loader does not find once ONNX Runtime has loaded those of wheels."""
     ort = import_runtime()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()

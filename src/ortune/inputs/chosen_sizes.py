@@ -229,5 +229,6 @@ def _limited(
         if able:
             # The largest part has the most room.
             _, symbol, factor = max(able)
+            # 500 past and 32 new tokens reach beyond 512 rows: the past becomes 512 - 32 = 480.
             now[symbol] = max(1, (rows - (size.at(now) - factor * now[symbol])) // factor)
     return [(s, n) for s, n in now.items() if values[s] != n]

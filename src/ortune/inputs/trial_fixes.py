@@ -200,6 +200,7 @@ def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
     image = sorted(s for s in free if inputs.kinds.get(s) in {"height", "width"})
     line = sorted(s for s in free if s not in image)
     if len(image) == 2:
+        # Both sides of an image change, each by the root of the ratio.
         return [_Change(sizes={s: max(1, round(case.dims[s] * math.sqrt(ratio))) for s in image})]
     return [_Change(sizes={s: max(1, round(case.dims[s] * ratio)) for s in (image + line)[:1]})]
 

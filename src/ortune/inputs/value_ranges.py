@@ -111,6 +111,7 @@ def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None
         case "total-length":
             return past + new
         case "past-length":
+            # GroupQueryAttention counts up to the last key: one less than there are.
             return past + new - 1 if "seqlens_k" in spec.name else past
         case "lengths":
             return _longest(inputs, sizes)

@@ -110,6 +110,7 @@ def step(unit: float) -> float:
 
 def _decimals(unit: float) -> int:
     """Decimal places that are kept; negative ones are before the point."""
+    # Of a unit of 123.4, whose first digit stands for hundreds, 6 - 1 - 2 = 3 decimal places.
     return DIGITS - 1 - math.floor(math.log10(unit))
 
 

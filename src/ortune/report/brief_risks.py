@@ -126,7 +126,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
 
 
 def _arrival(both: Answer) -> list[BriefRisk]:
-    """Returns whether ONNX Runtime was seen to take the settings."""
+    """Says whether ONNX Runtime was seen to take the settings."""
     if not both.read_back:
         return []
     unseen = [name for name, level in both.read_back if level == "none"]
@@ -136,7 +136,7 @@ def _arrival(both: Answer) -> list[BriefRisk]:
 
 
 def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
-    """Returns whether the new side's model file runs well on any machine, as far as that is known."""
+    """Says whether the new side's model file runs well on any machine, as far as that is known."""
     assert both.new is not None
     limits = "the results apply to the machine above"
     rewrites = [r.name for r in both.new.plan.rewrites]

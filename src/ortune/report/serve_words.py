@@ -10,7 +10,7 @@ from ortune.report.document import Document, Line
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """Says that of a bench; below its headlines, the browser that somebody opened."""
+    """The document of a bench; below its headlines, the browser that somebody opened."""
     bench, host = bench_words.document(envelope), envelope.host
     if host is None:
         return bench

@@ -108,7 +108,7 @@ class Levels:
         return checks.load(store_folder, self._key(host)) if store_folder else None
 
     def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """Returns whether outputs are the model's own; None where there is nothing to hold them against.
+        """Checks whether outputs are the model's own; None where there is nothing to hold them against.
 
         Args:
             outputs: What the side gave for its inputs; None: it is run.

@@ -251,7 +251,7 @@ def _allowed(wanted: str) -> Found:
 
 
 def _thread_masks(wanted: str) -> Optional[Found]:
-    """Returns whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
+    """Checks whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
     try:
         tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
     except OSError:

@@ -17,6 +17,7 @@ def cpu_sets(text: str | None) -> list[list[int]]:
 
 def _span(part: str) -> range:
     first, _, last = part.partition("-")
+    # ONNX Runtime counts CPUs from 1; no machine has more than these, whatever a file says.
     return range(int(first) - 1, min(int(last or first), int(first) + 4095))
 
 

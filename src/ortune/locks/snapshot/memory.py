@@ -77,6 +77,7 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
     nodes = depth_first(graph)
     for step, node in enumerate(nodes):
         for name in _reads(node):
+            # Who reads a view keeps the buffer alive that it is a view of.
             last[owner.get(name, name)] = step
         if operator(node) in _SAME_BUFFER and node.input and node.input[0] not in weights:
             owner[node.output[0]] = owner.get(node.input[0], node.input[0])
@@ -113,6 +114,7 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
     done: set[int] = set()
 
     def visit(start: int) -> None:
+        # Without recursion: graphs are deeper than Python's stack.
         waiting = [(start, iter(_reads(nodes[start])))]
         done.add(start)
         while waiting:
