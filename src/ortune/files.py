@@ -58,6 +58,8 @@ def write(
                 _restrict(file.fileno(), mode)
             fill(file)
             file.flush()
+            # Before the rename: after a power cut the new name could else hold nothing, with the old content
+            # gone.
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException:

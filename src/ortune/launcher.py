@@ -34,6 +34,7 @@ def started_s() -> float:
     try:
         # After the program's name, which may hold anything; in ticks since the machine was started.
         fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        # starttime, the 22nd field of proc(5), is the 20th after the name.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields.split()[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError, ValueError, IndexError):
         return now_s

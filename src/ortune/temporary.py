@@ -50,6 +50,7 @@ def _prefix(parent: Path | None) -> str:
 
 def _remove_dead(mark: Path) -> None:
     with mark.open("r+b") as file:
+        # The system frees a lock with its process, however that ended.
         if _lock(file.fileno()):
             remove_sockets(mark.parent)
             shutil.rmtree(mark.parent, ignore_errors=True)

@@ -98,6 +98,7 @@ def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
     return next(
         (
             order
+            # At most 5 axes, so at most 120 orders.
             for order in permutations(range(old.ndim))
             if tuple(old.shape[i] for i in order) == new.shape and _near(np.transpose(old, order), new)
         ),

@@ -162,6 +162,8 @@ def _width(graph: ir.Graph) -> tuple[int, float]:
     depth: dict[ir.Node, int] = {}
     at: Counter[int] = Counter()
     for node in graph:
+        # Nodes come in topological order. Depth is heavy operators on the longest way here, this one
+        # included: six of them at three depths make a ratio of 2.
         before = max((depth.get(producer, 0) for producer in _producers(node)), default=0)
         depth[node] = before + (node.op_type in HEAVY)
         if node.op_type in HEAVY:

@@ -82,6 +82,7 @@ def proposals(
             left_out.append(reason)
             continue
         idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))
+        # Else the build that reads the setting is proposed with it; one that was asked for is not exchanged.
         if idle and BUILD.name in (asked or {}):
             left_out.append(idle)
             continue
@@ -90,6 +91,7 @@ def proposals(
         prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
         variants = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
         variants += _together(settings, knob.together, objective)
+        # The table holds times of runs, which say nothing of memory or loading.
         if objective in ("latency", "throughput"):
             moved = [priors.moved(variant.prior, variant.settings, cpus, latency_ns) for variant in variants]
             variants = [replace(variant, prior=prior) for variant, prior in zip(variants, moved, strict=True)]

@@ -38,9 +38,13 @@ def require_bounded(model: ir.Model, where: str) -> None:
     extent = _Extent(dict(model.functions), where)
     for scope in scopes(model):
         extent.of(scope, 0)
+    # A file of 10,000 nodes may ask for 64 x 10,000 = 640,000 visits: as much as a loop in a loop makes of
+    # each.
     allowed = max(MOST_VISITS, _FOR_EACH * sum(1 for _ in nodes(model)))
     visits, _ = extent.of(model.graph, 0)
     if visits > allowed:
+        # Calls that double 64 times, in loops of loops, make numbers of hundreds of digits: those are told as
+        # a power.
         amount = f"{visits:,}" if visits < 1 << 64 else f"more than 2^{visits.bit_length() - 1}"
         raise ModelError(
             f"Its nested functions and loops expand to {amount} nodes; "
@@ -54,6 +58,7 @@ def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
     """How often each function is written out, of a model whose functions do not call themselves."""
     calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
     times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
+    # Callers go first: how often one is written out has to be final before its calls are multiplied by it.
     callees_first = graphlib.TopologicalSorter({name: set(called) for name, called in calls.items()})
     for name in reversed([*callees_first.static_order()]):
         for called, times in calls[name].items():
@@ -94,6 +99,8 @@ class _Extent:
             for inner, levels in below:
                 visits += rounds * inner
                 height = max(height, levels + 1)
+        # The height is remembered with the function: what is nested too deep is refused by whichever way
+        # leads there, though its body was walked once only.
         if depth + height > _MOST_CALLS:
             raise ModelError(
                 f"Its functions and subgraphs are nested more than {_MOST_CALLS} levels deep in each other.",

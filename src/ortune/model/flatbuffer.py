@@ -80,6 +80,8 @@ class Table:
         self._file = file
         self._position = position
         self._depth = depth
+        # Signed and subtracted, unlike all other offsets: a writer may put the vtable before its table or
+        # after it.
         self._vtable = position - file.number("i", position)
         self._vtable_bytes = file.number("H", self._vtable)
         if self._vtable_bytes < 4 or self._vtable_bytes % 2:
@@ -87,6 +89,8 @@ class Table:
         file.check(self._vtable, self._vtable_bytes)
 
     def _field(self, slot: int) -> int | None:
+        # A vtable begins with its own length and its table's, two bytes each; then two bytes a field, fewer
+        # from a writer of an older schema.
         entry = 4 + 2 * slot
         if entry + 2 > self._vtable_bytes:
             return None

@@ -158,6 +158,7 @@ def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) ->
     """Lets git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
     environment |= {
+        # A .git that is no repository must not make git look for one further up.
         "GIT_CEILING_DIRECTORIES": str(top.parent),
         "GIT_NO_LAZY_FETCH": "1",  # since git 2.45; before, no protocol is allowed to fetch by
         "GIT_ALLOW_PROTOCOL": "none",  # goes before what a repository's settings allow

@@ -28,6 +28,7 @@ def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
         ModelError: A tensor's data is not all there, or the graph contradicts itself.
     """
     translation = _Translation(files, where)
+    # Text that is not UTF-8 comes as bytes. These fields name nothing, so they are mended; names are refused.
     for field in ("producer_name", "producer_version", "doc_string"):
         text = getattr(proto, field)
         if isinstance(text, bytes):
@@ -182,6 +183,8 @@ class _Translation:
         payload_bytes(tensor, self._where)
         have = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
         need, kind = math.prod(tensor.dims), ir.DataType(tensor.data_type)
+        # Outside of raw_data a complex number is two entries, and of types below 8 bits an entry is a byte:
+        # three 4-bit numbers are (3 x 4 + 7) // 8 = 2 entries.
         if kind in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
             need *= 2
         elif kind != ir.DataType.STRING and kind.bitwidth < 8:
@@ -221,6 +224,8 @@ class _Translation:
     def _densified(self, sparse: onnx.SparseTensorProto) -> ir.TensorProtocol:
         values, indices = self._read(sparse.values), self._read(sparse.indices).astype(np.int64)
         dense = np.zeros(tuple(sparse.dims), values.dtype)
+        # ONNX allows both: flat places, shape [NNZ], or one row of coordinates for each number, shape [NNZ,
+        # rank].
         places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dense.shape)
         dense.reshape(-1)[places] = values
         return ir.tensor(dense, dtype=ir.DataType(sparse.values.data_type), name=sparse.values.name)

@@ -116,6 +116,7 @@ class _Signature:
 @cache
 def _signature(domain: str, op_type: str, version: int) -> _Signature:
     """What a node of an operator needs; nothing where ONNX does not know it."""
+    # onnx takes the version as a C int, and a file may hold any.
     if not 0 < version < 1 << 31 or not onnx.defs.has(op_type, version, domain):
         return _Signature()
     own = onnx.defs.get_schema(op_type, version, domain)
@@ -140,6 +141,8 @@ def require_finite(model: ir.Model) -> None:
     depth: dict[ir.OperatorIdentifier, int] = {}
     functions = model.functions
     for first in functions:
+        # A stack of its own: recursion as deep as a file likes would end in RecursionError before the depth
+        # is known.
         way = [(first, iter(_called(model, functions[first])))]
         while way:
             name, calls = way[-1]
@@ -148,6 +151,7 @@ def require_finite(model: ir.Model) -> None:
                 own = _called(model, functions[name])
                 depth[name] = 1 + max((depth[call] for call in own), default=0)
                 n_nodes = sum(1 for graph in nested(functions[name]) for _ in graph)
+                # Capped above the limit: 64 functions that each call the next one twice are 2^64 nodes.
                 size[name] = min(n_nodes + sum(size[call] for call in own), _MOST_NODES + 1)
                 way.pop()
             elif any(inner == outer for outer, _ in way):

@@ -180,6 +180,7 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
     )
     for file in dict.fromkeys([files.own, *(tensor.file for tensor in external)]):
         _require_written(file)
+    # Tensors that share a stretch of a file are read once, and so counted once.
     segments = {(str(t.file.path), t.offset, t.length or 0) for t in external}
     facts = ModelInfo(
         path=str(path),

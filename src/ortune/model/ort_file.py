@@ -196,6 +196,7 @@ def _type(table: Table, kind: onnx.TypeProto) -> None:
     union, value = table.int8(1), table.table(2)
     if value is None:
         return
+    # TypeInfoValue of ort.fbs: 1 is a tensor, 2 a sequence, 3 a map.
     if union == 1:
         kind.tensor_type.elem_type = value.int32(0)
         shape = value.table(1)
@@ -218,6 +219,7 @@ def _shape(table: Table, shape: onnx.TensorShapeProto) -> None:
     for dimension in table.tables(0):
         target = shape.dim.add(denotation=dimension.string(1))
         value = dimension.table(0)
+        # DimensionValueType of ort.fbs: 0 is unknown, 1 a number, 2 a name.
         kind = 0 if value is None else value.int8(0)
         if value is not None and kind == 1:
             target.dim_value = value.int64(1)

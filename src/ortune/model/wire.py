@@ -141,6 +141,7 @@ class _Scanner:
                 self._buffer[start:field_at],
                 self._buffer[value_end:end],
                 *(_length_field(_EXTERNAL_DATA, _string_entry(key, value)) for key, value in entries),
+                # data_location = EXTERNAL. Field numbers below 16 make a key of one byte.
                 bytes((_DATA_LOCATION << 3 | _VARINT, 1)),
             )
         )
@@ -149,6 +150,7 @@ class _Scanner:
         """One field: its number, its wire type, and where its value begins and ends."""
         key, at = self._varint(position, end)
         number, wire = key >> 3, key & 7
+        # A key is 32 bits: 29 of the field number, 3 of the wire type.
         if number == 0 or key >= 1 << 32:
             raise self._damaged(position, f"a field has the impossible number {number}")
         if wire == _VARINT:
@@ -174,6 +176,7 @@ class _Scanner:
         """A varint and the position after it."""
         value = shift = 0
         buffer = self._buffer
+        # 64 bits in groups of seven take ten bytes at most.
         for at in range(position, min(position + 10, end)):
             byte = buffer[at]
             value |= (byte & 0x7F) << shift
@@ -195,6 +198,7 @@ def _length_field(number: int, payload: bytes) -> bytes:
 
 
 def _string_entry(key: str, value: str) -> bytes:
+    # StringStringEntryProto: the key is field 1, the value field 2.
     return _length_field(1, key.encode()) + _length_field(2, value.encode())
 
 

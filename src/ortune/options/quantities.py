@@ -41,6 +41,7 @@ def size_bytes(text: str | float, option: str) -> int:
     """Reads 512m, 2g, 2Gi or a plain number of bytes."""
     match = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
     value = (
+        # The place in the text is the power of 1024: no unit 0, k 1, m 2, g 3.
         float(match.group(1)) * 1024 ** " kmg".index(match.group(2).lower() or " ") if match else MOST_BYTES
     )
     if value >= MOST_BYTES:

@@ -85,6 +85,7 @@ def aware_model(
     if _operators(after) == _operators(rest):
         which = "1 node that is" if record.n_rest == 1 else f"{record.n_rest} nodes that are"
         return None, _refused(record, f"level {level} does not change the {which} on the CPU")
+    # A dot is in the names of domains other than ONNX's: what was fused, not what was only moved or folded.
     own = Counter({name: n for name, n in _operators(after).items() if "." in name})
     names = {value.name for place in kept for value in order[place].outputs}
     whole = put_back(basic, kept, after)

@@ -79,6 +79,7 @@ def convert(
         )
         if whole is None:
             return Converted(path=None, record=None, aware=aware)
+        # Optimised already where it may be: another pass would fuse the nodes that are kept.
         model, level, before = whole, "disable", folder / "before.onnx"
     save_model(model, before)
     tool("ort-format", before, target, {**params, "level": level})

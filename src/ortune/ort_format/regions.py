@@ -44,6 +44,7 @@ def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
         for value in node.outputs:
             if all(use.node in taken for use in value.uses()):
                 continue
+            # Of the same name: by their names the two parts are joined again in put_back.
             stand_in = ir.Value(name=value.name, type=value.type, shape=value.shape)
             value.replace_all_uses_with(stand_in)
             graph.inputs.append(stand_in)
@@ -87,6 +88,8 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
     new.remove(moved)
     for node in moved:
         for value in node.outputs:
+            # The optimiser names what it makes, and does not know the names of the nodes that were kept from
+            # it.
             if value not in ends and value.name in present:
                 value.name = _free(value.name, present)
     graph.extend(moved)
@@ -94,6 +97,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
         {domain: n for domain, n in optimised.opset_imports.items() if domain not in whole.opset_imports}
     )
     try:
+        # A fusion of nodes before and after a kept one would have to run before and after it.
         graph.sort()
     except ValueError as error:
         raise OrtuneError(

@@ -91,6 +91,7 @@ def memory_left_bytes(groups: Groups) -> int | None:
         if limit is None or used is None:
             continue
         stat = read_fields(level.folder / "memory.stat")
+        # Version 1 has both names; its usage counts groups below, as only the one with total_ does.
         cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))
         left.append(max(0, limit - max(0, used - cache)))
     return min(left, default=None)
@@ -117,12 +118,14 @@ def throttling(groups: Groups) -> tuple[Throttling, ...]:
 
 def _quota(level: Level) -> float | None:
     if level.version == 2:
+        # "200000 100000" is two CPUs; without a quota it is "max 100000".
         quota, _, period = (read_text(level.folder / "cpu.max") or "").partition(" ")
         if quota.isdigit() and period.isdigit() and int(period) > 0:
             return int(quota) / int(period)
         return None
     quota_us = read_int(level.folder / "cpu.cfs_quota_us")
     period_us = read_int(level.folder / "cpu.cfs_period_us")
+    # Version 1 writes no quota as -1.
     if quota_us is None or period_us is None or quota_us <= 0 or period_us <= 0:
         return None
     return quota_us / period_us
@@ -142,6 +145,7 @@ def _memberships(text: str) -> dict[str, str]:
     """Controller to group path; version 2's single hierarchy is under ""."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
+        # Version 1: "4:cpu,cpuacct:/docker/abc"; version 2: "0::/user.slice".
         parts = line.split(":", 2)
         if len(parts) == 3:
             for controller in parts[1].split(","):
@@ -162,6 +166,7 @@ def _mounts(text: str) -> list[_Mount]:
                 version=2 if kinds[0] == "cgroup2" else 1,
                 root=_unescape(fields[3]),
                 point=_unescape(fields[4]),
+                # The options of the file system name the controllers of version 1: "rw,cpu,cpuacct".
                 controllers=frozenset(kinds[-1].split(",")),
             )
         )

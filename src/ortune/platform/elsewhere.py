@@ -28,6 +28,7 @@ def host_elsewhere(
         root = Path(name)
         for place, text in texts.items():
             path = root / place
+            # The names come from the other machine, which does not choose what is written here.
             if ".." not in path.parts and path.is_relative_to(root):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")

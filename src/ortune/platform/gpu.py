@@ -41,6 +41,7 @@ def cuda_driver() -> tuple[int, int] | None:
         failed = library.cuDriverGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         return None
+    # CUDA 12.4 is 12040.
     return None if failed else (version.value // 1000, version.value % 1000 // 10)
 
 

@@ -18,6 +18,8 @@ def group_memory_bytes(pid: int) -> int:
     """Resident memory of a process and its descendants; what they share (code, files) is counted once."""
     memories = _of_each(pid, lambda process: process.memory_info())
     shared = [getattr(memory, "shared", 0) for memory in memories]
+    # As if all shared the same pages: ten processes of 200 MiB, 150 of these shared, are 2,000 - 1,500 + 150
+    # = 650 MiB.
     return sum(memory.rss for memory in memories) - sum(shared) + max(shared, default=0)
 
 

@@ -77,6 +77,7 @@ class Pod:
 
     def _limit_cpu(self, groups: cgroup.Groups) -> str:
         quota = str(int((self.size.cpus or 0) * PERIOD_US))
+        # Below the own group alone: below one farther up the limits between the two would be escaped.
         for level in groups.cpu[:1]:
             folder = _child(level.folder)
             if folder is None:
@@ -88,6 +89,8 @@ class Pod:
                     (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
                     (folder / "cpu.cfs_quota_us").write_text(quota)
             except OSError:
+                # Version 2: no such file where the parent has not handed its controller down, as one that
+                # holds processes cannot.
                 _remove(folder)
                 continue
             self._folders.append(folder)

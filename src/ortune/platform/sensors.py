@@ -148,6 +148,7 @@ def _psi_cpu_some_us(root: Path) -> int | None:
 
 def _others(before: Snapshot, after: Snapshot) -> int | None:
     busy, own = _difference(before.busy_us, after.busy_us), _difference(before.own_us, after.own_us)
+    # The two are read one after the other, in ticks of 10 ms as a rule: a little below zero is none.
     return None if busy is None or own is None else max(0, busy - own)
 
 

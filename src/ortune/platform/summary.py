@@ -29,6 +29,8 @@ def make_host(
     # A limit above what the machine has limits nothing.
     if memory_limit_bytes is not None and 0 < memory_bytes <= memory_limit_bytes:
         memory_limit_bytes = None
+    # Cores and not hardware threads, as ONNX Runtime counts its own; a quota of half a CPU still runs one
+    # thread.
     usable = min(cores, affinity) if quota is None else min(cores, affinity, math.ceil(quota))
     fingerprint = _fingerprint(
         machine=machine,

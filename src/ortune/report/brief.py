@@ -203,6 +203,7 @@ def _figures(
     busy = None
     if cpu is not None:
         claim = claims["cpu"] if claimed else None
+        # 20 ms of CPU time a run at 100 requests a second keep 2 CPUs busy.
         busy = _row("CPUs busy", "CPUs", cpu.today / 1e9 * load, new.cpu_per_run_ns / 1e9 * load, claim)
     return tuple(row for n in order if (row := rows.get(n)) is not None), busy
 

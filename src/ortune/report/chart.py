@@ -144,6 +144,7 @@ def factor_axis(
     """
     low, high = min([1 / 1.02, *values]), max([1.02, *values])
     low = max(low, slowest)
+    # Six hundredths of the length of the logarithmic axis, at each end.
     margin = (high / low) ** 0.06
     low, high = low / margin, high * margin
     ticks = tuple((t, words(t)) for t in _spaced(steps, low, high, keep=1.0))
@@ -154,6 +155,8 @@ def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tup
     """As many of the ticks as can be labelled side by side; ``keep`` always stays."""
     width = math.log(high / low)
     chosen = [keep]
+    # From the ends inwards: the outermost labels say how far the axis reaches. A label takes 0.17 of the
+    # width.
     for tick in sorted(ticks, key=lambda t: -abs(math.log(t / keep))):
         near = min(abs(math.log(tick / c)) for c in chosen)
         inside = tick > low and NARROWEST < math.log(tick / low) / width < 1 - NARROWEST
@@ -203,6 +206,7 @@ def decade_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def _exponent(value: float) -> int:
+    # Of the number as it is written: the floor of a logarithm may be one too low at a power of ten.
     return int(f"{value:e}".partition("e")[2])
 
 
@@ -214,6 +218,7 @@ def _labelled(
 
 def _round_steps(low: float, high: float) -> list[float]:
     """About four round numbers (steps of 1, 2 or 5 times a power of ten) within a range."""
+    # From 0 to 10 a quarter is 2.5, and the next round step is 5: ticks at 0, 5 and 10.
     rough = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)

@@ -109,6 +109,8 @@ def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
 
 def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, int]]:
     """Whole percents that add up to that of all, the largest first; none of 0."""
+    # Of 3.6, 3.6 and 2.8 % the whole parts are 3, 3 and 2: the two percents that are missing to 10 go to the
+    # largest remainders, which makes 4, 3 and 3.
     whole = {word: int(100 * share) for word, share in words.items()}
     missing = round(100 * settings) - sum(whole.values())
     for word in sorted(words, key=lambda w: 100 * words[w] - whole[w], reverse=True)[: max(0, missing)]:

@@ -94,6 +94,7 @@ def _workload(session: StoredSession) -> str:
     load = [f"gap {duration(work.gap_ns)}"] if work.gap_ns else []
     if (work.sessions, work.callers) != (1, 1):
         load.append(f"{work.sessions} sessions, {work.callers} callers")
+    # Notes and failed tries say how the inputs came to be, and not what they are.
     mark = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(work, notes=(), tries=0))).hexdigest()[
         :6
     ]

@@ -62,6 +62,7 @@ def _safe(text: str) -> str:
     text = shown(text).replace("&", "&amp;")
     for sign in _SIGNS:
         text = text.replace(sign, "\\" + sign)
+    # A comment is not shown, and parts what GitHub would take together.
     return _LINK.sub(r"\g<0><!-- -->", text)
 
 

@@ -112,6 +112,7 @@ def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[F
 
 def _translated(text: str, names: Mapping[str, str]) -> str:
     """A sentence with the first block's names in the place of another's."""
+    # Whole names alone: /l1/Erf must not be replaced within /l11/Erf.
     return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
 
 
@@ -136,6 +137,8 @@ def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
     for number in sorted(regions_named):
         alike = _alike(regions_named[number], places)
         copies = places[alike[0][0]].copies
+        # Named in fewer than half of the blocks it is no property of the block: the names themselves then say
+        # more.
         if len(alike) >= max(LEAST_BLOCKS, copies / 2):
             blocks.append(InBlocks(blocks=len(alike), copies=copies, nodes=tuple(alike[0])))
             named.update(name for names in alike for name in names)

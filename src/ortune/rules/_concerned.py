@@ -22,6 +22,7 @@ def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
     by_name = _by_name(model)
     tensors = {value.name for value in (*model.graph.inputs, *model.graph.initializers.values())}
     named = Counter(name for name in finding.where if name in by_name and name not in tensors)
+    # Named once and carried by two nodes: nobody can say which of them is meant.
     if any(n != len(by_name[name]) for name, n in named.items()):
         return []
     return [node for name in named for node in by_name[name]]
@@ -34,6 +35,8 @@ def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
         read = {value.name or "" for value in node.inputs if value is not None}
         if names_read & read:
             readers_.append(node)
+            # What a node makes of something else too is no longer theirs alone, so who reads on from there is
+            # not followed.
             if names_read >= read:
                 names_read |= {value.name or "" for value in node.outputs}
     return readers_

@@ -49,6 +49,7 @@ def listed(names: Iterable[str], most: int = _NAMES) -> str:
 def _apart(names: Sequence[str]) -> list[str]:
     """The names, as short as they can still be told from each other."""
     different = len(set(names))
+    # Names of equal layers differ in a digit somewhere in the middle, which is what is left out first.
     for length in range(_NAME_LENGTH, _LONGEST, 8):
         shortened = [short(name, length) for name in names]
         if len(set(shortened)) == different:

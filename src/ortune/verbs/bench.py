@@ -215,6 +215,8 @@ class _Run:
             callers = baseline.work.callers * baseline.work.sessions
             runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
             if self.options.runs is None and self.options.processes is None:
+                # As many processes as a verdict needs come first: no number of requests in one process makes
+                # up for them.
                 runs = max(1, min(runs, int((left / LEAST_PROCESSES - process_ns) / request_ns)))
             timings.append(replace(timing, runs=runs))
             costs.append(process_ns + runs * request_ns)
@@ -309,6 +311,8 @@ def requests(least: int, left_ns: float, process_ns: float, request_ns: float, c
         request_ns: What a request costs, gap included.
         callers: Callers of all sessions together.
     """
+    # In 60 s of a shape each of 8 processes has 7.5 s: 5.5 s for requests after 2 s of its own. 1,000
+    # requests of the shape are 125 a process.
     affordable = int((left_ns / GOOD_PROCESSES - process_ns) / request_ns)
     wanted = math.ceil(TAIL_REQUESTS / GOOD_PROCESSES / callers)
     return max(least, min(affordable, wanted))

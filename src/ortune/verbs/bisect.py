@@ -111,6 +111,8 @@ class _Run:
             return self._envelope(difference, judged=("both", "optimiser-off"))
         if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):
             return self._envelope(difference)
+        # Both graphs get this one feed: they part because of their nodes, and at the case where that shows
+        # most.
         worst = self._worst(first, trial)
         sides = (
             Side(name="A", resolved=self.a, model=models[0], feed=baseline.refs[worst]),

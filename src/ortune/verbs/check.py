@@ -79,6 +79,7 @@ def _left(model: CheckedModel, severity: str) -> bool:
         return False
     written = model.fixed is not None and model.fixed.path
     findings = model.fixed.remaining if model.fixed is not None and written else model.findings
+    # From the worst on: "warning" also fails for errors.
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
     return any(finding.severity in worst for finding in findings)
 

@@ -233,6 +233,8 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
 def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> EffectRow:
     """What a comparison of that length sees: nine blocks of four trials, then blocks of two."""
     budget = minutes * 60e9
+    # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
+    # more goes to controls.
     fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
     blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
     effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)

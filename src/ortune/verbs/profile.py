@@ -311,6 +311,7 @@ class _Models:
         def affordable_runs() -> tuple[int, int]:
             n, runs = affordable(baselines, left_s * 1e9, wanted, fixed=asked is not None)
             fewer = affordable(baselines, (left_s - keep_s) * 1e9, wanted, fixed=asked is not None)
+            # The peak costs some runs, never a process, and never more than half of the runs.
             return fewer if fewer[0] == n and 2 * fewer[1] >= runs else (n, runs)
 
         n, runs = replay.once("affordable", tuple[int, int], affordable_runs)

@@ -74,6 +74,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     main = facts.model.ir.graph if facts.model else None
     walked = graphs(facts.model.ir) if facts.model else ()
     bodies = [graph for graph in walked if isinstance(graph, ir.Graph) and graph is not main]
+    # Whatever enters a body as an input is carried: SequenceInsert into what lies outside copies the same
+    # list each time, and it does not grow.
     carried = {value for body in bodies for value in body.inputs}
     insertions: list[ir.Node] = []
     for node in (node for body in bodies for node in body):

@@ -95,6 +95,8 @@ def _folded(product: ir.Node, scale: ir.Node) -> bool:
     if not is_op(product, "Conv") or not is_op(scale, "Mul", "Add"):
         return _joined(product, scale)
     numbers, weight = _numbers(scale), constant(product.inputs[1])
+    # As ConvMulFusion and ConvAddFusion have it: a single number is folded by the first alone; of more there
+    # is one for each output channel, on the axis of channels.
     if numbers is None or weight is None or numbers.ndim == 0:
         return is_op(scale, "Mul")
     return numbers.ndim >= weight.ndim - 1 and numbers.size == weight.shape[0]

@@ -48,6 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     values = known_values(facts.model.ir)
     lengths = {node: length for node in transforms if (length := _length(node, values))}
+    # Only a power of two has no bit in common with its predecessor: 400 & 399 is 384, 512 & 511 is 0.
     odd = {node: length for node, length in lengths.items() if length & (length - 1)}
     if odd:
         yield Finding(

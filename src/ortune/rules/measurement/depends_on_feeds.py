@@ -33,7 +33,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     suspects = outputs.value_dependent_ops(facts.model.ir)[:8] if facts.model else ()
     where = tuple(f"{name or '?'} ({op})" for name, op in suspects)
     quantiles = [
-        np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1]) for c in facts.kinds
+        # The three quartiles, then the fastest tenth: q[0] to q[2] and q[3] below.
+        np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1])
+        for c in facts.kinds
     ]
     low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
     # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.

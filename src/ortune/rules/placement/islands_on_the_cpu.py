@@ -60,6 +60,8 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
     for name, read in sources.items():
         for source in read:
             users[source].append(name)
+    # Below a device and above one: what only prepares inputs, or only reads outputs, needs no copy in both
+    # directions.
     below, above = _reached(by_name, users), _reached(by_name, sources)
     return [
         node

@@ -51,6 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         if value is None or numbers is None or numbers.dtype != np.int32:
             continue
         ends = np.iinfo(np.int32)
+        # A tool that clips symmetrically ends at -2147483647, one above the least.
         n_cut = int(((numbers <= ends.min + 1) | (numbers == ends.max)).sum())
         if n_cut:
             cut[value.name or ""] = n_cut, numbers.size

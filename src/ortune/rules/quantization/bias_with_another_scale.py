@@ -73,6 +73,7 @@ def _is_off(node: ir.Node) -> bool:
     if x is None or weight is None or bias is None or x.size != 1:
         return False
     wanted = x.reshape(()) * weight.reshape(-1)
+    # Scales of one element go with any number of channels; two other lengths that differ cannot be compared.
     sizes = {wanted.size, bias.size} - {1}
     return len(sizes) < 2 and not np.allclose(bias.reshape(-1), wanted, rtol=_NEAR, atol=0.0)
 

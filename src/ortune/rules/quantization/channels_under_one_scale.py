@@ -104,6 +104,8 @@ def _weights(node: ir.Node) -> np.ndarray | None:
 
 def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
     """How many channels use next to none of the steps, and how many there are; none where no channel uses many."""
+    # Output channels lie on the first axis of a Conv, and of a Gemm whose weights are transposed; else on the
+    # last.
     first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))
     rows = np.moveaxis(weights, 0 if first else -1, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1, initial=0)

@@ -56,6 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             continue
         step = float(scale.reshape(()))
         for source in _sources(node):
+            # Scores of 0 to 1 under a scale of 2.5, which pixels up to 640 need, are all rounded to 0.
             if _WIDTH[source.op_type] < _LEAST_STEPS * step:
                 scales[source] = max(step, scales.get(source, 0.0))
     if not scales:

@@ -96,5 +96,7 @@ def _stays(product: ir.Node, weights: ir.Node) -> bool:
         return True
     scale = constant_tensor(weights.inputs[1])
     turned = is_op(product, "Gemm") and bool(int_of(product, "transB", 0))
+    # Axis 1 and -1 are the same of two. MatMulNBits has its scales along the outputs: the second axis of the
+    # weights, the first where Gemm transposes them.
     by_row = int_of(weights, "axis", 1) % 2 == int(turned)
     return scale is not None and scale.size > 1 and by_row

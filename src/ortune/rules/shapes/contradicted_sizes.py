@@ -51,6 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     graph = facts.model.ir.graph
+    # No default size is taken: only what the inputs really declare counts against an output.
     walk = _Computed(keep=lambda symbol: 0, defaults=False)
     for node in graph:
         visit(walk, node)

@@ -45,6 +45,8 @@ class _Point:
 def find(facts: Facts) -> Iterator[Finding]:
     """Between the two adjacent sizes where latency grows fastest."""
     steps = [
+        # From the upper bound of the smaller to the lower bound of the larger: the least growth that both
+        # intervals allow.
         (_exponent(small.high, large.low, small, large), small, large)
         for small, large in pairwise(_points(facts))
         if large.elements >= _LEAST_STEP * small.elements
@@ -115,4 +117,5 @@ def _work(model: OpenModel, case: Case) -> Mapping[str, NodeCost]:
 
 def _amount(cost: NodeCost) -> float:
     """Operations and bytes of a node in one run: a kernel is bound by one or the other."""
+    # Weights are read once at any size of the inputs, and would hide growth at the small one.
     return float(cost.times) * (cost.flops + cost.bytes_read + cost.bytes_written - cost.weight_bytes)

@@ -118,6 +118,7 @@ def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
         x=_intensity(node),
         y=_rate(node),
         hue=f"node {node.bound or 'unbound'}",
+        # By the root: areas, which the eye compares, grow with the time.
         radius_px=2.5 + 8.5 * (node.time_ns / largest_ns) ** 0.5,
         about=f"{name_of(node)} {_about(node)}",
     )

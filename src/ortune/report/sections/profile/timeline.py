@@ -144,6 +144,7 @@ def _drawn(
         if end <= first or start >= last:
             continue
         if short is not None and (
+            # At most 0.6 % of the width: a longer box of short ones would look like one long execution.
             length >= least or start - short.end > least or end - short.start > 4 * least
         ):
             yield short
