@@ -104,6 +104,7 @@ def _weight_behind(node: ir.Node, values: Mapping[str, Seen]) -> _Weight | None:
                 return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
             continue
         producer, data = value.producer(), values.get(str(value.name))
+        # A value that was not looked at may hold some, so the way goes on through it.
         if producer is not None and (data is None or data.n_nan + data.n_inf):
             waiting += [v for v in producer.inputs if v is not None]
     return None

@@ -198,6 +198,7 @@ def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool
                 if pair is None and result not in visited:
                     visited.add(result)
                     waiting.append(result)
+    # Nothing compared behind it shows nothing: that is no healing.
     return met
 
 

@@ -115,6 +115,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
                 off = abs(number - form.number) > NEAR
                 yield replace(so_far, departures=(*so_far.departures, said)) if off else so_far
         case str() if form not in _KINDS:
+            # A name that stands twice in a form means the same value both times.
             if so_far.values.get(form, value) is value:
                 yield replace(so_far, values={**so_far.values, form: value})
         case _:

@@ -51,6 +51,8 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
             place[node] = len(products)
             products.append(node)
         else:
+            # Of two layers to the later one: the Add of a shortcut stands behind the product that it waits
+            # for.
             place[node] = max((place[p] for p in _producers(node) if p in place), default=0)
     if not products:
         return ()

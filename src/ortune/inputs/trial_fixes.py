@@ -149,6 +149,7 @@ def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
     changes = []
     if any(_has_ids(choice) and (choice.high or 0) >= index for choice in case.inputs):
         changes.append(_Change(sizes={}, high=top))
+    # Positions count from 0, so a table whose last index is top holds top + 1 of them.
     counted = {s: top + 1 for s in free if case.dims.get(s, 0) > top}
     step = decoder_lengths(inputs, case.dims)
     if not counted and step is not None and sum(step) > top + 1:

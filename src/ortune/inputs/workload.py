@@ -118,6 +118,7 @@ def _proposed(
                         do="remove one of the two",
                     )
         sizes = choose(model, inputs, {**kept, **user})
+        # Sizes of an earlier run give way where they contradict what is asked for now.
         if kept and sizes.clash:
             sizes = choose(model, inputs, user)
         label = ",".join(f"{name}={size}" for name, (size, _) in zip(mixes, combination, strict=True))

@@ -67,6 +67,7 @@ def _of_numbers(
         weights = _weights(start, values.size)[finite]
         with np.errstate(over="ignore"):
             total, squares = total + float(kept.sum()), squares + float(kept @ kept)
+            # Values that change places leave mean and norm as they are, and change this sum.
             sketch += float(kept @ weights)
         count, start = count + kept.size, start + values.size
     l2 = math.sqrt(squares)

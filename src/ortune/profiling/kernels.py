@@ -61,6 +61,7 @@ def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
         return ()
     owner = kernels.row[copies]
     begin, end = trace.run_start_ns, trace.run_start_ns + trace.run_ns
+    # The last run that began before the copy; it is in that run where that had not ended yet.
     last = np.searchsorted(begin, kernels.start_ns[copies], side="right") - 1
     within = (last >= 0) & (kernels.start_ns[copies] <= end[np.maximum(last, 0)])
     run = np.where(owner >= 0, trace.run[np.maximum(owner, 0)], np.where(within, last, NO_RUN))

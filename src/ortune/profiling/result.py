@@ -186,6 +186,7 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origi
         named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
         for key, name, op, ns in named:
             _, _, times = nodes.setdefault(key, (name, op, np.zeros(len(processes) * size)))
+            # Each process has its stretch of the array; where it lacks the node, zeros stay.
             times[number * size : (number + 1) * size] += ns
     return SideTimes(
         label=label,

@@ -211,6 +211,7 @@ class _Line:
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
             rewrite.mends(self._model, output)
+        # What was wrong with the source before is not held against the tool.
         if not problem(self._model):
             rewrite.require_whole(output)
         before = Fingerprint.of(self._model, by_identity=False)

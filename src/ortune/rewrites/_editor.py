@@ -81,6 +81,7 @@ class Editor:
         assert scope is not None
         name = self.fresh(wish)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
+        # A function has no initializers, and below IR version 4 each would be an input that callers see.
         own = isinstance(scope, ir.Graph) and scope not in self._bodies
         if isinstance(scope, ir.Graph) and own and self.model.ir_version >= FREE_INITIALIZERS_IR:
             value = ir.Value(

@@ -42,6 +42,7 @@ def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
     """
     outputs, pairs, weights = _float_outputs(quantized, floats), 0, 0
     graph, before = quantized.graph, -1
+    # What one pass takes away can leave another pair without an integer kernel.
     while before != pairs + weights:
         before = pairs + weights
         for node in list(graph):

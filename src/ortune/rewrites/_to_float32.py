@@ -186,6 +186,7 @@ class ToFloat32:
     def _cast_outputs(self, model: ir.Model, editor: Editor, halves: Sequence[ir.Value]) -> None:
         graph = model.graph
         for value in halves:
+            # Callers ask for the output by its name, so the Cast gets that and the value another.
             name, value.name = value.name, editor.fresh(f"{value.name}_float32")
             node = ir.Node(
                 "",

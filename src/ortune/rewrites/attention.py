@@ -88,7 +88,10 @@ def _source(value: ir.Value) -> ir.Value:
             operands = [v for v in node.inputs if v is not None and constant(v) is None]
             sizes = [constant(v) for v in node.inputs if v is not None and constant(v) is not None]
             if len(operands) != 1 or any(
-                s is not None and s.ndim > 1 and s.size > s.shape[-1] for s in sizes
+                # A bias with a number for each column is the same for all rows; one of several rows is not
+                # row-wise.
+                s is not None and s.ndim > 1 and s.size > s.shape[-1]
+                for s in sizes
             ):
                 break
             value = operands[0]

@@ -284,6 +284,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     attributes = [ir.AttrInt64("axis", -1), ir.AttrFloat32("epsilon", match.epsilon)]
     output = editor.node(at, "LayerNormalization", inputs, attributes, name=name)
     if inner:
+        # The inverse: of rank 4 and axis 1 the order is 0, 2, 3, 1, and back is 0, 3, 1, 2.
         back = [order.index(axis) for axis in range(match.rank)]
         output = editor.node(at, "Transpose", [output], [ir.AttrInt64s("perm", back)], name=f"{name}_after")
     editor.replace(match.y, output)

@@ -234,6 +234,7 @@ class _Writer:
         if stacked is not None:
             value, axis, nodes = stacked
             order = [1, 2]
+            # The operator puts the steps first; here they go to the axis along which the model stacks them.
             order.insert(axis, 0)
             self._put(value, self._turned(states, order), own)
             own.update(nodes)

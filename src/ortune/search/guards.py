@@ -21,6 +21,7 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
     """Mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
+    # A pair is ours and theirs; the base comes first here.
     p95 = tails.grouped_log_ratios([samples(t) for _, t in both], [samples(t) for t, _ in both], 0.95)
     ratios_by_guard = {
         "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),

@@ -179,6 +179,8 @@ class Walk:
             if error <= limit:
                 kept = fewer
             elif len(names) > 1:
+                # One of 8 layers that alone has to stay is found in 6 more models, two of each half; one by
+                # one it takes 8.
                 parts += [names[: len(names) // 2], names[len(names) // 2 :]]
         return kept
 

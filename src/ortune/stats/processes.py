@@ -52,9 +52,12 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
             low=float(figures[low - 1]), centre=centre, high=float(figures[high - 1]), level=attained
         )
     logs = np.log(figures)
+    # Of 10, 11 and 12 ms the middle is 11.0 ms and the interval 8.7 to 13.8: t of two degrees of freedom is
+    # 4.30.
     width = t_quantile(0.5 + level / 2, n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     middle = float(np.mean(logs))
     return Interval(
+        # It is about the geometric mean, and must hold the median that stands beside it.
         low=min(math.exp(middle - width), centre),
         centre=centre,
         high=max(math.exp(middle + width), centre),

@@ -273,6 +273,7 @@ def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers)
     before = int(in_use[0]) - _rounded(int(output_bytes[0]))
     for name, now, size in zip(names, in_use.tolist(), output_bytes.tolist(), strict=True):
         size_kept = _rounded(size)
+        # 10 MB in use, an output of 4 MB, and then 12 MB in use: 2 MB were given back.
         freed = before + size_kept - now
         while freed >= _CHUNK:
             fitting = [i for i, (_, size_alive) in enumerate(alive) if size_alive <= freed]

@@ -71,6 +71,8 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
         fitting = [
             item
             for item in waiting.get((stem(name), trace.nodes.op_type[row]), ())
+            # Times are cut to whole steps of the clock: nodes that follow each other may seem to overlap by
+            # one.
             if item[1] - trace.resolution_ns <= ran.start[name] <= item[0] + trace.resolution_ns
             and ran.fits(name, places[item[2]])
         ]

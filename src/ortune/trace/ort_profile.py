@@ -41,6 +41,8 @@ def read_profile(path: Path) -> Trace:
             for block in _blocks(file, path):
                 reading.take(block)
         if not reading.builder.n_events:
+            # ONNX Runtime writes an event a line. A file that was laid out anew since is one document, read
+            # whole.
             reading = _Reading()
             if path.stat().st_size > MOST_BYTES:
                 raise _too_long(path)

@@ -58,6 +58,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     node.add([_key(k) for k in kernels])
     op_type.add([k.op_type for k in kernels])
     provider.add([WEBGPU.name] * len(kernels))
+    # Reversed, so that the first kernel of each key is the one that stays.
     first = {_key(k): k for k in reversed(kernels)}
     start, duration, has_starts = _times(kernels)
     borders = runs_by_repetition([(k.name, k.program) for k in kernels])

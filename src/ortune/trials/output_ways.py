@@ -335,6 +335,7 @@ def _compare_moments(
     if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     spread = max(was[1], now[1])
+    # Constant outputs have no spread: of these a hundredth of the mean is the room.
     room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
     if abs(now[0] - was[0]) > room:
         what = f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}"

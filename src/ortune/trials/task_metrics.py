@@ -88,6 +88,7 @@ def regions(scores: Array) -> Array:
             pixels.append((y, x))
             for near in ((y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)):
                 if 0 <= near[0] < mask.shape[0] and 0 <= near[1] < mask.shape[1] and mask[near]:
+                    # Crossed off when it is found: at its turn it would have been put in up to four times.
                     mask[near] = False
                     waiting.append(near)
         if len(pixels) >= LEAST_PIXELS:

@@ -114,6 +114,8 @@ class GpuTrace:
         nodes = _Nodes(events)
         behind: Dict[int, List[Dict[str, Any]]] = {}
         for work in works:
+            # By its launch, not by its own start: kernels run later, when the host is at other nodes. From
+            # the nanoseconds of CUPTI's clock to microseconds since the profile began.
             at_us = (calls.get(work.pop("correlation"), work["start"]) + self._ahead_ns - started_ns) / 1e3
             node = nodes.at(at_us)
             behind.setdefault(node, []).append(

@@ -71,12 +71,14 @@ def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost
 def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     before = [*node.inputs[2:]]
+    # The number of the iteration and the condition, then what is carried.
     for value in body.inputs[:2]:
         counter.bind(value, ())
     for value, source in zip(body.inputs[2:], before, strict=False):
         counter.alias(value, source, contents=False)
     nodes = counter.graph(body, below)
     trips, note = _trips(counter, node, body)
+    # The condition, then what is carried, then what the Loop stacks.
     after = body.outputs[1 : 1 + len(before)]
     growth = Growth(counter, body, before, after)
     mean = growth.mean(below, trips) if growth.there and trips else None

@@ -225,6 +225,7 @@ class GraphCounter(Counter):
             macs=count.macs,
             bytes_read=read,
             bytes_written=written,
+            # A formula that says what is read, such as the rows of a Gather, may say less than all weights.
             weight_bytes=min(weights, read),
             weight_shape=call.shape(1) if plain.op_type in _CONVOLUTIONS else (),
             note="; ".join(notes),
@@ -234,6 +235,7 @@ class GraphCounter(Counter):
         """Bytes read, those of them that are constants, bytes written, and whether something has no size."""
         node, loose = call.node, False
         read = weights = written = 0
+        # An operand that a node takes twice comes from memory once.
         first = {value: i for i, value in reversed(list(enumerate(node.inputs))) if value is not None}
         for value, i in first.items():
             if value in self.no_tensor or call.input_bits[i] is None:

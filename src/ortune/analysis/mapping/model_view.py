@@ -128,6 +128,7 @@ class ModelView:
                 weight = self._value(value, body, values)
                 weight.constant, weight.tensor = True, value.const_value
         nodes = list(graph)
+        # All of them before the first node: a name that is made up here must not be that of a later one.
         self._used.update(filter(None, map(own_name, nodes)))
         place = _Place(path, names)
         index = 0

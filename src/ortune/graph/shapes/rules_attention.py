@@ -54,6 +54,7 @@ def _multi_head(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     if unknown or query is None or len(query) not in (3, 5):
         return None
     heads = _heads(node)
+    # Five axes are packed queries, keys and values: batch, length, heads, 3, size of a head.
     head = wide = query[4] if len(query) == 5 else _over(query[2], heads)
     length = query[1] if key is None else key[1]
     if value is not None:

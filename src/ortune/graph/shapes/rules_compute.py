@@ -76,6 +76,8 @@ def _conv_transpose(walk: Walk, node: ir.Node) -> Shape | None:
         if dim is None or window is None or window.value is None:
             spatial.append(None)
             continue
+        # As ONNX has it: stride x (size - 1) + extra + dilation x (kernel - 1) + 1 - pads. Of 7 with stride
+        # 2, a kernel of 3 and pads of 1 and 1 it is 12 + 0 + 2 + 1 - 2 = 13.
         grown = dim.shift(-1).times(strides[i])
         spatial.append(
             grown.shift(dilations[i] * (window.value - 1) + 1 + extra[i] - pads[i] - pads[i + rank])

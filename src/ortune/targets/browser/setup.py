@@ -241,6 +241,7 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
         ):
             continue
         if file.endswith((".mjs", ".wasm", ".json")) and "/" not in file:
+            # Counted before it is unpacked: an archive of kilobytes can hold gigabytes.
             taken += member.size
             if taken > _MOST_BYTES:
                 raise RuntimeNotFound("the onnxruntime-web package is unexpectedly large")

@@ -82,6 +82,7 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
     yield _titles(tracks)
     kernels = np.argsort(trace.kernels.row, kind="stable")
     after = trace.kernels.row[kernels]
+    # Kernels that no node started have row -1, and so come first.
     first = int(np.searchsorted(after, 0))
     yield (_kernel(trace, at, tracks) for at in kernels[:first].tolist())
     nodes = nodes_of(trace, result)
