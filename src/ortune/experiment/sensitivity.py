@@ -180,6 +180,7 @@ class LayerByLayer:
         if precision.spent(STEPS_SHARE):
             return None
         precision.watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
+        # Of a question of 4 layers that saves 8 us, 2 layers in float lose 4 us.
         lost = sum(
             question.saved_ns * len(kept & set(question.names)) / len(question.names)
             for question in of.questions

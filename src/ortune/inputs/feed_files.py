@@ -118,6 +118,7 @@ def _restored(array: Array, element: str, shape: tuple[int, ...]) -> Array:
     if element == "string":
         return array
     if element in _HALF_BYTES:
+        # ONNX packs two to a byte, the first into the lower four bits.
         halves = np.stack([array & 0x0F, array >> 4], axis=-1).ravel()
         return halves[: math.prod(shape)].view(_HALF_BYTES[element]).reshape(shape)
     wanted = np.dtype(ir.DataType[element.upper()].numpy())

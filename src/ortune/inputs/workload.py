@@ -182,6 +182,7 @@ def _check_sums(spec: InputSpec, shape: tuple[int, ...], user: dict[str, int]) -
             raise _wrong_shape(spec, shape)
         if unknown:
             symbol, factor = unknown[-1]
+            # One size settles one symbol: of several that are open all but the last become 1.
             rest = sum(f * user.setdefault(s, 1) for s, f in dim.terms if s != symbol) + dim.add
             if (size - rest) % factor or (size - rest) // factor < 0:
                 raise _wrong_shape(spec, shape)

@@ -136,6 +136,7 @@ def is_hidden(difference: ProfileDifference) -> bool:
     more, plain = difference.b_wall_ns - difference.a_wall_ns, difference.plain_ns
     if plain is None:
         plain = difference.b_wall_ns / b - difference.a_wall_ns / a
+    # More than half of what the profiles differ by would be the profiler's own.
     return abs(more - plain) > abs(more) / 2
 
 

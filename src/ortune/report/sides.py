@@ -44,6 +44,7 @@ class Changed:
         low, high = self.low, self.high
         if low is None and high is None:
             low, high = self.ratio / UNPROVEN, self.ratio * UNPROVEN
+        # 1.2 and 1.3 ms may each be 4 % off as they are written.
         off = 1 + sum(rounding(text) for text in texts)
         return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 

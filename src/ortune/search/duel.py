@@ -64,6 +64,7 @@ class Design:
 
 def least_blocks(alpha: float) -> int:
     """The fewest blocks with which an exact test can find anything: its smallest p is 2 in 2**n."""
+    # At 0.05 six: 2/2^5 is 0.063, and 2/2^6 is 0.031.
     return math.ceil(math.log2(2.0 / alpha))
 
 

@@ -82,6 +82,7 @@ def keep_order(questions: Sequence[Question]) -> list[Question]:
     """The order in which layers go back into float: those that save nothing, then by error for time."""
 
     def worth(question: Question) -> float:
+        # Squared, because errors that have nothing to do with each other add by their squares.
         return math.inf if question.saved_ns <= 0 else question.error**2 / question.saved_ns
 
     return sorted(questions, key=lambda question: (-worth(question), -question.error))

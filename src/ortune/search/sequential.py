@@ -135,6 +135,7 @@ class Sequential(Schedule):
 
     def _too_dear(self, n_blocks: int) -> bool:
         """Returns whether the blocks that an exact test still needs do not fit with its controls, however cheap."""
+        # block_ns is that of two trials, so half of it is one for each arm.
         arms = 1 + len(self.state.live) + len(CONTROLS)
         return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns
 

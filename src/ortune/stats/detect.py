@@ -97,6 +97,7 @@ def blocks_needed(
     while high < most and not enough(high):
         low, high = high, 2 * high
     high = min(high, most)
+    # Always too few at low, and enough at high.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -81,6 +81,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 
 def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
     """The median of the first n[i] values of each row i, behind which all are infinite."""
+    # Of 4 values the second and the third, of 5 twice the third; what is infinite is sorted behind them.
     ordered = np.sort(rows, axis=1)
     which = np.arange(n.size)
     return np.asarray(0.5 * (ordered[which, (n - 1) // 2] + ordered[which, n // 2]))
@@ -104,6 +105,7 @@ def evidence_path(
 
 def least_blocks(alpha: float = 0.05) -> int:
     """The fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
+    # At a level of 0.05 the evidence has to reach 20, and its logarithm 3.0.
     n, limit = 1, -math.log(alpha)
     staked = stakes(np.array([CLIP]))
     while log_e(np.array([CLIP * n]), n * staked)[0] < limit:
@@ -166,6 +168,7 @@ def stakes(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of the hyperbolic cosine, without overflow."""
+    # cosh x = exp |x| (1 + exp(-2 |x|)) / 2; exp x itself is infinite from 710 on.
     size = np.abs(x)
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)) - math.log(2.0))
 

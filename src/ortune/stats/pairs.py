@@ -142,6 +142,7 @@ def _pairwise_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _doubled_midranks(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
     """Twice the ranks, ties sharing their middle rank: doubled, so that they are integers."""
     _, group, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    # Of two that share the ranks 3 and 4 the last is 4: 2 x 4 - 2 + 1 = 7 is twice 3.5.
     last = np.cumsum(counts)
     return np.asarray((2 * last - counts + 1)[group.ravel()], dtype=np.int64)
 

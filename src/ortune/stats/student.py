@@ -24,6 +24,7 @@ def t_quantile(share: float, df: int) -> float:
     """Quantile of Student's t."""
     if not 0.5 <= share < 1.0 or df < 1:
         raise OrtuneError(f"t needs a share from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}")
+    # By the angle of t = tan(angle) sqrt(df): an interval that ends, where t itself does not.
     low, high = 0.0, math.pi / 2
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -38,6 +39,8 @@ def _beyond(angle: Any, df: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The chance beyond t = tan(angle) sqrt(df): finite series, Abramowitz and Stegun 26.7.3 and 26.7.4."""
     cosine = np.cos(angle)
     odd = df % 2
+    # cos + 2/3 cos^3 + 2/3 4/5 cos^5 + ... of an odd number, 1 + 1/2 cos^2 + 1/2 3/4 cos^4 + ... of an even
+    # one.
     term = cosine if odd else np.ones_like(cosine)
     total = np.zeros_like(cosine)
     for k in range(1 + odd, df, 2):

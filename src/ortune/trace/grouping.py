@@ -55,6 +55,7 @@ def _dense(keys: Numbers, size: int) -> tuple[Numbers, int]:
     if size > max(TABLE, 4 * len(keys)):
         different, place = np.unique(keys, return_inverse=True)
         return place.reshape(-1), len(different)
+    # A table with a place for each key is faster than sorting, unless it is far larger than what is in it.
     there = np.zeros(size, dtype=bool)
     there[keys] = True
     numbers = np.cumsum(there, dtype=np.int64) - 1

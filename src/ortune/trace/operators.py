@@ -28,6 +28,7 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
     keys, rows = groups(trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())
+    # A row of each pair of operator and node, so that a node counts once however often it ran.
     first, _ = combined((rows, len(keys)), (trace.name.codes, len(trace.name.texts)))
     nodes = np.bincount(rows[first], minlength=len(keys))
     times = [

@@ -16,6 +16,7 @@ def shares(trace: Trace, runs: range) -> Floats:
     own = trace.self_ns.astype(np.float64)
     of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     if not len(of_these) or (trace.thread[of_these] == trace.thread[of_these[0]]).all():
+        # On one thread nodes follow each other.
         return own
     order = of_these[np.argsort(trace.run[of_these], kind="stable")]
     borders = np.searchsorted(trace.run[order], np.arange(runs.start, runs.stop + 1))

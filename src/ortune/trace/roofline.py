@@ -67,6 +67,7 @@ def floor(
         arithmetic = max(arithmetic, rate(peak.int8_ops_per_s, threads))
     bandwidth = rate(peak.bytes_per_s, threads)
     cached = peak.elementwise_bytes_per_s * (threads if threads > 0 else max(peak.flops_per_s, default=1))
+    # 2 GFLOP at 100 GFLOP/s take 20 ms and 100 MB at 10 GB/s take 10 ms: at least 20 ms, bound by arithmetic.
     computing = 1e9 * flops / arithmetic if arithmetic and flops > 0 else 0.0
     moving = 1e9 * bytes / bandwidth if bandwidth and bytes > 0 else 0.0
     moving = max(moving, 1e9 * touched / cached if cached and touched > 0 else 0.0)

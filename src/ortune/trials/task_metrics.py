@@ -71,6 +71,7 @@ def box_agreement(boxes: Array, others: Array) -> float:
         low, high = sorted((float(boxes[row, 4]), float(others[column, 4])))
         total += float(overlaps[row, column]) * max(low, 0.0) / max(high, 1e-12)
         overlaps[row, :], overlaps[:, column] = -1.0, -1.0
+    # Of both sets: a box that is missing costs as much as one too many.
     return 2.0 * total / (len(boxes) + len(others))
 
 
@@ -135,6 +136,7 @@ def rank_correlation(vectors: Array, others: Array) -> float:
         units = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         cosines.append((units @ units.T)[upper])
     a, b = (_ranks(values) for values in cosines)
+    # Where all cosines are equal, ranks have no spread to divide by.
     if np.array_equal(a, b):
         return 1.0
     spread = float(np.linalg.norm(a - a.mean()) * np.linalg.norm(b - b.mean()))

@@ -34,6 +34,7 @@ def deform_conv(call: Call) -> Count:
     out = call.out()
     macs = math.prod(out) * _per_output(call, 1)
     samples = out[0] * call.dim(0, 1) * math.prod(call.shape(1)[2:]) * math.prod(out[2:])
+    # Interpolation takes four taps, each a product and a sum: 8. The mask is one product more.
     flops = 2 * macs + call.has(3) * math.prod(out) + (8 + call.has(4)) * samples
     return Count(flops=flops, macs=macs)
 

@@ -63,6 +63,7 @@ def top_k(call: Call) -> Count:
 
 
 def _transform(n: int) -> float:
+    # The usual count for a fast Fourier transform of n complex numbers.
     return 5 * n * math.log2(max(2, n))
 
 

@@ -29,6 +29,7 @@ def embed_layer_norm(call: Call) -> Count:
     elements, itemsize = call.n_out(), (call.input_bits[2] or 0) / 8
     tables = 2 + call.has(4)
     read = tables * elements * itemsize + sum(call.bytes_in(i) for i in (0, 1, 5, 6, 7))
+    # The tables are added, the sum standardized, then scaled and shifted.
     return Count(flops=(tables - 1 + _STANDARDIZE + 2) * elements, read=math.ceil(read))
 
 
@@ -43,6 +44,7 @@ def roi_pool(call: Call) -> Count:
     ratio = call.int("sampling_ratio")
     if ratio < 1:
         raise Uncounted("with sampling_ratio 0 the number of samples depends on each box")
+    # Four taps, each a product and a sum, and one operation that joins the samples.
     return Count(flops=(8 + 1) * ratio * ratio * call.n_out())
 
 

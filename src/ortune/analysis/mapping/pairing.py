@@ -145,6 +145,7 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
 def _scores(traits: Codes, others: Codes) -> Codes:
     """How well a step fits each of these; 0 where the operator is another. All names weigh less than one kind."""
     equal = (others == traits).astype(np.int64)
+    # All names of all pairs together are at most 2 n: one more trait in common outweighs them.
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]
     scores: Codes = grade * (2 * len(others) + 1) + equal[:, _OPERATOR] * (equal[:, _NAME] + equal[:, _MADE])
     return scores

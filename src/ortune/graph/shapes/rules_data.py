@@ -188,6 +188,7 @@ def _slice(walk: Walk, node: ir.Node) -> Shape | None:
         at, step = axis % len(x) if x else 0, steps[i] if steps is not None and i < len(steps) else None
         out[at] = _slice_dim(walk, x[at], starts[i], ends[i], step)
     content = walk.content(input_of(node, 0))
+    # What is known by content is a list of sizes, so it has one axis.
     if content is not None and len(starts) == 1 and steps == [1]:
         first, last = starts[0], ends[0]
         if first is not None and last is not None and first.value is not None and last.value is not None:
