@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 import chromium
+import warm_workers
 from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment
 from ortune.store import db
+from ortune.targets.worker import Worker
 
 # numpy's threads spin, in each of a thousand processes and beside whatever runs. The workers of xdist start with it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -54,6 +56,25 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         os.environ.pop("XDG_CACHE_HOME", None)
         if _CACHE_HOME is not None:
             os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
+
+
+STARTED_FOR_REAL = {"faults", "targets", "worker"}
+"""Folders whose tests are about the processes themselves."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Workers are started as usual where that is what is tested."""
+    warm_workers.real = item.path.parent.name in STARTED_FOR_REAL
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_are_forks() -> Iterator[None]:
+    """An import of ONNX Runtime takes 0.3 s of a CPU, and the tests start thousands of workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_child", warm_workers.child)
+        yield
+    warm_workers.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

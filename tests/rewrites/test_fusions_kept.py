@@ -43,13 +43,14 @@ def undone(pattern: Pattern, folder: Path) -> list[str]:
     """The rewrites after which more nodes run than before, or parts of what was one operator."""
     plain, before, found = ir.from_proto(pattern.model), Counter[str](), list[str]()
     row = [rewrites.find(spec.name) for spec in rewrites.pipeline(plain)]
+    model = plain.clone()
     for names in [*([each] for each in EXACT), row]:
-        model = plain.clone()
         modified = [each.apply(model).modified for each in names]
         if not any(modified):
             continue
         before = before or optimised(pattern.model, folder)
         after = optimised(ir.to_proto(model), folder)
+        model = plain.clone()  # for the next one
         if sum(after.values()) > sum(before.values()) or set(after - before) - WHOLE:
             how = " and ".join(each.name for each in names)
             found.append(f"{how}: {dict(before - after)} -> {dict(after - before)}")
