@@ -7,6 +7,7 @@ are shares (0.02 is 2 %), scales are in log units.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -47,8 +48,21 @@ def smallest_effect(
             f"no smallest effect for scale {scale}, {n} blocks, alpha {alpha}, power {power}",
             do="give a scale of at least 0, one block or more, and alpha and power between 0 and 1",
         )
-    # Power grows with the effect, so that doubling brackets the one wanted and bisection finds it.
     spread = max(scale, 1e-9)
+    if method == "sequence":
+        shift = _smallest_shift(spread, n, alpha, power, method, prior_scale)
+    else:
+        # These compare the blocks with each other alone: only the shift in standard deviations counts.
+        shift = spread * _smallest_shift(1.0, n, alpha, power, method, None)
+    return math.expm1(min(shift, 700.0)) if math.isfinite(shift) else math.inf
+
+
+@lru_cache(maxsize=4096)
+def _smallest_shift(
+    spread: float, n: int, alpha: float, power: float, method: Method, prior_scale: float | None
+) -> float:
+    """The smallest shift (log units) that n blocks of this spread would find; infinite where they can find none."""
+    # Power grows with the effect, so that doubling brackets the one wanted and bisection finds it.
     low, high = 0.0, spread
     while _power(high, spread, n, alpha, method, prior_scale) < power:
         low, high = high, 2.0 * high
@@ -60,7 +74,7 @@ def smallest_effect(
             low = middle
         else:
             high = middle
-    return math.expm1(min(high, 700.0))
+    return high
 
 
 def honest(smallest: float, interval: Interval) -> float | None:
