@@ -1,6 +1,6 @@
 """Counts the places in which one kind of knowledge stands, so that a change of the structure shows what it did.
 
-    python tools/count_places.py [--root src/ortune] [--names]
+    python tools/count_places.py [--root src/ortune] [--tests tests] [--names]
 
 Prints Markdown: places, then lines of each room. ``--names`` lists the files behind each number.
 """
@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1] / "src" / "ortune"
+PROJECT = Path(__file__).resolve().parents[1]
+ROOT, TESTS = PROJECT / "src" / "ortune", PROJECT / "tests"
 MADE_BY_HAND = ("Baseline", "Envelope", "Facts", "Executor", "Halving", "ToolProcess", "Clock")
 """Constructors whose calls are counted: each call is a place that knows how the thing is put together."""
 VAGUE = ("found", "each", "made", "given", "told", "seen", "held", "known")
@@ -64,6 +65,25 @@ def called(tree: ast.AST) -> Iterator[str]:
             yield function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
+def pinned(tree: ast.AST) -> Iterator[str]:
+    """Every sentence that a test demands word by word: in an assertion, or as a fact of a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            demanded: ast.AST = node.test
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "facts":
+            demanded = node
+        else:
+            continue
+        yield from (text for text in literals(demanded) if SENTENCE.search(text))
+
+
+def expected_errors(tree: ast.AST) -> Iterator[str]:
+    """Every sentence by which a test recognises an error: the ``match`` of ``pytest.raises``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "match":
+            yield from (text for text in literals(node.value) if SENTENCE.search(text))
+
+
 def comment_lines(text: str) -> int:
     """Lines that hold a comment."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -81,6 +101,16 @@ class Places:
         self.comments = 0
         for path in sorted(root.rglob("*.py")):
             self._read(path)
+
+    def add_tests(self, root: Path) -> None:
+        """Counts what tests repeat of the code: its sentences, and how a model is put together."""
+        for path in sorted(root.rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            tree, file = ast.parse(text), str(path.relative_to(root))
+            self._count("tests: sentences pinned by assertions", file, len(list(pinned(tree))))
+            self._count("tests: sentences that recognise an error", file, len(list(expected_errors(tree))))
+            self._count("tests: calls of `make_model(`", file, Counter(called(tree))["make_model"])
+            self._count(f"tests: modules of more than {LONG} lines", file, int(text.count("\n") > LONG))
 
     def _count(self, what: str, file: str, n: int = 1) -> None:
         if n:
@@ -122,9 +152,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--tests", type=Path, default=TESTS)
     parser.add_argument("--names", action="store_true")
     asked = parser.parse_args()
     places = Places(asked.root)
+    places.add_tests(asked.tests)
     print("| what | places |\n|---|---:|")
     for what, n in sorted(places.counts.items()):
         print(f"| {what} | {n} |")

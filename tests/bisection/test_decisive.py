@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 import ortune
 from bisection.quantized import Graph, product
+from facts import facts
 from ortune.answer import Answer
 from ortune.records import BisectResult
 from ortune.report import bisect_words
@@ -65,7 +66,8 @@ def test_a_bias_that_saturates_is_named_and_not_the_rounding_before_it(
     assert found.first is not None and found.first.at is not None and found.first.at.name == "fc0"
     assert broken in found.headline
     text = " ".join(answer.summary().split())
-    assert "saturated at the limits of int32" in text and "first difference" in text
+    facts(text, "first difference")
+    facts(text, "saturated", "int32")
 
 
 def separable(path: Path, quantized: bool) -> Path:
@@ -101,7 +103,7 @@ def test_the_side_that_the_optimiser_made_wrong_is_named(
     found = answer.result
     assert (answer.verdict, found.wrong, found.judged_by) == ("found", wrong, "float64")
     assert answer.status == "default-wrong"
-    assert found.headline.startswith(f"{wrong} (default level) is wrong from fc (")
+    facts(found.headline, f"{wrong} (default level)", "wrong from fc (")
     (row,) = (block for block in bisect_words.document(answer).blocks if isinstance(block, Pairs))
     told = dict(row.rows)["outputs"]
     assert told.startswith("differ") and "--tolerance" not in told, "what is wrong is nothing to accept"
@@ -184,7 +186,7 @@ def test_sides_that_are_wrong_alike_are_told_first(sides: dict[str, dict[str, st
     assert (answer.result.outputs.ok, answer.result.wrong, answer.status) == (True, "both", "default-wrong")
     assert [alert.what[:3] for alert in answer.alerts] == ["A: ", "B: "]
     assert all("fc" in alert.what + alert.evidence for alert in answer.alerts)
-    assert answer.result.headline.startswith("A and B are both wrong in the same way")
+    facts(answer.result.headline, "A and B", "both wrong")
     assert "nothing to find" not in answer.summary()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import ortune
 from bisection.quantized import Graph
+from facts import facts
 from ortune import platform
 from ortune.analysis.dot_products import saturates
 from simulated_machine import Lab, measuring_on
@@ -40,4 +41,4 @@ def test_what_saturates_is_told_with_what_is_left_without(
     assert bool(notes) == saturating
     if saturating:
         assert answer.result.stepped is not None and answer.result.stepped.steps.most > 1
-        assert "outputs are identical with --a-set x64_quant_precision=1" in notes[0]
+        facts(notes[0], "identical", "--a-set x64_quant_precision=1")

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from conftest import ONNXRUNTIME_NODE, Bundle, matmul, one_node
+from facts import facts
 from ortune import platform
 from ortune.records import Value
 
@@ -174,7 +175,8 @@ def test_another_cpu_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle, 
     )  # fmt: skip
     (bundle / "net.onnx").unlink()
     done = node(bundle / "load.mjs", bundle.parent, node_modules)
-    assert done.returncode == 0 and "the original model is used" in done.stderr
+    assert done.returncode == 0
+    facts(done.stderr, "original model")
     assert ask(bundle, node_modules, "load.sessionOptions(false)") == {"executionProviders": ["cpu"]}
 
 
@@ -260,7 +262,8 @@ def test_a_sequence_is_loaded_and_not_fed(tmp_path: Path, make_bundle: Bundle, n
     )
     bundle = make_bundle(model, {"s": [np.ones(2, np.float32)]})
     done = node(bundle / "load.mjs", bundle.parent, node_modules)
-    assert done.returncode == 0 and "Node cannot represent input" in done.stdout
+    assert done.returncode == 0
+    facts(done.stdout, "Node", "cannot represent", '"s"')
 
 
 def test_a_model_that_node_cannot_run_is_said_in_words(make_bundle: Bundle, node_modules: Path) -> None:
@@ -268,4 +271,4 @@ def test_a_model_that_node_cannot_run_is_said_in_words(make_bundle: Bundle, node
     bundle = make_bundle(model, {"float_input": np.ones((3, 2), np.float32)})
     done = node(bundle / "load.mjs", bundle.parent, node_modules)
     assert done.returncode == 1
-    assert done.stderr.startswith("onnxruntime-node cannot run this model:")
+    facts(done.stderr, "onnxruntime-node", "cannot run")

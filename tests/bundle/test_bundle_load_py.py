@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from conftest import Bundle, matmul, one_node, run_python
+from facts import facts
 from ortune import platform
 from ortune.records import ProviderSpec, Value
 
@@ -186,7 +187,7 @@ def test_another_cpu_takes_the_plain_model_and_drops_what_belongs_to_this_one(
     )  # fmt: skip
     done = run_python("-I", bundle / "load.py")
     assert done.returncode == 0
-    assert "tuned on another CPU" in done.stderr and "the original model is used" in done.stderr
+    facts(done.stderr, "tuned on another CPU", "original model")
     assert "taskset" not in done.stdout
     question = "session.get_session_options().graph_optimization_level.name"
     assert ask(bundle, question) == "ORT_ENABLE_ALL"
@@ -202,12 +203,12 @@ def test_a_wrong_output_is_told(tmp_path: Path, make_bundle: Bundle) -> None:
     output.write_bytes(data)
     assert difference(check(bundle)) > 900
     output.write_bytes(bytes(data).replace(b"\x08\x02\x08\x08", b"\x08\x04\x08\x04", 1))
-    assert "shape or text differs" in check(bundle)
+    assert "shape or text" in check(bundle)
 
 
 def test_without_outputs_it_says_so(tmp_path: Path, make_bundle: Bundle) -> None:
     bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, with_outputs=False)
-    assert "outputs not compared: the bundle has no outputs" in check(bundle)
+    facts(check(bundle), "not compared", "no outputs")
 
 
 def tensor(name: str, kind: int, shape: list[object]) -> object:

@@ -63,9 +63,9 @@ def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: 
     assert hurried.pilot.run("latency", lambda: 0.01)
     assert hurried.pilot.look_runs == 1
     assert hurried.pilot.trial_ns > 0
-    assert any("depends on input values" in note for note in hurried.notes)
+    assert any("input values" in note for note in hurried.notes)
     assert short_profile(hurried, 1e9, None, floors=False, most_ns=1e9) is None
-    assert "not profiled: no time left in the budget" in hurried.notes
+    assert any(note.startswith("not profiled: no time") for note in hurried.notes)
 
 
 def test_a_profile_has_as_many_runs_as_fit(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from box import FEW, Box, refused
 from onnx import helper
 
 import ortune
+from facts import facts
 
 
 def bare_venv(folder: Path, packages: list[Path]) -> Path:
@@ -47,7 +48,7 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
     doctor = box.run("doctor", "--json", **how)
     assert doctor.code == 0, doctor.err
     assert doctor.document["result"]["noise"] is None
-    assert "nothing could be measured" in doctor.err
+    facts(doctor.err, "nothing", "measured")
     old = onnx.load(box.folder / "m.onnx")
     for tensor in old.graph.initializer:  # which a fix takes out of the inputs again
         old.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -55,7 +56,7 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
     check = box.run("check", "old.onnx", "--fix", **how)
     assert check.code == 0, check.err
     assert "old.onnx: written to old.fixed.onnx" in check.out
-    assert "not verified: no onnxruntime was found" in check.out
+    facts(check.out, "not verified: no onnxruntime")
     assert "ortune compare old.onnx old.fixed.onnx" in check.out
     assert (box.folder / "old.fixed.onnx").exists()
 

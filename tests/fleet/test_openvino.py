@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper, parser
 
 import made_runtimes
 import ortune
+from facts import facts
 from ortune.bundle.settings import portable, providers, resolve
 from ortune.bundle.shared import put_option
 from ortune.errors import MeasurementError
@@ -86,7 +87,7 @@ def test_a_build_that_cannot_read_its_compiled_model_fails_the_setting(
             products(tmp_path / "m.onnx"), runtime="openvino", set=["ov_cache=1"], processes=4, runs=3,
             budget="5m", store=tmp_path / "store",
         )  # fmt: skip
-    assert "this build wrote its cache again instead of reading it" in str(caught.value)
+    facts(str(caught.value), "wrote its cache again")
 
 
 @pytest.mark.parametrize("setting", ["openvino_device=gpu", "openvino_device=npu"])

@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from facts import facts
 from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import probe_script, runtimes
@@ -138,7 +139,7 @@ def test_an_old_python_says_that_it_is_too_old(tmp_path):
     # Any interpreter may stand here as long as it answers: this one hands the script on and claims to be old.
     body = "import sys; sys.version_info = (3, 6, 15); exec(sys.stdin.read())"
     old = script(tmp_path / "python3.6", f"#!/bin/sh\nexec {sys.executable} -c {body!r}\n".replace("'", '"'))
-    assert runtimes.probe(old).error == "Python 3.6.15 is too old: 3.8 or later is needed"
+    facts(runtimes.probe(old).error, "Python 3.6.15", "too old", "3.8 or later")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_what_is_no_python(tmp_path, text, error):
 
 def test_an_interpreter_that_never_answers_is_ended(tmp_path):
     answer = ask(script(tmp_path / "python", "#!/bin/sh\nexec sleep 60\n"), "look", timeout_s=0.2)
-    assert answer.ended == "gave no answer within 0.2 s"
+    facts(answer.ended, "no answer", "0.2 s")
     assert not answer.complete
 
 

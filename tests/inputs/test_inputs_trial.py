@@ -13,6 +13,7 @@ from onnx import helper as h
 from onnx import numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+from facts import facts
 from ortune.inputs import workload
 
 ort.set_default_logger_severity(4)
@@ -72,7 +73,7 @@ def test_ids_beyond_the_table():
     assert chosen.tries == 1
     assert chosen.cases[0].inputs[0].high == 6
     assert chosen.cases[0].inputs[0].shape == (1, 128)
-    assert "found by trial after 1 failed" in workload.describe(chosen)
+    facts(workload.describe(chosen), "by trial", "1 failed")
 
 
 def test_too_many_elements_for_the_gemm():
@@ -140,7 +141,7 @@ def test_where_the_error_asks_for_no_size_none_is_advised():
     with pytest.raises(AssertionError) as caught:
         find(proto, shapes={"x": (1, 9)})
     (error,) = caught.value.args
-    assert "--shape x:... with other sizes than 1x9" in error.do
+    facts(error.do, "--shape x:", "1x9")
 
 
 def test_declared_size_is_read_from_the_error():
@@ -198,7 +199,8 @@ def test_past_shrinks_to_a_table_of_positions_and_the_mask_follows():
     shapes = {c.name: c.shape for c in chosen.cases[0].inputs}
     assert shapes["past_key_values.0.key"] == (1, 1, 39, 4)
     assert shapes["attention_mask"] == (1, 40)
-    assert chosen.notes == ("decoder: one step at past=39; prefill not measured",)
+    (note,) = chosen.notes
+    facts(note, "decoder", "past=39", "prefill not measured")
 
 
 def test_sizes_that_follow_keep_following():

@@ -16,6 +16,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from facts import facts
 from ortune.cli import main
 from ortune.errors import InputError
 from ortune.inputs import feed_files, user_feeds, workload
@@ -221,6 +222,6 @@ def test_the_command_says_it_with_exit_code_2(tmp_path: Path, capsys: pytest.Cap
     np.save(tmp_path / "x.npy", np.zeros((2, 3), "M8[s]"))
     words = ["check", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "x.npy")]
     assert main._run(words) == 2
-    assert "it is datetime64[s] and the model takes float" in capsys.readouterr().out
+    facts(capsys.readouterr().out, "datetime64[s]", "float")
     np.save(tmp_path / "x.npy", FLOATS.astype(">f4"))
     assert main._run(words) == 0

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from knob_models import transformer_block
 
+from facts import facts
 from ortune import knobs
 from ortune.inputs import feed_files
 from ortune.knobs import Knob
@@ -123,10 +124,9 @@ def test_inter_op_threads_mean_nothing_in_sequential_mode(bench: Bench) -> None:
 
 @LINUX
 def test_the_global_pool_serves_the_session(bench: Bench) -> None:
-    assert bench.levels(global_thread_pool=4)["global_thread_pool"] == (
-        "effect",
-        "3 threads in the pool, 0 added",
-    )
+    level, evidence = bench.levels(global_thread_pool=4)["global_thread_pool"]
+    assert level == "effect"
+    facts(evidence, "3 threads", "0 added")
 
 
 @LINUX

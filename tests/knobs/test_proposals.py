@@ -142,9 +142,9 @@ def test_what_is_left_out_has_its_reason() -> None:
     found, left_out = proposals(BLOCK, 4, "1.22.1", ["mimalloc"])
     assert {"allocator": "mimalloc"} in settings_of(found)
     assert {"allocator": "mimalloc", "enable_cpu_mem_arena": False} in settings_of(found)
-    assert "allocator=jemalloc: the library is not installed here" in left_out
+    assert [why for why in left_out if why.startswith("allocator=jemalloc:") and "not installed" in why]
     assert "spin_duration_us needs onnxruntime 1.26; this is 1.22.1" in left_out
-    assert "gelu_approximation=1 changes outputs within the tolerance: --allow numerics" in left_out
+    assert [why for why in left_out if why.startswith("gelu_approximation=1") and "--allow numerics" in why]
     assert len(left_out) == len(set(left_out))
 
 

@@ -20,6 +20,7 @@ from onnxruntime import datasets
 from rich.console import Console
 
 import ortune
+from facts import facts
 from ortune.bundle import digests
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
@@ -104,7 +105,7 @@ def test_a_planted_change_is_named(name: str, base: Path, tmp_path: Path) -> Non
     verdict, headline, said = check(model(tmp_path / "new.onnx", **change), locked(base))
     assert verdict == "changed"
     assert any(line.startswith(sentence) for line in said), said
-    assert "after the new export" in headline
+    assert "new export" in headline
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_other_weights_pass_and_their_outputs_are_told(base: Path, tmp_path: Pat
     assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, other weights")
     assert "the outputs changed" in headline
     assert any(line.startswith("output y: norm ") for line in said), said
-    assert "weight g has different values" in said
+    assert [line for line in said if line.startswith("weight g ") and "values" in line]
     assert not [line for line in said if line.startswith("weight ") and "weight g " not in line]
 
 
@@ -173,14 +174,15 @@ def test_outputs_are_compared_as_closely_as_the_machine_allows(base: Path, tmp_p
 
 def test_what_is_fewer_than_in_the_model_is_removed() -> None:
     change = LockChange(part="inserted", name="Cast", was=0, now=-2, fails=False)
-    assert lock_words.sentence(change) == "Cast, compared with the export: as many -> 2 removed"
+    facts(lock_words.sentence(change), "Cast", "as many -> 2 removed")
 
 
 def test_other_names_are_silent(base: Path, tmp_path: Path) -> None:
     path = model(tmp_path / "new.onnx", prefix="/torch/Sequential_")
     verdict, _, said = check(path, locked(base))
     assert verdict == "unchanged"
-    assert said == ["another file, in names or order alone"]
+    (line,) = said
+    facts(line, "another file", "names or order")
 
 
 def edited(base: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -217,8 +219,8 @@ def test_another_processor_compares_what_does_not_depend_on_it(base: Path, tmp_p
 
     verdict, headline, said = check(base, edited(base, tmp_path / "l.json", change))
     assert verdict == "unchanged"
-    assert "level all is not compared" in said[0]
-    assert headline.startswith("unchanged as far as compared: 4 nodes at level extended, ")
+    facts(said[0], "level all", "not compared")
+    facts(headline, "unchanged", "4 nodes at level extended, ")
     assert headline.endswith("NOT compared: level all")
 
     def change_too(found: dict[str, Any]) -> None:
@@ -240,8 +242,7 @@ def test_what_was_not_compared_is_not_claimed_and_fails_when_strict(base: Path, 
     ortune.lock(base, output=lock, inputs=tmp_path / "real.npz", python=PYTHON)
     verdict, headline, said = check(base, lock)
     assert verdict == "unchanged"
-    assert headline.startswith("unchanged as far as compared: ")
-    assert "operators and memory as locked; NOT compared: outputs" in headline
+    facts(headline, "unchanged", "operators and memory", "NOT compared: outputs")
     told = "the outputs are not compared: locked with --inputs real.npz, checked with values made from seed 0"
     assert said == [told]
     assert check(base, lock, strict=True) == ("changed", told, [told])
@@ -346,7 +347,8 @@ def test_random_models_are_compared_by_type_and_rank(tmp_path: Path) -> None:
     ortune.lock(path, python=PYTHON)
     verdict, _, said = check(path, locked(path))
     assert verdict == "unchanged"
-    assert said == ["the outputs are random (RandomNormalLike): compared by type and rank"]
+    (line,) = said
+    facts(line, "random (RandomNormalLike)", "type and rank")
 
 
 def test_a_lock_that_cannot_be_read_says_how_to_write_it(base: Path, tmp_path: Path) -> None:

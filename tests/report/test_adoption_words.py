@@ -6,10 +6,10 @@ import golden
 import golden_tune
 import msgspec
 import pytest
-from facts import facts
 from golden_tune_parts import confirmed
 from pages import Page
 
+from facts import facts
 from ortune.records import Candidate, Envelope, TuneResult
 from ortune.report import adoption_words, markdown
 from ortune.report import tune_words as words

@@ -9,9 +9,9 @@ import golden_tune
 import msgspec
 import pytest
 from briefs import SAFETY, made, risks, session, with_guards
-from facts import facts
 from golden_tune_parts import confirmed
 
+from facts import facts
 from ortune.knobs.spinning import spins
 from ortune.records import (
     Control,

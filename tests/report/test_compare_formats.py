@@ -7,8 +7,8 @@ import re
 import golden
 import msgspec
 import pytest
-from facts import facts
 
+from facts import facts
 from ortune.records import (
     Case,
     CaseResult,

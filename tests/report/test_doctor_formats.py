@@ -5,8 +5,8 @@ from __future__ import annotations
 import golden
 import msgspec
 import pytest
-from facts import facts
 
+from facts import facts
 from ortune.records import Envelope, Finding, MachinePeak, ProviderReport
 from ortune.report import doctor_words as words
 from ortune.report import markdown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import golden
 import golden_tune
 import pytest
-from facts import facts
 from pages import (
     Page,
     require_offline,
@@ -16,6 +15,7 @@ from pages import (
     section,
 )
 
+from facts import facts
 from ortune.report import markdown, sections, tune_page
 from ortune.report.document import filled
 from ortune.report.html import pages

@@ -6,9 +6,9 @@ import golden
 import golden_profile
 import msgspec
 import pytest
-from facts import facts
 from golden_profile import KINDS, profiled
 
+from facts import facts
 from ortune.records import DifferenceRow, Envelope
 from ortune.report import profile_words, tune_why
 from ortune.report.difference_tables import tables as difference_tables

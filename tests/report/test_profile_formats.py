@@ -9,9 +9,9 @@ import golden
 import golden_profile
 import msgspec
 import pytest
-from facts import facts
 from golden_profile import HOSTILE, KINDS, profiled
 
+from facts import facts
 from ortune.records import Envelope, Finding, MemoryOwner
 from ortune.report import markdown, profile_memory, profile_nodes, profile_words
 from ortune.report.profile_tables import apportion, unit_of

@@ -8,7 +8,6 @@ from typing import get_args
 import golden_profile
 import msgspec
 import pytest
-from facts import facts
 from golden_profile import HOSTILE, KINDS, profiled
 from pages import (
     Page,
@@ -20,6 +19,7 @@ from pages import (
     section,
 )
 
+from facts import facts
 from ortune.records import Case as ShapeCase
 from ortune.records import (
     CategoryName,

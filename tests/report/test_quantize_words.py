@@ -6,8 +6,8 @@ import re
 
 import golden
 import msgspec
-from facts import facts
 
+from facts import facts
 from ortune.records import (
     Calibration,
     Envelope,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import golden
 import msgspec
 import pytest
-from facts import facts
 
+from facts import facts
 from ortune.records import (
     DiagnoseResult,
     Envelope,

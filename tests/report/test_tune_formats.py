@@ -6,9 +6,9 @@ import golden
 import golden_tune
 import msgspec
 import pytest
-from facts import facts
 from golden_tune_parts import confirmed
 
+from facts import facts
 from ortune.records import Envelope, Finding, Plan, RewriteSpec
 from ortune.report import github, markdown, tune_words
 

@@ -11,10 +11,10 @@ import golden
 import golden_tune
 import msgspec
 import pytest
-from facts import facts
 from golden_tune_parts import confirmed
 from pages import Page
 
+from facts import facts
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
 from ortune.report import (
     brief,

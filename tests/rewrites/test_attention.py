@@ -27,6 +27,7 @@ from test_activations_and_affine import optimised
 from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
 
 import zoo
+from facts import facts
 from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.model.save import save_model
@@ -110,7 +111,7 @@ def test_near_misses_are_told() -> None:
     assert "float32" in reason(ATTENTION, g.model(SHAPE, [y], dtype=TensorProto.DOUBLE))
     g = Graph()
     plain = g.op("MatMul", g.op("Softmax", g.op("MatMul", "x", g.op("Transpose", "x", perm=[0, 2, 1]))), "x")
-    assert "are not heads split by" in reason(ATTENTION, g.model(SHAPE, [plain]))
+    assert "not heads" in reason(ATTENTION, g.model(SHAPE, [plain]))
     g = Graph()
     assert "no Softmax" in reason(ATTENTION, g.model(SHAPE, [g.op("Softmax", "x", axis=-1)]))
 
@@ -183,7 +184,7 @@ def test_a_scale_of_zero_is_none_for_the_operator() -> None:
     g = Graph()
     q, k, v = (g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH, seed=seed))) for seed in range(3))
     model = g.model([1, LENGTH, WIDTH], [weighted(g, q, k, v, scale=0.0)])
-    assert "a scale of zero" in reason(ATTENTION, model)
+    assert "scale of zero" in reason(ATTENTION, model)
 
 
 @pytest.mark.parametrize("rows", [(0, 0), (0, -1)])
@@ -275,7 +276,8 @@ def test_a_transformer_without_anything_to_fuse_is_left(tmp_path: Path) -> None:
     model = g.model(SHAPE, [g.op("MatMul", g.op("Softmax", scores, axis=-1), "x")])
     made, _ = by_tool("transformers-fusion", model, tmp_path)
     assert not made.modified
-    assert made.steps[0].result.reasons == ("the tool returned the same graph",)
+    (why,) = made.steps[0].result.reasons
+    facts(why, "the tool", "same graph")
 
 
 # Single optimisers off

@@ -334,9 +334,7 @@ def test_near_misses_of_a_one_hot_code_are_told() -> None:
     assert "not consecutive" in reason(LOOKUP, g.model([2, 7, 1], [gap], dtype=TensorProto.INT32))
     g = Graph()
     wide = one_hot(g, np.arange(4, dtype=np.int32))
-    assert "more than one value per row" in reason(
-        LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32)
-    )
+    assert "more than one value" in reason(LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32))
 
 
 # Real models

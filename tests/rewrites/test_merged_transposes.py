@@ -199,7 +199,7 @@ def test_a_transpose_that_others_read_is_told() -> None:
     a, b = turned(g), turned(g, "Abs")
     y = g.op("Add", g.op("Relu", a), b)
     why = reason(MERGED, g.model([*SHAPE], [y, a]))
-    assert f"'{a}' is also used elsewhere" in why
+    assert f"'{a}' is also used" in why
 
 
 def test_what_broadcasts_to_something_larger_is_told() -> None:
@@ -263,4 +263,4 @@ def test_what_a_branch_reads_is_used_elsewhere() -> None:
     go = g.op("Greater", g.op("ReduceMax", "x", axes=[0, 1, 2, 3], keepdims=0), g.number(0))
     chosen = g.op("If", go, then_branch=branch, else_branch=branch)
     model = g.model([2, 3, 4, 5], [y, chosen])
-    assert f"'{a}' is also used elsewhere" in reason(MERGED, model)
+    assert f"'{a}' is also used" in reason(MERGED, model)

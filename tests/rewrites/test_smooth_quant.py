@@ -11,6 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from facts import facts
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -98,7 +99,7 @@ def test_float_is_bit_equal_and_8_bits_are_far_nearer(form: str, means: str, tmp
     smooth, bits = rewrites.parse("smooth-quant"), rewrites.parse(means)
     plain = rewrites.apply_all(source, [bits], tmp_path / "plain", process)
     smoothed = rewrites.rewrite_model(source, [smooth], tmp_path / "smooth", process)
-    assert "Moved the ranges of 1 activation into weights (over 4 inputs)" in smoothed.steps[0].result.what
+    facts(smoothed.steps[0].result.what, "1 activation", "(over 4 inputs)")
     assert np.array_equal(run(smoothed.path), run(source.path))
     both = rewrites.apply_all(source, [smooth, bits], tmp_path / "both", process)
     assert error(both, source.path) < 0.4 * error(plain, source.path)

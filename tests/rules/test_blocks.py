@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from facts import facts
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import Finding
@@ -101,7 +102,7 @@ PHASE = {
 
 def test_twelve_layers_with_a_gelu_in_parts_are_one_finding_that_names_one(tmp_path: Path) -> None:
     (finding,) = found(written(tmp_path, with_gelu, **GELU), "GRA012")
-    assert "12 Gelu are not fused: 12 Erf (/layers.0/Erf_e in each of 12 repeated blocks)" in finding.what
+    facts(finding.what, "12 Gelu", "not fused", "12 Erf (/layers.0/Erf_e", "12 repeated blocks)")
     assert len(finding.where) == 12
     (blocks,) = finding.blocks
     assert (blocks.blocks, blocks.copies, blocks.nodes) == (12, 12, ("/layers.0/Erf_e",))
@@ -117,7 +118,7 @@ def test_a_layer_that_is_another_is_named_beside_the_blocks(tmp_path: Path) -> N
     large.CopyFrom(numpy_helper.from_array(np.ones((WIDTH, 1), np.float32), "w11"))
     onnx.save(model, path)
     (finding,) = found(path, "GRA012")
-    assert "(/layers.0/Erf_e in each of 11 repeated blocks; /layers.11/Erf_e)" in finding.what
+    facts(finding.what, "(/layers.0/Erf_e", "11 repeated blocks", "/layers.11/Erf_e)")
     assert len(finding.where) == 12
 
 
@@ -141,8 +142,7 @@ def test_a_pixel_shuffle_spelled_out_is_one_finding(tmp_path: Path) -> None:
     first = helper.make_node("Resize", ["x", "", "twice"], ["base"], name="base", mode="nearest")
     path = written(tmp_path, phase, 9, first, **PHASE)
     (finding,) = found(path, "GRA027")
-    assert "9 Einsums are products of matrices; /layers.0/Einsum_c" in finding.what
-    assert "in each of 9 repeated blocks" in finding.what
+    facts(finding.what, "9 Einsums", "/layers.0/Einsum_c", "9 repeated blocks")
     assert finding.blocks[0].copies == 9 and "/layers.1" not in finding.what
 
 

@@ -75,7 +75,7 @@ def test_what_a_fix_brought_is_told_of_models_alike_until_it_is_measured() -> No
     finding = mended("GRA017", "hard-swish")
     told = finding_words.estimate(finding)
     assert told.startswith("estimate: 1.38x (1.24-1.40) measured on ppocrv4-rec together with ")
-    assert told.endswith(", a model of similar operators and size")
+    assert told.endswith(" similar operators and size")
     measured = Comparison(
         estimand="median", ratio=1.0, ratio_low=0.9, ratio_high=1.1, level=0.95, method="wilcoxon", n_blocks=9,
         smallest_effect_ratio=None, phase="confirm", verdict="inconclusive",
@@ -114,7 +114,7 @@ def test_the_share_bounds_what_a_fix_brings(
 
 def test_what_brought_more_elsewhere_than_the_share_allows_is_no_estimate() -> None:
     finding = mended("GRA017", "hard-swish", share_ratio=0.1, least_ratio=0.9)
-    assert finding_words.estimate(finding) == "estimate: at most 1.11x for that share"
+    assert finding_words.estimate(finding).startswith("estimate: at most 1.11x ")
 
 
 SPELLED_OUT = """
@@ -234,7 +234,7 @@ def test_denormals_are_counted_and_not_sampled(tmp_path: Path) -> None:
     )
     result = ortune.check(str(tmp_path / "m.onnx"), preview=True).result
     (finding,) = (f for f in result.models[0].findings if f.code == "PRC005")
-    assert finding.what == "1 weight contains denormal numbers, up to 22 % of a tensor: w"
+    assert finding.what.startswith("1 weight ") and "up to 22 % " in finding.what and finding.where == ("w",)
 
 
 def test_what_seldom_pays_is_said_by_those_who_measure_its_fix_alone(tmp_path: Path) -> None:

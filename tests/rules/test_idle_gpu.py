@@ -85,7 +85,7 @@ def test_what_is_left_of_a_run_on_a_gpu_that_is_faster_is_told_in_one_finding(na
     assert idle.code == "PLC007"
     share = sum(result.device_ns.values()) / result.wall_ns
     assert idle.share_ratio == pytest.approx(1 - share) and f"{100 * share:.0f} % of the run" in idle.what
-    assert "the transfer of inputs and outputs" in idle.evidence
+    assert "transfer of inputs" in idle.evidence
     assert idle.fix.endswith("--a-target web-webgpu --b-target web-wasm")
     page = PageSeen(browser="Chromium", isolated=True, software=True)
     assert "PLC007" not in {finding.code for finding in found(result, page=page)}
@@ -119,7 +119,7 @@ def test_the_first_run_with_a_shape_is_a_term_of_the_sum(tmp_path: Path, dim: st
     idle = next(
         f for f in found(msgspec.structs.replace(result, variance=slow), **facts) if f.code == "PLC007"
     )
-    assert f"the first run takes 750 ms more than a steady one, {when}" in idle.evidence
+    assert "takes 750 ms more" in idle.evidence and when in idle.evidence
 
 
 def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_little_work_and_what_a_cpu_takes_for_it_are_told(tmp_path: Path) -> Non
     assert "a run has 2 million operations" in idle.evidence
     peak = MachinePeak(cpu="Box", flops_per_s={1: 1e10, 2: 2e10}, int8_ops_per_s={}, bytes_per_s={})
     (idle,) = found(msgspec.structs.replace(counted, peak=peak))
-    assert "needs only 10 % of the run for the 2 million operations" in idle.evidence
+    assert "only 10 % of the run" in idle.evidence
 
 
 def test_who_asks_for_one_cause_by_its_code_gets_it(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_throttled(now, cause):
 
 def test_swap_in_use():
     found = only(findings(HEALTHY, [], {}, now=Snapshot(swap_bytes=3 << 30)))
-    assert (found.code, found.evidence) == ("ENV003", "3072 MiB of swap in use")
+    assert found.code == "ENV003" and found.evidence.startswith("3072 MiB of swap")
 
 
 def test_no_int8_dot_product_unless_nothing_was_read():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
 
 def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
     found = findings_of(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
-    assert found.what.startswith("1 int8 weight is only cast to float32")
+    assert found.what.startswith("1 int8 weight ") and "float32" in found.what
 
 
 @pytest.mark.parametrize(("host", "severity"), [(HOST, "note"), (OLD_HOST, "warning")])
@@ -97,7 +98,7 @@ def test_weights_alone_in_8_bits_are_no_matter_of_the_processor(tmp_path: Path) 
     nodes = [node("DequantizeLinear", ["w", "s"], ["d"]), node("MatMul", ["x", "d"], ["y"])]
     found = findings_of(facts_of(tmp_path, nodes, weights, host=OLD_HOST))["quantized"]
     assert (found.severity, found.fix) == ("note", "")
-    assert found.what == "the model is quantized: 1 DequantizeLinear"
+    assert found.what.endswith(": 1 DequantizeLinear")
 
 
 def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
@@ -117,10 +118,8 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
 def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
     chosen = work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,)))
     found = findings_of(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
-    assert (found["guessed-sizes"].where, found["guessed-sizes"].fix) == (
-        ("x[0]",),
-        "pass the sizes you use: --shape x:Nx96",
-    )
+    assert found["guessed-sizes"].where == ("x[0]",)
+    assert found["guessed-sizes"].fix.endswith(": --shape x:Nx96")
 
 
 def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
     )
     inputs = [info("x", TensorProto.FLOAT, ["batch", "seq"]), info("z", TensorProto.FLOAT, [None, "seq"])]
     found = findings_of(plain(tmp_path, work=chosen, inputs=inputs))
-    assert found["guessed-sizes"].fix == "pass the sizes you use: --dim batch=N --dim seq=N --shape z:NxN"
+    assert found["guessed-sizes"].fix.endswith(": --dim batch=N --dim seq=N --shape z:NxN")
 
 
 def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:
@@ -155,7 +154,7 @@ def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path
     )
     found = findings_of(replace(facts, profile=run))["initializers-in-inputs"]
     assert found.share_ratio == pytest.approx(0.7)
-    assert found.evidence == "nodes that read them take 70 % of the run"
+    assert found.evidence.endswith(" 70 % of the run")
 
 
 HEADS = f"""<ir_version: 8, opset_import: ["" : 17]>
@@ -212,9 +211,9 @@ def test_a_model_s_own_settings_say_what_was_meant(tmp_path: Path) -> None:
     model = rule.good()
     helper.set_model_props(model, {"ort_config": json.dumps({"session_options": said})})
     (found,) = rule.findings(Facts(model=opened(model, tmp_path)))
-    assert "intra_op_num_thread (did you mean intra_op_num_threads?)" in found.what
+    assert re.search(r"intra_op_num_thread \([^)]* intra_op_num_threads\?\)", found.what)
     assert "memory.enable_memory_arena_shrinkage (belongs to run options)" in found.what
-    assert "session.intra_op.allow_spinning (belongs to session config entries)" in found.what
+    assert re.search(r"session\.intra_op\.allow_spinning \([^)]* session config entries\)", found.what)
     assert "inter-op threads" in found.what
 
 
@@ -442,11 +441,11 @@ def test_a_graph_is_not_captured_with_nodes_elsewhere_or_from_several_threads(tm
 
     assert what() == []
     case = Case(name="default", inputs=())
-    assert what(work=Workload(cases=(case,), callers=4)) == [
-        "graph capture is requested, but 4 threads call one session"
-    ]
+    (several,) = what(work=Workload(cases=(case,), callers=4))
+    assert "graph capture" in several and "4 threads" in several
     mixed = profile(
         ran("all", provider="WebGpuExecutionProvider"), ran("last", provider="CPUExecutionProvider")
     )
     assert mixed.profile is not None
-    assert what(profile=mixed.profile) == ["graph capture is requested, but 1 node ran on the CPU (last)"]
+    (elsewhere,) = what(profile=mixed.profile)
+    assert "graph capture" in elsewhere and "1 node ran on the CPU (last)" in elsewhere

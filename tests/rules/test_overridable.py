@@ -115,7 +115,8 @@ def test_an_epsilon_that_may_be_fed_keeps_a_normalisation_in_parts(
 ) -> None:
     path = saved(NORM.format(version=version, opset=opset, inputs=inputs), tmp_path)
     found = find_rule("GRA011").findings(Facts(model=open_model(path)))
-    assert [each.evidence for each in found] == ([] if fused else ["epsilon is not a constant"])
+    assert len(found) == (not fused)
+    assert all("epsilon" in finding.evidence for finding in found)
     assert (optimised(path)["LayerNormalization"] == 1) is fused
 
 

@@ -145,7 +145,8 @@ def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> No
     run.end_ns = 0
     run.go(explore(run, leader, Plan(), 2))
     near = [e for e in run.entries.values() if e is not leader]
-    assert {(e.status, e.why) for e in near} == {("not-tried", "the budget ended first")}
+    assert near and {e.status for e in near} == {"not-tried"}
+    assert all("budget" in e.why for e in near)
 
 
 def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:

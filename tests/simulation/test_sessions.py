@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from facts import facts
 from ortune.report import tune_details
 from ortune.store.db import Store
 from ortune.targets.machine import MOST_ALIVE
@@ -144,6 +145,9 @@ def test_budget_that_is_left_is_given_back_with_the_arithmetic(tmp_path: Path) -
     budget = session.envelope.result.budget
     assert budget.left_s > 1.0 and budget.next_s > budget.left_s  # else that step would have been taken
     assert session.spent_s + budget.left_s <= session.budget_s + 1e-6
-    assert tune_details.spent(session.envelope.result).endswith(
-        f"{budget.left_s:.0f} s left (one more configuration takes {budget.next_s:.0f} s)"
+    facts(
+        tune_details.spent(session.envelope.result),
+        f"{budget.left_s:.0f} s left",
+        "one more configuration",
+        f"{budget.next_s:.0f} s)",
     )

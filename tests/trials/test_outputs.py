@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from facts import facts
 from ortune.errors import OrtuneError
 from ortune.report import compare_outputs as told
 from ortune.trials import output_files
@@ -44,7 +45,7 @@ def test_the_sentence_names_output_figure_and_limit(compare):
     spike[3, 3] += 0.005 * np.abs(large).max()
     result = compare({"y": large}, {"y": spike})
     assert result.relative_l2 < 1e-4
-    assert result.what == "output 'y' differs: largest error over the largest value 0.005, limit 0.001"
+    facts(result.what, "output 'y'", "largest error", "0.005", "limit 0.001")
 
 
 def test_half_precision_has_wider_limits(compare):
@@ -111,9 +112,7 @@ def test_numbers_that_are_not_finite_are_counted(compare):
         3,
         2,
     )
-    assert (
-        told.outputs(found) == "outputs equal in finite elements, NaN or infinite on both sides in 2 elements"
-    )
+    facts(told.outputs(found), "finite elements", "on both sides", "2 elements")
     found = compare({"y": masked}, {"y": masked})
     assert found.ok and found.nonfinite[0].nonfinite_reference == 64 * 13 and found.nonfinite_reference == 0
     assert told.outputs(found) == "outputs identical"
@@ -121,7 +120,7 @@ def test_numbers_that_are_not_finite_are_counted(compare):
         found = compare({"y": all_of_it, "x": X}, {"y": all_of_it, "x": X})
         assert not found.ok and found.comparable and found.accepting_tolerance is None
         assert found.nonfinite_reference == X.size
-        assert found.what == "output 'y' has no finite element on either side, so nothing was compared"
+        facts(found.what, "output 'y'", "no finite element", "nothing was compared")
         assert told.outputs(found) == found.what
         assert compare({"y": all_of_it, "x": X}, {"y": all_of_it, "x": X}, allow_nonfinite=True).ok
     found = compare({"y": X}, {"y": lost})
@@ -149,10 +148,7 @@ def test_outputs_that_are_nearly_zero_tell_little(compare):
     loud, quiet = np.full(100, 0.5, np.float32), np.full(100, 2e-10, np.float32)
     found = compare({"y": (quiet, "float")}, {"y": (-quiet, "float")})
     assert found.ok and found.silent and found.cosine is None
-    assert (
-        told.outputs(found)
-        == "outputs nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
-    )
+    facts(told.outputs(found), "nearly zero", "--inputs")
     found = compare(
         {"y": (quiet, "float"), "z": (loud, "float")}, {"y": (-quiet, "float"), "z": (loud, "float")}
     )

@@ -27,7 +27,7 @@ def test_a_version_that_is_too_new_is_named(tmp_path: Path, part: str, said: str
     onnx.save(model, path)
     with pytest.raises(ModelError) as refused:
         ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
-    assert refused.value.what.startswith(f"{said} is newer than onnxruntime")
+    assert refused.value.what.startswith(f"{said} is newer ")
     assert "newer onnxruntime" in refused.value.do
     assert "custom" not in refused.value.do
 
@@ -48,7 +48,7 @@ def test_a_page_is_not_helped_by_what_helps_a_process(tmp_path: Path) -> None:
             datasets.get_example("sigmoid.onnx"), target="web-wasm", set=["web_build=jspi"], ort_web=str(tmp_path),
             browser=sys.executable, budget=2, store=tmp_path / "store",
         )  # fmt: skip
-    assert "has no build jspi" in refused.value.what
+    assert "no build jspi" in refused.value.what
     assert "--ort-web" in refused.value.do and "custom" not in refused.value.do
 
 

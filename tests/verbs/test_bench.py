@@ -16,6 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import ortune
+from facts import facts
 from onnx_text import model_of, saved
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.experiment.bench_result import CaseTrial, own_threads, remarks
@@ -92,7 +93,7 @@ def test_sessions_share_a_pool_and_an_arena(model: Path, tmp_path: Path) -> None
         ("arena_extend_strategy", "echo"),
         ("global_thread_pool", "effect"),
     }
-    assert result.load == "2 callers on each of 2 sessions, back to back"
+    facts(result.load, "2 callers", "2 sessions", "back to back")
     assert all(len(p.latency_ns) >= 4 * 12 for p in result.processes)
     for p in result.processes:  # four callers at once: their waits overlap, and none outlasts the whole
         assert max(p.latency_ns) <= p.wall_ns
@@ -226,7 +227,7 @@ def test_a_process_that_fails_is_told_beside_those_that_did_not(
     assert envelope.status == "ok"
     assert envelope.result.rows[0].n_processes == 3
     assert [f.reason for f in envelope.result.failures] == ["crash", "crash"]
-    assert "stopped after 3 of 9 processes: 2 in a row failed" in envelope.result.notes
+    assert [note for note in envelope.result.notes if "3 of 9 processes" in note and "2 in a row" in note]
 
 
 def test_failures_that_others_lie_between_end_nothing(
@@ -256,7 +257,8 @@ def test_failures_that_others_lie_between_end_nothing(
 def test_the_own_load_is_not_called_a_busy_machine() -> None:
     done = TrialDone(load_ns=1, cases=(), cpu_ns=1, wall_ns=1, n_runs=1, threads=1)
     waiting = Measured(plan="p", done=done, elapsed_ns=10**9, sensors=Sensors(psi_cpu_some_us=900_000))
-    assert remarks([waiting], 2, own=2) == ["busy machine: tasks waited for a CPU 90 % of the time"]
+    (busy,) = remarks([waiting], 2, own=2)
+    facts(busy, "busy machine", "90 %")
     own = "tasks waited for a CPU 90 % of the time, including the process's own 9 threads on 2 CPUs"
     assert remarks([waiting], 2, own=9) == [own]
     loaded = msgspec.structs.replace(waiting, sensors=Sensors(load1=9.0, cpu_over_wall=2.0))

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import ortune
+from facts import facts
 from ortune import rules
 from ortune.cli import main
 from ortune.errors import UsageError
@@ -138,7 +139,7 @@ def test_a_fix_of_what_does_not_run_here_is_written_and_not_called_verified(fold
     said = asked("check", "m.onnx", "--fix")
     assert said.exit_code == 0, said.stdout
     assert "m.onnx: written to m.fixed.onnx" in said.stdout
-    assert "not verified: m.onnx itself does not run" in said.stdout and "--custom-ops" in said.stdout
+    facts(said.stdout, "not verified: m.onnx", "--custom-ops")
     assert document("check", "m.onnx", "--fix")["models"][0]["fixed"]["verification"]["reason"] == "source"
 
 

@@ -15,6 +15,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from facts import facts
 from onnx_text import model_of, saved
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
@@ -170,7 +171,8 @@ def test_a_budget_that_is_spent_at_once_has_one_block_and_no_verdict_on_the_outp
     code, out, said = program([*words])
     text = " ".join(out.split())
     assert "outputs identical" in said and code == 0
-    assert text.startswith("inconclusive: ") and "but 1 block cannot confirm it (" in text
+    assert text.startswith("inconclusive: ")
+    facts(text, "1 block cannot confirm")
     assert "wrong" not in text
     code, document, _ = compare(tmp_path, model, "--threshold", "5%", "--budget", "0.01s")
     assert (code, document["verdict"]) == (3, "inconclusive")
@@ -194,7 +196,7 @@ def test_memory_is_compared_with_guessed_sizes_in_turn(tmp_path: Path) -> None:
     cases = {name: document["workload"]["cases"] for name, document in documents.items()}
     sizes = [case["dims"]["f"] for case in cases["a guess"]]
     assert len(sizes) == 3 and sizes[0] * 2 == sizes[1] and sizes[1] * 2 == sizes[2]
-    assert any("sizes are fed in turn" in note for note in documents["a guess"]["result"]["notes"])
+    assert any("in turn" in note for note in documents["a guess"]["result"]["notes"])
     assert len(cases["sizes of the user's"]) == len(cases["another question"]) == 1
 
 

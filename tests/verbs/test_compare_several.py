@@ -179,8 +179,8 @@ def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[
     assert answers["B"] != "fail"
     assert compare.exit_code(ranked) == 1
     lines = compare_gate.gate(ranked.result)
-    assert any("FAIL, C's outputs differ from A's, beyond exact" in line for line in lines)
-    assert any("FAIL, D's outputs are wrong" in line for line in lines)
+    assert any("FAIL, C's outputs differ" in line and "exact" in line for line in lines)
+    assert any("FAIL, D's outputs" in line and "wrong" in line for line in lines)
 
 
 @MEASURING

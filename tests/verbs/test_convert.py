@@ -10,6 +10,7 @@ import pytest
 
 import made_runtimes
 import ortune
+from facts import facts
 from ortune.conversion import axes
 from ortune.conversion.kinds import kind_of
 from ortune.errors import ModelError, UsageError
@@ -121,7 +122,7 @@ def test_a_bundle_says_where_its_model_came_from(tmp_path: Path, monkeypatch: py
         *source["versions"]
     }
     sets = len({case.name for case in conversion.cases})
-    assert f"on {sets} sets of inputs, other sizes of batch among them" in source["checked"]
+    facts(source["checked"], f"{sets} sets of inputs", "batch")
     # A bundle that is made of the file later says the same, as does the model itself.
     model = onnx.load(Path(answer.result.tuned.bundle) / about["model"])
     told = json.loads(next(entry.value for entry in model.metadata_props if entry.key == "ortune.source"))

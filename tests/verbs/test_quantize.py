@@ -288,14 +288,14 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path, monkeypatch: pytest
     assert info["calibration"]["source"] == folder
     assert info["plan"]["rewrites"][-1]["name"] == result.winner.rewrites[-1].name == "static-int8"
     assert result.headline.split(" (")[0] in (bundle / "report.html").read_text()
-    assert "8-bit results differ between processors" in (bundle / "load.py").read_text()
+    assert "8-bit results differ" in (bundle / "load.py").read_text()
     done = subprocess.run(
         [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     # It was made on another processor, whose instruction sets it holds.
     assert info["host"]["features"]
-    assert "8-bit results differ between processors" in done.stderr
+    assert "8-bit results differ" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -319,5 +319,5 @@ def test_a_quantized_model_that_is_silently_wrong_is_refused_with_the_reason(
     status, _, said = quantize(tmp_path, "--budget", "60s")
     text = " ".join(said.split())
     assert status == 2
-    assert "already has quantized operators" in text
+    assert "quantized operators" in text
     assert code in text and what in text

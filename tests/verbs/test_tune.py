@@ -21,6 +21,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from facts import facts
 from git_repository import commit, git
 from ortune import records
 from ortune.errors import UsageError
@@ -244,7 +245,7 @@ def test_what_is_no_bundle_is_not_replaced_and_that_is_said_before_anything_is_m
     place.mkdir() if there == "folder" else place.write_text("precious")
     code, _, said = run(tmp_path, "tune", str(model), "--force", "--output", str(tmp_path), "--budget", "24s")
     assert code == 2
-    assert f"{place}: exists and is not a bundle" in said
+    facts(said, str(place), "not a bundle")
     assert outcomes(tmp_path / "store") == 0 and place.exists()
 
 
@@ -279,7 +280,7 @@ def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(
     # In three seconds a fast machine sees some plans.
     code, out, said = run(tmp_path, "tune", model, "--budget", "1s", "--output", str(tmp_path / "out"))
     assert code == 0, said
-    assert "too short to test even one change" in said
+    assert "too short to test" in said
     assert "nothing tested: " in " ".join(out.split())
 
 

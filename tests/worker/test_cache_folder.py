@@ -26,7 +26,7 @@ def stored(folder: Path, **files: int) -> dict[str, int]:
 
 def test_only_settings_with_a_folder_have_one(tmp_path: Path) -> None:
     assert probes.files([{"probe": "threads", "value": str(tmp_path)}, {"value": "1"}]) is None
-    assert stored(tmp_path / "nothing is there yet") == {}
+    assert stored(tmp_path / "absent") == {}
     began_ns = time.time_ns()
     (tmp_path / "a.blob").touch()
     assert abs(stored(tmp_path)[str(tmp_path / "a.blob")] - began_ns) < 60e9

@@ -10,6 +10,7 @@ import pytest
 
 import made_runtimes
 import ortune
+from facts import facts
 from ortune.worker import placement
 
 LOG = """
@@ -55,4 +56,4 @@ def test_qnn_answers_about_a_node_that_it_may_not_compile(operator: str, taken: 
     assert (qnn.agreement.n_nodes, qnn.agreement.n_equal) == (1, 1)
     assert bool(qnn.regions) is taken
     if qnn.agreement.not_compiled:
-        assert "it validated each node, then failed to compile them" in " ".join(answer.summary().split())
+        facts(" ".join(answer.summary().split()), "validated each node", "failed to compile")
