@@ -77,6 +77,8 @@ ROOMS = {
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""
+LONGEST = 400
+"""Lines of a module: beyond that it has two ideas."""
 HEAVY = {"numpy", "onnx", "onnx_ir", "onnxruntime", "scipy", "psutil", "rich", "jinja2"}
 
 
@@ -144,6 +146,7 @@ class Source:
         names: Names and attributes that it mentions.
         dotted: Attributes as they are written.
         called: What it calls, as it is written.
+        defined: Names that it gives to something: functions, classes, arguments, variables, attributes, imports.
     """
 
     imported: set[str]
@@ -153,6 +156,7 @@ class Source:
     names: set[str]
     dotted: set[str]
     called: set[str]
+    defined: set[str]
 
     @property
     def libraries(self) -> set[str]:
@@ -176,7 +180,21 @@ def of(file: Path, text: str) -> Source:
         names={n.attr for n in attributes} | {n.id for n in every if isinstance(n, ast.Name)},
         dotted={written(n) for n in attributes},
         called={written(n.func) for n in every if isinstance(n, ast.Call)},
+        defined={name for n in every if (name := defined(n))},
     )
+
+
+def defined(node: ast.AST) -> str:
+    """The name that a node gives to something; "" where it gives none."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.alias):
+        return node.asname or node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.id if isinstance(node, ast.Name) else node.attr
+    return ""
 
 
 def rooms_imported(file: Path) -> set[str]:
@@ -184,6 +202,24 @@ def rooms_imported(file: Path) -> set[str]:
     parts = [name.split(".") for name in read(file).imported]
     reached = {p[1] for p in parts if p[0] == "ortune" and len(p) > 1}
     return {r for r in reached if (PACKAGE / r).is_dir() or (PACKAGE / f"{r}.py").is_file()} - {room(file)}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def private_of_others(source: Source, home: str, own: set[str], everywhere: set[str]) -> set[str]:
+    """Private names that a file takes from other rooms: imported, or as members of what it has from there.
+
+    Args:
+        source: Of the file.
+        home: Its room.
+        own: What that room defines.
+        everywhere: What all rooms define: other libraries have private names too.
+    """
+    parts = {name: name.split(".")[1:] for name in source.imported if name.startswith("ortune.")}
+    taken = {name for name, path in parts.items() if path and path[0] != home and any(map(is_private, path))}
+    return taken | {name for name in source.names & everywhere - own if is_private(name)}
 
 
 def breaches(files: list[Path], found: Callable[[Path], set[str]]) -> dict[str, set[str]]:
@@ -230,6 +266,23 @@ def test_no_file_imports_itself_through_others() -> None:
 
     for file in FILES:
         walk(file, ())
+
+
+def test_a_private_name_stays_in_its_room() -> None:
+    rooms: dict[str, set[str]] = {}
+    for file in FILES:
+        rooms.setdefault(room(file), set()).update(read(file).defined)
+    everywhere = set().union(*rooms.values())
+
+    def taken(file: Path) -> set[str]:
+        return private_of_others(read(file), room(file), rooms[room(file)], everywhere)
+
+    assert breaches(FILES, taken) == {}
+
+
+def test_a_module_is_short() -> None:
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert {str(f.relative_to(PACKAGE)): n for f, n in lines.items() if n > LONGEST} == {}
 
 
 # ``ortune.load`` gives the user a session in the user's own process: nothing is measured there.
@@ -312,7 +365,7 @@ def test_a_breach_is_found() -> None:
         "from . import words\n"
         "if TYPE_CHECKING:\n    import numpy as np\n"
         "def f():\n    import os, subprocess\n    from ..model.open import open_model\n"
-        "    os.fork(); print(os.environ); sys.stderr.write('x')\n"
+        "    os.fork(); print(os.environ); sys.stderr.write('x'); os._exit(words._own + f._of_others)\n"
     )
     source = of(file, text)
     assert source.imported >= {"numpy", "subprocess", "ortune.report.words", "ortune.model.open.open_model"}
@@ -323,4 +376,10 @@ def test_a_breach_is_found() -> None:
     assert source.absolute == {"typing", "numpy", "os", "subprocess"}
     assert source.names >= {"environ", "fork", "print"}
     assert "os.fork" in source.dotted
-    assert source.called == {"os.fork", "print", "sys.stderr.write"}
+    assert source.called == {"os.fork", "print", "sys.stderr.write", "os._exit"}
+    assert source.defined >= {"words", "np", "f", "os"}
+    assert private_of_others(source, "report", {"_own"}, {"_own", "_of_others"}) == {"_of_others"}
+    module = of(file, "from ..rewrites._affine import PRODUCTS\nfrom . import _mine\n")
+    assert private_of_others(module, "report", set(), set()) == {
+        "ortune.rewrites._affine", "ortune.rewrites._affine.PRODUCTS",
+    }  # fmt: skip

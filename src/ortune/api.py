@@ -36,7 +36,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """
     from ortune.answer import Answer, answered
     from ortune.options.spelling import option_fields
-    from ortune.verbs._page import run
+    from ortune.verbs import run
 
     module, asked = (importlib.import_module(f"ortune.{room}.{verb}") for room in ("verbs", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)

@@ -12,8 +12,8 @@ import pytest
 import typer.main
 
 from ortune.cli import main
+from ortune.options.guesses import GUESSES, instead
 from ortune.options.spelling import option_fields
-from ortune.verbs._guesses import GUESSES, instead
 
 MEASURING = ("bench", "compare", "look", "profile", "tune")
 

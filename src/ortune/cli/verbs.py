@@ -105,7 +105,7 @@ def _kept(text: str) -> str:
 
 def _run(module: Any, options: Any, stopping: str, began_s: float | None) -> Envelope[Any]:
     from ortune import Watcher
-    from ortune.verbs._page import run
+    from ortune.verbs import run
 
     say = Say()
     stop = StopRequest(say, stopping)

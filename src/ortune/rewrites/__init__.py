@@ -15,6 +15,7 @@ from ortune.errors import UsageError
 from ortune.graph.shapes.known import remembering
 from ortune.providers import CPU
 from ortune.records import RewriteSpec, Value, Workload
+from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
 from ortune.rewrites._base import (
     ANY_NAME,
@@ -28,7 +29,9 @@ from ortune.rewrites._base import (
 from ortune.rewrites._changed import changed_nodes
 from ortune.rewrites._editor import release
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by, mend, stamp_model
-from ortune.rewrites._quantized import FAMILY, PRODUCTS, RECURRENT, in_fewer_bits, weight_bytes
+from ortune.rewrites._pattern import Look
+from ortune.rewrites._quantized import FAMILY, RECURRENT, in_fewer_bits, weight_bytes
+from ortune.rewrites._recurrence import Recurrence
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
@@ -41,7 +44,9 @@ __all__ = [
     "PRODUCTS",
     "RECURRENT",
     "SHADERS_OF_FLOAT16",
+    "Look",
     "Param",
+    "Recurrence",
     "Rewrite",
     "RewriteResult",
     "Rewritten",

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.attributes import int_of, is_parameter, optional_float
-from ortune.graph.constants import Array, constant, is_constant, one_number, scalar
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.attributes import int_of, is_parameter
+from ortune.graph.constants import Array, constant, is_constant, one_number
+from ortune.graph.limits import limits
+from ortune.graph.nodes import is_op
 from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
@@ -256,26 +257,6 @@ def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
         visited.update(dict.fromkeys(producers))
         waiting += producers
     return False
-
-
-def limits(node: ir.Node) -> tuple[float, float] | None:
-    """Returns the bounds of a Clip, Max or Min with a constant; None for other nodes or unknown bounds."""
-    if is_op(node, "Max", "Min") and len(node.inputs) == 2:
-        number = next((n for n in map(scalar, node.inputs) if n is not None), None)
-        if number is None:
-            return None
-        return (number, math.inf) if node.op_type == "Max" else (-math.inf, number)
-    if not is_op(node, "Clip"):
-        return None
-    bounds = []
-    for place, name, none in ((1, "min", -math.inf), (2, "max", math.inf)):
-        value = input_of(node, place)
-        if name in node.attributes:
-            bounds.append(optional_float(node, name))
-        else:
-            bounds.append(none if value is None else scalar(value))
-    low, high = bounds
-    return None if low is None or high is None else (low, high)
 
 
 def _limited(node: ir.Node, computed: dict[ir.Value, Probes]) -> Probes | None:

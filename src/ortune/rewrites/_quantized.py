@@ -10,12 +10,12 @@ from ortune.graph.constants import stored
 from ortune.graph.groups import layer_groups
 from ortune.model.graphs import nodes
 from ortune.model.operators import STANDARD
+from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import Param
 from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites._mended_pairs import mend_pairs
 
 FAMILY = "fewer bits"
-PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
 """Weights that are worth quantizing at all: below it a model's time is that of its calls."""

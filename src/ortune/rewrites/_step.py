@@ -9,10 +9,11 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, int_of, ints_of
 from ortune.graph.constants import constant, one_number, scalar
+from ortune.graph.limits import limits
 from ortune.graph.nodes import input_of, is_op, source_of
 from ortune.rewrites._linear_forms import Curve, Linear, Part, Values, clipped, cut, row_of, total
 from ortune.rewrites._pattern import Look
-from ortune.rewrites._probe import ELEMENTWISE, limits
+from ortune.rewrites._probe import ELEMENTWISE
 
 _DEPTH = 64  # nodes within a step
 _AXES = 2  # of what a step computes: rows of a batch, and numbers

@@ -23,13 +23,13 @@ import onnx_ir as ir
 from ortune import providers
 from ortune.model.graphs import attribute_tensors, graphs
 from ortune.records import Workload
+from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import SHADERS_OF_FLOAT16, Proposed, Rewrite
 from ortune.rewrites._marks import mend
 from ortune.rewrites._quantized import (
     FAMILY,
     LEAST_BYTES,
     LEAVE,
-    PRODUCTS,
     RECURRENT,
     holds_quantised,
     megabytes,

@@ -26,11 +26,12 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
+from ortune.graph.limits import limits
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Known
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import LOWEST, Probes, between, limits, spread
+from ortune.rewrites._probe import LOWEST, Probes, between, spread
 
 _ONE_AXIS_OPSET = (
     13  # before it, Softmax is over its axis and all that follow, and the last counts from the first

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.records import Workload
+from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend
 from ortune.rewrites._quantized import (
     FAMILY,
     LEAST_BYTES,
     LEAVE,
-    PRODUCTS,
     RANGE,
     megabytes,
     refuses,

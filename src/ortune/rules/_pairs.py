@@ -11,11 +11,11 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant
+from ortune.graph.limits import limits
 from ortune.graph.nodes import is_op, maker_of, only_user
 from ortune.model.graphs import nodes, op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
-from ortune.rewrites._probe import limits
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 

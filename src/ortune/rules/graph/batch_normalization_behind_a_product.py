@@ -22,7 +22,7 @@ from ortune.graph.constants import is_constant
 from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._affine import PRODUCTS
+from ortune.rewrites import PRODUCTS
 from ortune.rewrites.affine_into_weights import REWRITE, after
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of

@@ -24,7 +24,7 @@ from ortune.graph.ort_fusions import layer_normalization_ending
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel
 from ortune.records import Finding
-from ortune.rewrites._pattern import Look
+from ortune.rewrites import Look
 from ortune.rewrites.layer_normalization import REWRITE, may_begin, written_otherwise
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import are, counted, name_of

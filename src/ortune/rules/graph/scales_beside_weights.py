@@ -23,8 +23,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites import gelu, hard_swish
-from ortune.rewrites._affine import PRODUCTS
+from ortune.rewrites import PRODUCTS, gelu, hard_swish
 from ortune.rewrites.affine_into_weights import REWRITE, after, before
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of

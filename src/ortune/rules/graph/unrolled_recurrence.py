@@ -23,8 +23,7 @@ import onnx_ir as ir
 from ortune.graph.nodes import scopes_of
 from ortune.model.graphs import graphs, name_of, op_set
 from ortune.records import Finding
-from ortune.rewrites._pattern import Look
-from ortune.rewrites._recurrence import Recurrence
+from ortune.rewrites import Look, Recurrence
 from ortune.rewrites.unrolled_recurrence import REWRITE, written_out
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import short
