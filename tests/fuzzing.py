@@ -24,6 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from damage import BYTES, JSON, other_fields
 from limited import Ended, limited
+from onnx_text import assemble
 from ortune import loader
 from ortune.analysis.mapping.model_view import ModelView
 from ortune.analysis.outputs import output_kinds, random_ops, value_dependent_ops
@@ -315,12 +316,15 @@ def _save(path: Path, *, loop: bool = False) -> None:
         initializers.append(helper.make_tensor("trips", TensorProto.INT64, [], [3]))
         twice = [helper.make_node("Add", ["a", "a"], ["b"])]
         functions = [helper.make_function("f", "Twice", ["a"], ["b"], twice, [helper.make_opsetid("", 17)])]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
-        initializers,
+    onnx.save(
+        assemble(
+            nodes,
+            "float[n,4] x",
+            "float[n,4] y",
+            initializers,
+            ir_version=9,
+            opsets={"f": 1},
+            functions=functions,
+        ),
+        path,
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=9), path)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+
+from onnx_text import assemble
 
 MNIST_NODES = (
     "Convolution28", "Plus30", "ReLU32", "Pooling66", "Convolution110", "Plus112", "ReLU114", "Pooling160",
@@ -43,29 +45,37 @@ def mnist(path: Path) -> Path:
     def pool(inputs: str, output: str, size: int) -> onnx.NodeProto:
         return node("MaxPool", inputs, output, kernel_shape=[size, size], strides=[size, size])
 
-    graph = helper.make_graph(
-        [
-            conv("Input3 Parameter5", "c1"),
-            node("Add", "c1 Parameter6", "p1"),
-            node("Relu", "p1", "r1"),
-            pool("r1", "m1", 2),
-            conv("m1 Parameter87", "c2"),
-            node("Add", "c2 Parameter88", "p2"),
-            node("Relu", "p2", "r2"),
-            pool("r2", "m2", 3),
-            node("Reshape", "m2 flat", "f"),
-            node("Reshape", "Parameter193 square", "w"),
-            node("MatMul", "f w", "t"),
-            node("Add", "t Parameter194", "Plus214_Output_0"),
-        ],
-        "CNTKGraph",
-        [helper.make_tensor_value_info("Input3", TensorProto.FLOAT, [1, 1, 28, 28])],
-        [helper.make_tensor_value_info("Plus214_Output_0", TensorProto.FLOAT, [1, 10])],
-        [
-            weight("Parameter5", 8, 1, 5, 5), weight("Parameter6", 8, 1, 1), weight("Parameter87", 16, 8, 5, 5),
-            weight("Parameter88", 16, 1, 1), weight("Parameter193", 16, 4, 4, 10), weight("Parameter194", 1, 10),
-            sizes("flat", 1, 256), sizes("square", 256, 10),
-        ],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7), path)
+    onnx.save(
+        assemble(
+            [
+                conv("Input3 Parameter5", "c1"),
+                node("Add", "c1 Parameter6", "p1"),
+                node("Relu", "p1", "r1"),
+                pool("r1", "m1", 2),
+                conv("m1 Parameter87", "c2"),
+                node("Add", "c2 Parameter88", "p2"),
+                node("Relu", "p2", "r2"),
+                pool("r2", "m2", 3),
+                node("Reshape", "m2 flat", "f"),
+                node("Reshape", "Parameter193 square", "w"),
+                node("MatMul", "f w", "t"),
+                node("Add", "t Parameter194", "Plus214_Output_0"),
+            ],
+            "float[1,1,28,28] Input3",
+            "float[1,10] Plus214_Output_0",
+            [
+                weight("Parameter5", 8, 1, 5, 5),
+                weight("Parameter6", 8, 1, 1),
+                weight("Parameter87", 16, 8, 5, 5),
+                weight("Parameter88", 16, 1, 1),
+                weight("Parameter193", 16, 4, 4, 10),
+                weight("Parameter194", 1, 10),
+                sizes("flat", 1, 256),
+                sizes("square", 256, 10),
+            ],
+            opset=12,
+            ir_version=7,
+        ),
+        path,
+    )
     return path

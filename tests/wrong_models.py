@@ -9,6 +9,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
+
 
 class Builder:
     """A graph in the making; values are numbered as they come."""
@@ -50,8 +52,7 @@ class Builder:
 
     def save(self, path: Path, x: tuple[int, ...], y: tuple[int, ...], kind: int = TensorProto.FLOAT) -> Path:
         sides = [helper.make_tensor_value_info(n, kind, s) for n, s in (("x", x), ("y", y))]
-        graph = helper.make_graph(self.nodes, "g", sides[:1], sides[1:], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        model = assemble(self.nodes, sides[:1], sides[1:], self.weights)
         onnx.checker.check_model(model)
         onnx.save(model, path)
         return path

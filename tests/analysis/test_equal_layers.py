@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.analysis.regions import regions, share
 from ortune.model.open import open_model
 from ortune.rules.graph.unrolled_recurrence import _cells
@@ -29,15 +30,7 @@ def layers(count: int, widths: tuple[int, ...] = ()) -> ir.Model:
         ]
         x, width = f"y{i}", out
     nodes.append(helper.make_node("Neg", [x], ["out"], name="last"))
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [value("x", TensorProto.FLOAT, [2, WIDTH])],
-        [value("out", TensorProto.FLOAT, None)],
-        tensors,
-    )
-    return ir.serde.deserialize_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    return ir.serde.deserialize_model(assemble(nodes, f"float[2,{WIDTH}] x", "float[] out", tensors))
 
 
 def test_equal_layers_are_one_region_with_their_share() -> None:
@@ -72,8 +65,4 @@ def test_a_model_of_a_zoo_has_its_layers() -> None:
 
 def test_equal_nodes_in_a_row_are_no_layer() -> None:
     nodes = [helper.make_node("Neg", [f"x{i}"], [f"x{i + 1}"], name=f"n{i}") for i in range(40)]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "g", [value("x0", TensorProto.FLOAT, [2])], [value("x40", TensorProto.FLOAT, [2])]
-    )
-    assert regions(ir.serde.deserialize_model(helper.make_model(graph))) == []
+    assert regions(ir.serde.deserialize_model(assemble(nodes, "float[2] x0", "float[2] x40"))) == []

@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper, parser
 
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.analysis.outputs import (
     OutputComparison,
     output_comparisons,
@@ -160,22 +160,16 @@ def test_carried_around_a_loop(tmp_path: Path) -> None:
             helper.make_tensor_value_info("seen", TensorProto.FLOAT, [1, 8]),
         ],
     )
-    graph = helper.make_graph(
-        [helper.make_node("Loop", ["rounds", "", "start"], ["last", "rows"], body=body, name="loop")],
-        "g",
-        [
-            helper.make_tensor_value_info("table", TensorProto.FLOAT, [8, 8]),
-            helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 8]),
-            helper.make_tensor_value_info("start", TensorProto.INT64, [1]),
-        ],
-        [
-            helper.make_tensor_value_info("last", TensorProto.INT64, [1]),
-            helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 1, 8]),
-        ],
-        [numpy_helper.from_array(np.array(4), "rounds")],
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            [helper.make_node("Loop", ["rounds", "", "start"], ["last", "rows"], body=body, name="loop")],
+            "float[8,8] table, float[8,8] w, int64[1] start",
+            "int64[1] last, float[n,1,8] rows",
+            {"rounds": np.array(4)},
+        ),
+        path,
+    )
     model = open_model(path).ir
     assert set(output_kinds(model).values()) == {"set"}
     assert value_dependent_ops(model) == []

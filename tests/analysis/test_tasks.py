@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.analysis.tasks import output_tasks
 
 Shape = list[int | str]
@@ -29,11 +30,14 @@ def model(
         made.append(helper.make_node(kind, [value, second] if second else [value], [name]))
         value = name
     info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        made, "g", [info(n, kind, shape) for n, (kind, shape) in inputs.items()],
-        [info(output[0], TensorProto.FLOAT, output[1])], weights,
-    )  # fmt: skip
-    return ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return ir.from_proto(
+        assemble(
+            made,
+            [info(n, kind, shape) for n, (kind, shape) in inputs.items()],
+            [info(output[0], TensorProto.FLOAT, output[1])],
+            weights,
+        )
+    )
 
 
 TOKENS = {"input_ids": (TensorProto.INT64, ["n", "s"])}

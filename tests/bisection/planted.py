@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
+
 
 def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
     """A few of a node's weights are half as large again, for this node alone."""
@@ -90,14 +92,7 @@ def convolutions(path: Path) -> Path:
         ]
         last = f"r{i}"
     nodes.append(helper.make_node("Add", ["r1", last], ["y"], "add"))
-    graph = helper.make_graph(
-        nodes,
-        "convolutions",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 16, 16])],
-        weights,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, "float[1,3,16,16] x", "float[1,8,16,16] y", weights), path)
     return path
 
 

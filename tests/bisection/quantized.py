@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+
+from onnx_text import assemble, dims
 
 
 class Graph:
@@ -54,14 +56,9 @@ class Graph:
 
     def save(self, path: Path, shape: Sequence[int], made: Sequence[int], opset: int = 17) -> Path:
         """The model from ``x`` to ``y``."""
-        graph = helper.make_graph(
-            self.nodes,
-            "g",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, made)],
-            self.weights,
+        model = assemble(
+            self.nodes, f"float[{dims(shape)}] x", f"float[{dims(made)}] y", self.weights, opset=opset
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
         onnx.save(model, path)
         return path
 

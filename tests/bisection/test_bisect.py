@@ -25,7 +25,7 @@ from bisection.planted import (
 )
 from edited_models import squeezenet
 from facts import facts
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
 from ortune.experiment.watcher import Watcher
@@ -198,8 +198,7 @@ def sized(order: tuple[int, ...], factor: float = 2.0) -> onnx.ModelProto:
         helper.make_node("Mul", ["k", "d"] if order[0] else ["d", "k"], ["m"], "times"),
         helper.make_node("Add", ["x", "m"], ["y"], "add"),
     ]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, values[:1], values[1:], stored)
 
 
 def test_values_of_few_elements_are_told_apart_by_what_they_are_computed_of(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 import pytest
 from onnx import helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.bisection.looked_at import Running
 from ortune.bisection.not_finite import first_of
 from ortune.bisection.seen import Seen
@@ -25,8 +26,10 @@ def product(folder: Path, weight: np.ndarray) -> ir.Model:
     """``y = x * w``, read from a file."""
     held = numpy_helper.from_array(weight, "w")
     sides = [helper.make_tensor_value_info(name, held.data_type, [2, 4]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["y"])], "g", sides[:1], sides[1:], [held])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "m.onnx")
+    onnx.save(
+        assemble([helper.make_node("Mul", ["x", "w"], ["y"])], sides[:1], sides[1:], [held]),
+        folder / "m.onnx",
+    )
     return open_model(folder / "m.onnx").ir
 
 

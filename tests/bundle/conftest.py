@@ -12,9 +12,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import chromium
+from onnx_text import assemble
 from ortune import platform
 from ortune.bundle.write import write_bundle
 from ortune.inputs.feed_files import write_feeds
@@ -41,15 +42,14 @@ Bundle = Callable[..., Path]
 def matmul(path: Path, name: str = "x", *, external: str = "") -> Path:
     """A model with one input and one output, its weights in a file of its own where that is named."""
     weights = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", [name, "w"], ["y"], name="product")],
-        "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])],
-        [numpy_helper.from_array(weights, "w")],
-    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = assemble(
+        [helper.make_node("MatMul", [name, "w"], ["y"], name="product")],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 64])],
+        "float[n,8] y",
+        {"w": weights},
+        ir_version=9,
+    )
     if external:
         (path.parent / external).parent.mkdir(parents=True, exist_ok=True)
         onnx.save(model, path, save_as_external_data=True, location=external, size_threshold=0)
@@ -60,8 +60,7 @@ def matmul(path: Path, name: str = "x", *, external: str = "") -> Path:
 
 def one_node(path: Path, node: Any, inputs: list[Any], outputs: list[Any], opset: int = 17) -> Path:
     """A model of a single node."""
-    graph = helper.make_graph([node], "g", inputs, outputs)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9), path)
+    onnx.save(assemble([node], inputs, outputs, opset=opset, ir_version=9), path)
     return path
 
 

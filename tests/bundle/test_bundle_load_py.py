@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from conftest import Bundle, matmul, one_node, run_python
 from facts import facts
+from onnx_text import assemble
 from ortune import platform
 from ortune.records import ProviderSpec, Value
 
@@ -228,11 +229,7 @@ KINDS = {
 def test_every_kind_of_tensor(tmp_path: Path, make_bundle: Bundle) -> None:
     nodes = [helper.make_node("Identity", [f"x{kind}"], [f"y{kind}"]) for kind in KINDS]
     inputs, outputs = ([tensor(f"{letter}{kind}", kind, ["n"]) for kind in KINDS] for letter in "xy")
-    model = helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=9,
-    )
+    model = assemble(nodes, inputs, outputs, ir_version=9)
     onnx.save(model, tmp_path / "net.onnx")
     bundle = make_bundle(tmp_path / "net.onnx", {f"x{kind}": values for kind, values in KINDS.items()})
     assert difference(check(bundle)) == 0

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 from conftest import Bundle, matmul, result_of
 from facts import facts
+from onnx_text import assemble
 from ortune import platform
 from ortune.bundle.deploy import PACKAGES, cpus, deploy_files, memory_mib
 from ortune.bundle.machine import is_preloaded
@@ -323,13 +324,8 @@ def test_triton_takes_tensors_alone(tmp_path: Path) -> None:
         helper.make_tensor_value_info("n", TensorProto.INT64, []),
         helper.make_tensor_value_info("u", TensorProto.STRING, None),
     ]
-    graph = helper.make_graph(nodes, "g", kinds, outputs)
     path = tmp_path / "net.onnx"
-    path.write_bytes(
-        helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
-        ).SerializeToString()
-    )
+    path.write_bytes(assemble(nodes, kinds, outputs, ir_version=9).SerializeToString())
     text = made(path)["deploy/config.pbtxt"]
     found = pbtxt(text)
     assert [one["name"][0] for one in found["input"]] == ['a\\"\\\\\\303\\274', "t"]

@@ -13,6 +13,7 @@ import pytest
 from emitted_code import LANGUAGES, emitted
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune import loader
 from ortune.bundle.settings import resolve
 from ortune.bundle.snippet import python_lines
@@ -29,8 +30,7 @@ OPTION = CUDA.graph_option
 def module(tmp_path: Path) -> ModuleType:
     """The emitted load.py beside a model, on the CPU: its memory stands for a device's."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", [x], [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = assemble([helper.make_node("Add", ["x", "x"], ["y"])], [x], [y])
     onnx.save(model, tmp_path / "net.onnx")
     text = emitted(GRAPH, ON_CUDA, files=("load.py",))["load.py"]
     assert "DEVICE_MEMORY = 'cuda'" in text and "CAPTURES = True" in text

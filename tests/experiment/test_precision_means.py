@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
+from onnx_text import assemble
 from ortune.experiment.precision_means import means
 from ortune.records import Host, Plan
 
@@ -19,17 +20,18 @@ def convolutions(unlike: float) -> ir.Model:
     scales = np.where(np.arange(32) % 2, unlike, 1.0).astype(np.float32)
     first = rng.standard_normal((32, 16, 3, 3)).astype(np.float32) * scales[:, None, None, None]
     second = rng.standard_normal((32, 32, 3, 3)).astype(np.float32) / scales[None, :, None, None]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w0"], ["a"]),
-            helper.make_node("Relu", ["a"], ["b"]),
-            helper.make_node("Conv", ["b", "w1"], ["y"]),
-        ],
-        "g", [info("x", TensorProto.FLOAT, [1, 16, 9, 9])], [info("y", TensorProto.FLOAT, [1, 32, 5, 5])],
-        [numpy_helper.from_array(first, "w0"), numpy_helper.from_array(second, "w1")],
-    )  # fmt: skip
-    return ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return ir.from_proto(
+        assemble(
+            [
+                helper.make_node("Conv", ["x", "w0"], ["a"]),
+                helper.make_node("Relu", ["a"], ["b"]),
+                helper.make_node("Conv", ["b", "w1"], ["y"]),
+            ],
+            "float[1,16,9,9] x",
+            "float[1,32,5,5] y",
+            {"w0": first, "w1": second},
+        )
+    )
 
 
 def names(plans: list[Plan]) -> list[str]:

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune import rewrites
 from ortune.errors import InputError
 from ortune.experiment.baseline import Baseline
@@ -62,15 +62,18 @@ def model(path: Path) -> Path:
     for i in range(3):
         nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"m{i}"]))
         nodes.append(helper.make_node("Relu", [f"m{i}"], [f"x{i + 1}"]))
-    graph = helper.make_graph(
-        nodes,
-        "products",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [16, 256])]
-        + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
-        [helper.make_tensor_value_info("x3", TensorProto.FLOAT, [16, 256])],
-        weights,
+    onnx.save(
+        assemble(
+            nodes,
+            [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [16, 256])]
+            + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
+            "float[16,256] x3",
+            weights,
+            opset=13,
+            ir_version=7,
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
     return path
 
 

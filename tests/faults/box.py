@@ -17,8 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from onnx_text import assemble, dims
 from within import place, program
 
 WIDTH = 64
@@ -238,15 +239,13 @@ def save_graph(
     **how: Any,
 ) -> None:
     """A model from input ``x`` to output ``y``, both float, of the same shape."""
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        weights,
+    onnx.save(
+        assemble(
+            nodes, f"float[{dims(shape)}] x", "float[] y", weights, opset=13, ir_version=7, opsets={"acme": 1}
+        ),
+        path,
+        **how,
     )
-    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=7), path, **how)
 
 
 def _child(prepare: Callable[[], None] | None) -> None:

@@ -16,6 +16,7 @@ from box import save_graph
 from onnx import TensorProto, helper
 
 from limited import limited
+from onnx_text import assemble
 from ortune.analysis.cost.totals import costs
 from ortune.analysis.outputs import output_kinds
 from ortune.errors import InputError, ModelError, UsageError
@@ -41,14 +42,17 @@ def function(name: str, body: list[str]) -> onnx.FunctionProto:
 
 
 def with_functions(path: Path, functions: list[onnx.FunctionProto]) -> Path:
-    graph = helper.make_graph(
-        [helper.make_node(functions[-1].name, ["x"], ["y"], domain="f")],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    onnx.save(
+        assemble(
+            [helper.make_node(functions[-1].name, ["x"], ["y"], domain="f")],
+            "float[4] x",
+            "float[4] y",
+            ir_version=9,
+            opsets={"f": 1},
+            functions=functions,
+        ),
+        path,
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=9), path)
     return path
 
 

@@ -20,8 +20,9 @@ import numpy as np
 import onnx
 import pytest
 from box import FEW, Box, Running, eventually
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from onnx_text import assemble
 from patience import FEW_TURNS, few_turns, held, with_budgets
 from simulated_machine import Lab, measuring_on
 
@@ -63,14 +64,12 @@ def tan_model(path: Path) -> None:
         helper.make_node("Tan", ["mean"], ["t"]),
         helper.make_node("Softmax", ["t"], ["y"], axis=1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "tan",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1, CHANNELS, SIZE, SIZE])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, CHANNELS, 1, 1])],
-        weights,
+    onnx.save(
+        assemble(
+            nodes, f"float[1,{CHANNELS},{SIZE},{SIZE}] x0", f"float[1,{CHANNELS},1,1] y", weights, opset=13
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
 def with_faults(box: Box, faults: dict[str, str]) -> dict[str, str]:

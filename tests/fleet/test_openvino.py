@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper, parser
 import made_runtimes
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune.bundle.settings import portable, providers, resolve
 from ortune.bundle.shared import put_option
 from ortune.errors import MeasurementError
@@ -100,9 +101,8 @@ def test_a_device_that_is_not_there_is_a_failure(openvino: MadeRuntime, tmp_path
 def test_a_model_of_which_openvino_takes_nothing_is_a_failure(openvino: MadeRuntime, tmp_path: Path) -> None:
     value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4])
     result = helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [4])
-    graph = helper.make_graph([helper.make_node("IsNaN", ["x"], ["y"])], "g", [value], [result])
     path = tmp_path / "nan.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble([helper.make_node("IsNaN", ["x"], ["y"])], [value], [result]), path)
     with pytest.raises(MeasurementError, match="OpenVINOExecutionProvider took none of the nodes"):
         ortune.bench(path, runtime="openvino", processes=3)
 

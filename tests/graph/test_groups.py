@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.graph.groups import group_of_nodes, layer_groups
 
 
@@ -21,14 +22,11 @@ def chain(n: int = 4, *, names: bool = True) -> ir.Model:
             helper.make_node("Relu", [f"a{i}"], [f"r{i}"]),
         ]
         value = f"r{i}"
-    graph = helper.make_graph(
-        nodes,
-        "chain",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 8])],
-        [helper.make_tensor_value_info(value, TensorProto.FLOAT, [2, 8])],
-        weights,
+    return ir.from_proto(
+        assemble(
+            nodes, "float[2,8] x", [helper.make_tensor_value_info(value, TensorProto.FLOAT, [2, 8])], weights
+        )
     )
-    return ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
 
 
 def test_a_group_is_a_product_with_what_follows_it() -> None:

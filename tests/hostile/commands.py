@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.bundle import digests
 
 
@@ -107,13 +108,12 @@ def linked_weights(folder: Path) -> Path:
     weight.data_location = TensorProto.EXTERNAL
     for key, value in (("location", "sub/../../w.bin"), ("offset", "0"), ("length", str(64 * 8 * 4))):
         weight.external_data.add(key=key, value=value)
-    graph = helper.make_graph(
+    model = assemble(
         [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])],
+        "float[n,64] x",
+        "float[n,8] y",
         [weight],
+        ir_version=9,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     return folder / "net.onnx"

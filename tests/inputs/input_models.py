@@ -9,6 +9,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from onnx_text import assemble
 from ortune.inputs import workload
 from ortune.records import Workload
 
@@ -29,9 +30,7 @@ def ints(name, *values):
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=17, domains=()):
-    graph = h.make_graph(list(nodes), "g", list(inputs), list(outputs), list(initializers))
-    opsets = [h.make_opsetid("", opset), *(h.make_opsetid(d, v) for d, v in domains)]
-    return h.make_model(graph, opset_imports=opsets, ir_version=9)
+    return assemble(nodes, inputs, outputs, initializers, opset=opset, ir_version=9, opsets=dict(domains))
 
 
 def session(proto):

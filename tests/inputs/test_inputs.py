@@ -18,6 +18,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 
 from facts import facts
+from onnx_text import assemble
 from ortune.inputs import workload
 
 
@@ -135,9 +136,13 @@ def test_embedding_layer_normalisation_bounds_ids():
     ]  # fmt: skip
     weights = [weight("w", 50, 8), weight("p", 16, 8), weight("s", 2, 8), weight("g", 8), weight("b", 8)]
     inputs = [info("ids", T.INT32, ["b_", "len"]), info("seg", T.INT32, ["b_", "len"])]
-    graph = h.make_graph(nodes, "g", inputs, [info("y", T.FLOAT, None)], weights)
-    opsets = [h.make_opsetid("", 17), h.make_opsetid("com.microsoft", 1)]
-    chosen = by_name(proposed(h.make_model(graph, opset_imports=opsets, ir_version=9)))
+    chosen = by_name(
+        proposed(
+            assemble(
+                nodes, inputs, [info("y", T.FLOAT, None)], weights, ir_version=9, opsets={"com.microsoft": 1}
+            )
+        )
+    )
     assert chosen["ids"].shape == (1, 16)
     assert chosen["ids"].high == 49
     assert chosen["seg"].high <= 1

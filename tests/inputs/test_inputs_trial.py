@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from facts import facts
+from onnx_text import assemble
 from ortune.inputs import workload
 
 ort.set_default_logger_severity(4)
@@ -24,8 +25,7 @@ def model(nodes, inputs, weights=(), shape=None):
     outputs = [h.make_tensor_value_info("y", T.FLOAT, shape)]
     values = [h.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in inputs]
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights]
-    graph = h.make_graph(nodes, "g", values, outputs, tensors)
-    return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=9)
+    return assemble(nodes, values, outputs, tensors, ir_version=9)
 
 
 def ones(*shape):

@@ -17,6 +17,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from onnx_text import assemble
 from ortune.inputs import workload
 
 
@@ -90,22 +91,25 @@ def test_scalar_input():
 
 def test_sequence_input():
     kind = h.make_sequence_type_proto(h.make_tensor_type_proto(T.FLOAT, ["n", 4]))
-    graph = h.make_graph(
-        [h.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)], "g",
-        [h.make_value_info("s", kind)], [info("y", T.FLOAT, None)],
-    )  # fmt: skip
-    proto = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=9)
+    proto = assemble(
+        [h.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)],
+        [h.make_value_info("s", kind)],
+        [info("y", T.FLOAT, None)],
+        ir_version=9,
+    )
     chosen = by_name(proposed(proto))["s"]
     assert chosen.dtype == "seq(float)"
 
 
 def test_optional_input_is_fed():
     kind = h.make_optional_type_proto(h.make_tensor_type_proto(T.FLOAT, ["n", 4]))
-    graph = h.make_graph(
-        [h.make_node("OptionalGetElement", ["o"], ["y"])], "g",
-        [h.make_value_info("o", kind)], [info("y", T.FLOAT, None)],
-    )  # fmt: skip
-    proto = h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=9)
+    proto = assemble(
+        [h.make_node("OptionalGetElement", ["o"], ["y"])],
+        [h.make_value_info("o", kind)],
+        [info("y", T.FLOAT, None)],
+        opset=18,
+        ir_version=9,
+    )
     chosen = by_name(proposed(proto))["o"]
     assert (chosen.dtype, chosen.shape[-1]) == ("optional(float)", 4)
 

@@ -11,6 +11,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from onnx_text import assemble
 from ortune.errors import InputError, UsageError
 from ortune.inputs import feed_files, user_feeds, workload
 
@@ -18,8 +19,9 @@ from ortune.inputs import feed_files, user_feeds, workload
 def net(*inputs):
     values = [h.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in inputs]
     nodes = [h.make_node("Identity", [inputs[0][0]], ["y"])]
-    graph = h.make_graph(nodes, "g", values, [h.make_tensor_value_info("y", inputs[0][1], None)])
-    return ir.from_proto(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=9))
+    return ir.from_proto(
+        assemble(nodes, values, [h.make_tensor_value_info("y", inputs[0][1], None)], ir_version=9)
+    )
 
 
 TWO = net(("ids", T.INT64, ["batch", "seq"]), ("scale", T.FLOAT, [3]))
@@ -69,15 +71,14 @@ def test_string_and_sequence_protobufs(tmp_path: Path):
     assert feeds["s"].tolist() == ["a", "ü"]
 
     kind = h.make_sequence_type_proto(h.make_tensor_type_proto(T.FLOAT, ["n"]))
-    graph = h.make_graph(
-        [h.make_node("SequenceLength", ["q"], ["y"])],
-        "g",
-        [h.make_value_info("q", kind)],
-        [h.make_tensor_value_info("y", T.INT64, [])],
-    )
     sequence = numpy_helper.from_list([SCALE, SCALE[:2]])
     (tmp_path / "input_0.pb").write_bytes(sequence.SerializeToString())
-    (feeds,) = user_feeds.load(tmp_path, ir.from_proto(h.make_model(graph)))
+    (feeds,) = user_feeds.load(
+        tmp_path,
+        ir.from_proto(
+            assemble([h.make_node("SequenceLength", ["q"], ["y"])], [h.make_value_info("q", kind)], "int64 y")
+        ),
+    )
     assert [a.shape for a in feeds["q"]] == [(3,), (2,)]
 
 

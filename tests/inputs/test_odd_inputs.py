@@ -17,6 +17,7 @@ from onnx import helper as h
 from onnx import numpy_helper
 
 from facts import facts
+from onnx_text import assemble
 from ortune.cli import main
 from ortune.errors import InputError
 from ortune.inputs import feed_files, user_feeds, workload
@@ -26,8 +27,7 @@ FLOATS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def net(kind: onnx.TypeProto) -> onnx.ModelProto:
     nodes = [h.make_node("Identity", ["x"], ["y"])]
-    graph = h.make_graph(nodes, "g", [h.make_value_info("x", kind)], [h.make_value_info("y", kind)])
-    return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=9)
+    return assemble(nodes, [h.make_value_info("x", kind)], [h.make_value_info("y", kind)], ir_version=9)
 
 
 def tensor(dtype: int) -> onnx.ModelProto:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
+
+from onnx_text import assemble
 
 
 def transformer_block() -> onnx.ModelProto:
@@ -33,11 +35,11 @@ def transformer_block() -> onnx.ModelProto:
 
 
 def build(nodes: list[onnx.NodeProto], weights: dict[str, np.ndarray] | None = None) -> onnx.ModelProto:
-    graph = helper.make_graph(
+    return assemble(
         nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 32])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        "float[1,16,32] x",
+        "float[] y",
         [onnx.numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+        opset=18,
+        ir_version=9,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)

@@ -12,8 +12,9 @@ from types import ModuleType
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
+from onnx_text import assemble
 from ortune import knobs, platform, providers
 from ortune.errors import UsageError
 from ortune.inputs import feed_files
@@ -169,13 +170,15 @@ def test_a_near_miss_is_told() -> None:
 
 def write_model(path: Path) -> None:
     """y = relu(x @ x): enough that every setting has something to act on."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, 32])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 32])],
+    onnx.save(
+        assemble(
+            [helper.make_node("MatMul", ["x", "x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
+            "float[32,32] x",
+            "float[32,32] y",
+            opset=13,
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
 @pytest.fixture

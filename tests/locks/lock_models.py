@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
+
 
 def model(
     path: Path,
@@ -67,12 +69,8 @@ def model(
     outputs = [helper.make_tensor_value_info("y", onnx_kind, [batch, 4])]
     if second_output:
         outputs.append(helper.make_tensor_value_info(p + "flat", onnx_kind, [batch, 8]))
-    graph = helper.make_graph(
-        nodes,
-        f"{p}graph",
-        [helper.make_tensor_value_info("x", onnx_kind, [batch, 3, 8, 8])],
-        outputs,
-        weights,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    image = helper.make_tensor_value_info("x", onnx_kind, [batch, 3, 8, 8])
+    proto = assemble(nodes, [image], outputs, weights, opset=13)
+    proto.graph.name = f"{p}graph"
+    onnx.save(proto, path)
     return path

@@ -21,6 +21,7 @@ from rich.console import Console
 
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune.bundle import digests
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
@@ -341,9 +342,8 @@ def test_a_bundle_is_checked_with_its_own_plan(base: Path, tmp_path: Path) -> No
 def test_random_models_are_compared_by_type_and_rank(tmp_path: Path) -> None:
     nodes = [helper.make_node("RandomNormalLike", ["x"], ["r"]), helper.make_node("Add", ["x", "r"], ["y"])]
     value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in "xy"]
-    graph = helper.make_graph(nodes, "g", value[:1], value[1:])
     path = tmp_path / "random.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(assemble(nodes, value[:1], value[1:], opset=13), path)
     ortune.lock(path, python=PYTHON)
     verdict, _, said = check(path, locked(path))
     assert verdict == "unchanged"

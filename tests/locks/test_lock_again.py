@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.locks.check import differences
@@ -37,8 +38,7 @@ def saved(
         for values in (inputs, outputs)
     )
     held = [numpy_helper.from_array(values, name) for name, values in (weights or {}).items()]
-    graph = helper.make_graph(nodes, "g", given, made, held)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, given, made, held), path)
     return path
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune.locks.snapshot.memory import Memory, Sizes, byte_sizes, depth_first, memory
 from ortune.locks.snapshot.observed import observed_sizes
 from ortune.locks.snapshot.optimised import saved_graph
@@ -21,8 +22,7 @@ def model(
 ) -> onnx.ModelProto:
     shown = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs.split()]
     given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))]
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(helper.make_graph(nodes, "g", given, shown), opset_imports=opsets)
+    return assemble(nodes, given, shown, opsets={"com.microsoft": 1})
 
 
 def node(op: str, inputs: str, outputs: str, domain: str = "", **attributes: object) -> onnx.NodeProto:

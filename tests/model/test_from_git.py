@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from git_repository import commit, git
+from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
 from ortune.model import from_git
 from ortune.model.open import open_model
@@ -22,14 +23,9 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 def write_model(path: Path, value: float, *, external: str = "") -> None:
     """y = x + w with w full of ``value``, its weight in a file beside the model where one is named."""
     weight = numpy_helper.from_array(np.full(1024, value, np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1024])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1024])],
-        [weight],
+    model = assemble(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "float[1024] x", "float[1024] y", [weight], opset=13
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     if external:
         (path.parent / external).unlink(missing_ok=True)

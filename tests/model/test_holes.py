@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune.errors import ModelError
 from ortune.model.open import open_model
 
@@ -18,15 +19,9 @@ def sparse(folder: Path, n_bytes: int) -> Path:
     weight = TensorProto(name="w", data_type=TensorProto.UINT8, dims=[n_bytes])
     weight.data_location = TensorProto.EXTERNAL
     weight.external_data.add(key="location", value="w.data")
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["w", "i"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1])],
-        [weight],
-    )
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx"
+        assemble([helper.make_node("Gather", ["w", "i"], ["y"])], "int64[1] i", "uint8[1] y", [weight]),
+        folder / "m.onnx",
     )
     with (folder / "w.data").open("wb") as file:
         file.truncate(n_bytes)

@@ -12,6 +12,7 @@ import pytest
 from model_files import awkward_model, matmul_model, model_of, saved, value, varint
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.errors import ModelError
 from ortune.model.graphs import tensor_value
 from ortune.model.open import open_model
@@ -182,8 +183,6 @@ def test_an_attribute_of_another_kind_than_its_operator_has_is_refused(
 def test_the_kinds_of_others_operators_are_theirs(tmp_path: Path) -> None:
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "y")]
     node = helper.make_node("Transpose", ["x"], ["y"], "n", domain="acme", perm=1)
-    graph = helper.make_graph([node], "g", sides[:1], sides[1:])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("acme", 1)]
     path = tmp_path / "m.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    path.write_bytes(assemble([node], sides[:1], sides[1:], opsets={"acme": 1}).SerializeToString())
     assert open_model(path).op_counts == {"acme.Transpose": 1}

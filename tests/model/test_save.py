@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
+from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
 from ortune.model.open import open_model
 from ortune.model.save import deliver_model, save_model, staged_model
@@ -76,8 +77,7 @@ def many_parts() -> onnx.ModelProto:
     sides = [helper.make_tensor_value_info(name, 1, [2, 600]) for name in ("x", "y")]
     sizes = numpy_helper.from_array(np.full(300, 2, np.int64), "sizes")
     held = [numpy_helper.from_array(WIDE, "w"), sizes]
-    graph = helper.make_graph(nodes, "parts", sides[:1], sides[1:], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, sides[:1], sides[1:], held)
 
 
 def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune import rules
 from ortune.graph.skeleton import skeleton
 from ortune.model.graphs import tensors
@@ -205,11 +206,8 @@ def test_equal_weights_stay_equal_and_others_do_not_become_so(tmp_path: Path) ->
     sides = [
         helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 64]) for n in ("x", *(f"y_{k}" for k in held))
     ]
-    graph = helper.make_graph(
-        nodes, "g", sides[:1], sides[1:], [numpy_helper.from_array(v, k) for k, v in held.items()]
-    )
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        assemble(nodes, sides[:1], sides[1:], held),
         tmp_path / "m.onnx",
     )
     (tmp_path / "s.onnx").write_bytes(skeleton(tmp_path / "m.onnx").proto.SerializeToString())
@@ -222,11 +220,10 @@ def test_equal_weights_stay_equal_and_others_do_not_become_so(tmp_path: Path) ->
 def test_weights_in_constants_of_old_operators_stay_constant_for_onnx_runtime(tmp_path: Path) -> None:
     node = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(_normal(64, 32), "w"))
     sides = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in (("x", 64), ("y", 32))]
-    graph = helper.make_graph(
-        [node, helper.make_node("MatMul", ["x", "w"], ["y"])], "g", sides[:1], sides[1:]
-    )
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=4),
+        assemble(
+            [node, helper.make_node("MatMul", ["x", "w"], ["y"])], sides[:1], sides[1:], opset=9, ir_version=4
+        ),
         tmp_path / "m.onnx",
     )
     data = skeleton(tmp_path / "m.onnx").proto.SerializeToString()
@@ -249,10 +246,9 @@ def test_every_type_stays_what_it_is(kind: str, old: bool, tmp_path: Path) -> No
         helper.make_node("Identity", ["w"], ["z"]),
     ]
     sides = [helper.make_tensor_value_info(name, dtype, None) for name in "yz"]
-    graph = helper.make_graph(nodes, "g", [], sides, [tensor])
-    opset = helper.make_opsetid("", 10 if old else 21)
+    model = assemble(nodes, (), sides, [tensor], opset=10 if old else 21, ir_version=10)
     path = tmp_path / "m.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString())
+    path.write_bytes(model.SerializeToString())
     made = tmp_path / "s.onnx"
     made.write_bytes(skeleton(path).proto.SerializeToString())
     found = [t for t in tensors(open_model(made).ir) if t.size == values.size]

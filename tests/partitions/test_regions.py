@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnxruntime.tools.mobile_helpers import usability_checker
 
+from onnx_text import assemble
 from ortune.model.open import open_model
 from ortune.partitions import support
 from ortune.partitions.partition import Partition, partition
@@ -30,10 +31,7 @@ def drawn(seed: int) -> onnx.ModelProto:
         nodes.append(onnx.helper.make_node(op, read, [f"v{number}"], name=f"n{number}"))
         names.append(f"v{number}")
     value = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph(
-        nodes, "g", [value("x", 1, [2])], [value(name, 1, [2]) for name in names[-2:]]
-    )
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, "float[2] x", [value(name, 1, [2]) for name in names[-2:]])
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from onnx_text import assemble, dims
 from ortune.records import Envelope, ProfileResult
 
 CHANNELS, SIZE, LAYERS = 32, 40, 5
@@ -31,14 +32,10 @@ def conv_chain(path: Path, *, dear: int | None = None) -> Path:
         for name, n in (("zero", 0), ("some", CHANNELS), ("axis", 1))
     ]
     shape = [1, CHANNELS, SIZE, SIZE]
-    graph = helper.make_graph(
-        nodes,
-        "chain",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(f"x{LAYERS}", TensorProto.FLOAT, shape)],
-        weights,
+    onnx.save(
+        assemble(nodes, f"float[{dims(shape)}] x0", f"float[{dims(shape)}] x{LAYERS}", weights, opset=13),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     return path
 
 

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.headroom import short_profile
 from ortune.records import Plan
@@ -37,8 +37,7 @@ def chain(path: Path) -> Path:
         for i, (a, b) in enumerate(itertools.pairwise(names))
     ]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows"]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(assemble(nodes, ends[:1], ends[1:], opset=13), path)
     return path
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 import ortune
+from onnx_text import assemble, dims
 
 
 @pytest.mark.usefixtures("few_runs")
@@ -20,15 +21,8 @@ def test_a_convolution_with_its_activation_is_in_the_layer_of_the_convolution(tm
         helper.make_node("Relu", ["c"], ["y"], name="stage/activation/Relu"),
     ]
     shape = [1, 16, 32, 32]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(weights, "w")],
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, f"float[{dims(shape)}] x", f"float[{dims(shape)}] y", {"w": weights}), path)
     result = ortune.profile(path, no_peak=True, store=tmp_path / "store").result
     fused = next(node for node in result.nodes if len(node.originals) == 2)
     assert set(fused.originals) == {"stage/conv/Conv", "stage/activation/Relu"}

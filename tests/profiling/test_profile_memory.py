@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes, memory_of
 from ortune.records import Case, InputChoice
@@ -41,21 +41,18 @@ def model(path: Path, *, named: bool = True) -> Path:
         helper.make_node("Greater", ["top", "zero"], ["c"], name=name("greater")),
         helper.make_node("If", ["c"], ["y"], name=name("if"), then_branch=then, else_branch=other),
     ]
-    graph = helper.make_graph(
-        nodes, "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
-        ],
-        [
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m"]),
-            helper.make_tensor_value_info("top", TensorProto.FLOAT, []),
-        ],
-        [
-            helper.make_tensor("axes", TensorProto.INT64, [1], [0]),
-            helper.make_tensor("zero", TensorProto.FLOAT, [], [0]),
-        ],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            "float[n] x",
+            "float[m] y, float top",
+            [
+                helper.make_tensor("axes", TensorProto.INT64, [1], [0]),
+                helper.make_tensor("zero", TensorProto.FLOAT, [], [0]),
+            ],
+        ),
+        path,
+    )
     return path
 
 

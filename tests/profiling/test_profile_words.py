@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune import rules
 from ortune.profiling import processes
 from ortune.records import (
@@ -117,14 +118,12 @@ def products(path: Path, *, named: bool) -> Path:
         helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"product{i}" if named else "")
         for i in range(len(weights))
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [4, sizes[0]])],
-        [helper.make_tensor_value_info(f"x{len(weights)}", TensorProto.FLOAT, [4, sizes[-1]])],
-        weights,
+    onnx.save(
+        assemble(
+            nodes, f"float[4,{sizes[0]}] x0", f"float[4,{sizes[-1]}] x{len(weights)}", weights, opset=13
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     return path
 
 

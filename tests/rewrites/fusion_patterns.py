@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
+
 WIDTH, CHANNELS = 16, 16
 
 
@@ -302,8 +304,7 @@ def _model(chain: tuple[Form, ...], shape: tuple[int, ...], opset: int = 17) -> 
     for form in chain:
         value = form(net, value)
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", value)]
-    graph = helper.make_graph(net.nodes, "g", sides[:1], sides[1:], net.held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = assemble(net.nodes, sides[:1], sides[1:], net.held, opset=opset)
     return onnx.shape_inference.infer_shapes(model)  # as exporters write them, which rewrites look at
 
 

@@ -9,7 +9,7 @@ from same_outputs import run
 from structural_checks import apply, kinds, same
 
 from facts import facts
-from onnx_text import model_of
+from onnx_text import assemble, model_of
 
 
 def test_known_sizes_and_what_follows_from_them_are_folded() -> None:
@@ -202,18 +202,16 @@ def test_sizes_are_known_behind_calls_and_in_branches() -> None:
 def test_files_do_not_swell() -> None:
     weight = numpy_helper.from_array(np.arange(40_000, dtype=np.int8).reshape(200, 200), "w")
     scale = numpy_helper.from_array(np.float32(0.1), "s")
-    graph = helper.make_graph(
+    proto = assemble(
         [
             helper.make_node("Cast", ["w"], ["c"], name="cast", to=TensorProto.FLOAT),
             helper.make_node("Mul", ["c", "s"], ["f"], name="mul"),
             helper.make_node("MatMul", ["x", "f"], ["y"], name="product"),
         ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 200])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 200])],
+        "float[2,200] x",
+        "float[2,200] y",
         [weight, scale],
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     _, result = apply("constant-folding", proto)
     assert not result.modified
     (why,) = result.reasons

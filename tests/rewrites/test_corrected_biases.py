@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -43,12 +44,15 @@ def shifted(path: Path, kind: str, *, biased: bool = True) -> OpenModel:
             helper.make_node("MatMul", ["x", "w0"], ["m"], name="layer"),
             helper.make_node("Add", ["m", "b0"], ["y"]),
         ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "shifted", [info("x", TensorProto.FLOAT, SHAPES[kind])], [info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(v, k) for k, v in weights.items() if biased or k != "b0"],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            f"float[{dims(SHAPES[kind])}] x",
+            "float[] y",
+            [numpy_helper.from_array(v, k) for k, v in weights.items() if biased or k != "b0"],
+        ),
+        path,
+    )
     return open_model(path)
 
 

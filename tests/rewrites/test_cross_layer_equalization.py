@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -40,17 +41,19 @@ def unequal(path: Path, *, between: str = "Relu", depthwise: bool = False) -> Op
     attributes = {"alpha": 0.1} if between == "LeakyRelu" else {}
     if between == "MaxPool":
         attributes = {"kernel_shape": [2, 2]}
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w0", "b0"], ["a"], pads=[1, 1, 1, 1]),
-            helper.make_node(between, ["a"], ["b"], **attributes),
-            helper.make_node("Conv", ["b", "w1"], ["y"], group=16 if depthwise else 1),
-        ],
-        "unequal", [info("x", TensorProto.FLOAT, SHAPE)], [info("y", TensorProto.FLOAT, [2, 16, None, None])],
-        [numpy_helper.from_array(v, k) for k, v in {"w0": first, "b0": bias, "w1": second}.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            [
+                helper.make_node("Conv", ["x", "w0", "b0"], ["a"], pads=[1, 1, 1, 1]),
+                helper.make_node(between, ["a"], ["b"], **attributes),
+                helper.make_node("Conv", ["b", "w1"], ["y"], group=16 if depthwise else 1),
+            ],
+            f"float[{dims(SHAPE)}] x",
+            "float[2,16,?,?] y",
+            {"w0": first, "b0": bias, "w1": second},
+        ),
+        path,
+    )
     return open_model(path)
 
 

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -48,14 +49,10 @@ def saved(
     functions: Sequence[onnx.FunctionProto] = (),
 ) -> OpenModel:
     """A model of ``x``, [4, 64], that gives ``y``."""
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info("x", SINGLE, [4, 64])],
-        [helper.make_tensor_value_info("y", made, None)],
-        weights,
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), *(helper.make_opsetid("own", 1) for _ in functions)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=functions), path)
+    output = helper.make_tensor_value_info("y", made, None)
+    own = {"own": 1} if functions else None
+    model = assemble(nodes, "float[4,64] x", [output], weights, opsets=own, functions=functions)
+    onnx.save(model, path)
     return open_model(path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.records import Plan, RewriteSpec
@@ -39,19 +39,9 @@ def masked(path: Path) -> Path:
         helper.make_node("Softmax", ["c"], ["d"], axis=-1),
         helper.make_node("MatMul", ["d", "w1"], ["y"]),
     ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "masked",
-        [
-            info("x", DOUBLE, [4, 16]),
-            info("few", TensorProto.INT32, [1]),
-            info("mask", TensorProto.BOOL, [4, 16]),
-        ],
-        [info("y", DOUBLE, [4, 8])],
-        weights,
+    onnx.save(
+        assemble(nodes, "double[4,16] x, int32[1] few, bool[4,16] mask", "double[4,8] y", weights), path
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
 
 

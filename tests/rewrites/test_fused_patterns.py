@@ -25,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 from test_activations_and_affine import optimised
 
 import zoo
+from onnx_text import assemble
 from ortune import rewrites
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
@@ -62,20 +63,18 @@ class Graph:
         self, shape: list[int | str], outputs: list[str], *, opset: int = 17, dtype: int = FLOAT
     ) -> onnx.ModelProto:
         out = FLOAT if self.dtype is np.float32 else TensorProto.DOUBLE
-        graph = helper.make_graph(
+        proto = assemble(
             self.nodes,
-            "g",
             [helper.make_tensor_value_info("x", dtype, shape)],
             [helper.make_tensor_value_info(name, out, None) for name in outputs],
             self.weights,
+            opset=opset,
         )
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
         # The checker wants a shape of every output.
-        for ours, inferred in zip(
-            graph.output, onnx.shape_inference.infer_shapes(made).graph.output, strict=True
-        ):
+        shaped = onnx.shape_inference.infer_shapes(proto).graph.output
+        for ours, inferred in zip(proto.graph.output, shaped, strict=True):
             ours.CopyFrom(inferred)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        return proto
 
 
 def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:

@@ -13,6 +13,7 @@ from fused_forms import gelu_dynamo, norm_plain, rms_product
 from fusion_patterns import FAMILIES, IMAGE, ROW, WIDTH, Form, Net, Pattern, between, swish
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune import rewrites
 from ortune.graph import forms, ort_fusions
 from ortune.model.open import open_model
@@ -90,8 +91,7 @@ def written_out(form: forms.Part, net: Net) -> str:
 def graph_of(net: Net, *outputs: str) -> onnx.ModelProto:
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ROW) for name in ("x", outputs[0])]
     sides += [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs[1:]]
-    graph = helper.make_graph(net.nodes, "g", sides[:1], sides[1:], net.held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(net.nodes, sides[:1], sides[1:], net.held)
 
 
 def fused_nodes(model: onnx.ModelProto) -> dict[str, int]:

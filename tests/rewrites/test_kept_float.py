@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.graph.groups import layer_groups
 from ortune.inputs.feed_files import write_feeds
@@ -43,15 +44,21 @@ def layers(path: Path) -> OpenModel:
         helper.make_node("Gemm", ["f", "w2", "b2"], ["g"], name="head"),
         helper.make_node("Softmax", ["g"], ["y"], axis=1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "layers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
-        [weight("w0", 16, 4, 3, 3), weight("w1", 16, 16, 3, 3), weight("b1", 16), weight("w2", 16, 10),
-         weight("b2", 10)],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            f"float[{dims(SHAPE)}] x",
+            "float[1,10] y",
+            [
+                weight("w0", 16, 4, 3, 3),
+                weight("w1", 16, 16, 3, 3),
+                weight("b1", 16),
+                weight("w2", 16, 10),
+                weight("b2", 10),
+            ],
+        ),
+        path,
+    )
     return open_model(path)
 
 
@@ -133,15 +140,8 @@ def test_scores_beside_boxes_keep_a_scale_of_their_own(tmp_path: Path) -> None:
         helper.make_node("Sigmoid", ["s"], ["sp"]),
         helper.make_node("Concat", ["bp", "sp"], ["y"], axis=1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "detector",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 8, 8])],
-        weights,
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,8,8,8] y", weights), path)
     made = rewrites.rewrite_model(
         open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
     )
@@ -168,15 +168,8 @@ def test_a_bias_of_one_row_does_not_stop_the_quantizer(tmp_path: Path) -> None:
         helper.make_node("Gemm", ["f", "w", "b"], ["g"], name="dense"),
         helper.make_node("Relu", ["g"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "dense",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 16])],
-        weights,
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,16] y", weights), path)
     made = rewrites.apply_all(
         open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
     )

@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from onnx_text import assemble
 from ortune import rewrites
 from ortune.model.open import open_model
 
@@ -25,11 +26,8 @@ def test_a_batch_normalization_behind_a_gemm_goes_into_its_weights(tmp_path: Pat
         helper.make_node("BatchNormalization", ["p", "s", "b", "m", "v"], ["y"]),
     ]
     sides = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, k]) for n, k in (("x", 3), ("y", 5))]
-    graph = helper.make_graph(
-        nodes, "g", sides[:1], sides[1:], [numpy_helper.from_array(v, k) for k, v in held.items()]
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, sides[:1], sides[1:], held), path)
     model = open_model(path).ir.clone()
     assert rewrites.find("affine-into-weights").apply(model).modified
     new = ir.to_proto(model)

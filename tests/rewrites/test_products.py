@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from structural_checks import apply, kinds, same
 
 from facts import facts
-from onnx_text import model_of
+from onnx_text import assemble, model_of
 
 A, B, C, D, E = 2, 3, 4, 5, 6
 
@@ -152,14 +152,14 @@ def test_products_of_one_tensor(opset: int, gemm: bool) -> None:
         helper.make_node("Gemm" if gemm else "MatMul", ["x", "v"], ["c"], name="v"),
         helper.make_node("Neg", ["b"], ["n"], name="neg"),
     ]
-    graph = helper.make_graph(
+    proto = assemble(
         products,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        "float[1,4] x",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["m", "n"]) for name in ("a", "n", "c")],
         weights,
+        opset=opset,
+        ir_version=7,
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7)
     made, result = apply("merged-products", proto)
     assert result.what == "Merged 3 matrix multiplications into 1."
     assert kinds(made) == {"Gemm" if gemm else "MatMul": 1, "Split": 1, "Neg": 1}

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
-from onnx_text import model_of, saved
+from onnx_text import assemble, dims, model_of, saved
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -249,13 +249,16 @@ def test_forms_that_quantizers_break_are_right_all_the_same(kind: str, tmp_path:
         weights["w2"] = 0.2 * rng.standard_normal((8, 16, 1, 1)) / unlike.reshape(1, 16, 1, 1)
         nodes.append(helper.make_node("Conv", ["a", "w1"], ["b"], group=16))
         nodes.append(helper.make_node("Conv", ["b", "w2"], ["y"]))
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "forms", [info("x", TensorProto.FLOAT, SHAPE)], [info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in weights.items()],
-    )  # fmt: skip
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            f"float[{dims(SHAPE)}] x",
+            "float[] y",
+            [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in weights.items()],
+        ),
+        path,
+    )
     tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, SHAPE))
     specs = [rewrites.parse("cross-layer-equalization"), rewrites.parse("static-int8:range=7")]
     made = rewrites.apply_all(

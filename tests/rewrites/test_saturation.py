@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
+from onnx_text import assemble, dims
 from ortune import platform, rewrites
 from ortune.analysis.dot_products import saturates
 from ortune.inputs.feed_files import write_feeds
@@ -61,12 +62,7 @@ def large_weights(path: Path, kind: str) -> OpenModel:
             helper.make_node("Relu", ["a"], ["b"]),
             helper.make_node("MatMul", ["b", "w1"], ["y"]),
         ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "large", [info("x", TensorProto.FLOAT, SHAPES[kind])], [info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(v, k) for k, v in weights.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPES[kind])}] x", "float[] y", weights), path)
     return open_model(path)
 
 

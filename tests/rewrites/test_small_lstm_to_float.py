@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import quantize_dynamic
 
 from facts import facts
+from onnx_text import assemble
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.rewrites.small_lstm_to_float import REWRITE
@@ -37,9 +38,7 @@ def quantized(folder: Path, *, hidden: int, directions: int, channels: bool) -> 
         "LSTM", ["x", "w", "r", "b", "", "h"], ["y", "", "c"], "lstm", hidden_size=hidden, direction=direction
     )
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "c")]
-    graph = helper.make_graph([node], "g", inputs, outputs, weights)
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "float.onnx")
+    onnx.save(assemble([node], inputs, outputs, weights), folder / "float.onnx")
     quantize_dynamic(
         folder / "float.onnx", folder / "quantized.onnx", op_types_to_quantize=["LSTM"], per_channel=channels
     )  # fmt: skip

@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from facts import facts
+from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -61,11 +62,7 @@ def outliers(path: Path, form: str = "norm", by: float = 200.0) -> OpenModel:
     ]
     info = helper.make_tensor_value_info
     ends = [info(name, TensorProto.FLOAT, SHAPE) for name in (["y", "z"] if form == "residual" else ["y"])]
-    graph = helper.make_graph(
-        nodes, "outliers", [info("x", TensorProto.FLOAT, SHAPE)], ends,
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", ends, weights), path)
     return open_model(path)
 
 

@@ -10,13 +10,13 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from same_outputs import run
 from structural_checks import apply, kinds, same
 
 import zoo
 from facts import facts
-from onnx_text import model_of
+from onnx_text import assemble, model_of
 from ortune import rewrites
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
@@ -255,7 +255,7 @@ def test_slices_that_are_not_a_whole_value_stay(proto: onnx.ModelProto) -> None:
 
 def test_the_same_convolution_with_weights_stored_twice() -> None:
     weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
-    graph = helper.make_graph(
+    proto = assemble(
         [
             helper.make_node("Conv", ["x", "w1"], ["a"], name="one"),
             helper.make_node("Conv", ["x", "w2"], ["b"], name="other"),
@@ -264,16 +264,10 @@ def test_the_same_convolution_with_weights_stored_twice() -> None:
             helper.make_node("Mul", ["a", "s"], ["m"], name="mul"),
             helper.make_node("Add", ["m", "c"], ["y"], name="add"),
         ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+        "float[1,3,8,8] x",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4, 6, 6]) for name in ("y", "b")],
-        [
-            numpy_helper.from_array(weight, "w1"),
-            numpy_helper.from_array(weight, "w2"),
-            numpy_helper.from_array(weight + np.float32(1e-6), "w3"),
-        ],
+        {"w1": weight, "w2": weight, "w3": weight + np.float32(1e-6)},
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     made, result = apply("duplicate-nodes", proto)
     assert kinds(made)["Conv"] == 2
     facts(result.what, "Merged 1 node", "1 weight")

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble
 from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.records import RewriteSpec
@@ -52,23 +53,29 @@ def quantized(path: Path, *, low: int = 0, high: int = 256, shared: bool = True)
         helper.make_node("DequantizeLinear", ["b", "s"], ["bd"]),
         helper.make_node("Add", ["g", "bd"], ["k"]),
     ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "quantized", [info("x", TensorProto.FLOAT, [1, 4, 6, 6])],
-        [
-            info("h", TensorProto.INT32, [1, 9]), info("y", TensorProto.INT32, [1, 9]),
-            info("k", TensorProto.FLOAT, [1, 8]),
-        ],
-        [
-            tensor("s", 0.02, np.float32), tensor("s0", rng.random(8) / 50, np.float32),
-            tensor("s1", 0.1, np.float32), tensor("s2", 0.5, np.float32),
-            tensor("z", 120, np.uint8), tensor("z0", np.full(8, 128), np.uint8), tensor("z1", 126, np.uint8),
-            weight("w0", 8, 4, 3, 3), weight("w1", 4, 8, 1, 1), weight("w2", 64, 8), weight("w3", 8, 9),
-            *([] if shared else [weight("w4", 8, 9), tensor("z3", 126, np.uint8)]),
-            tensor("b", rng.integers(0, 256, 8), np.uint8),
-        ],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            "float[1,4,6,6] x",
+            "int32[1,9] h, int32[1,9] y, float[1,8] k",
+            [
+                tensor("s", 0.02, np.float32),
+                tensor("s0", rng.random(8) / 50, np.float32),
+                tensor("s1", 0.1, np.float32),
+                tensor("s2", 0.5, np.float32),
+                tensor("z", 120, np.uint8),
+                tensor("z0", np.full(8, 128), np.uint8),
+                tensor("z1", 126, np.uint8),
+                weight("w0", 8, 4, 3, 3),
+                weight("w1", 4, 8, 1, 1),
+                weight("w2", 64, 8),
+                weight("w3", 8, 9),
+                *([] if shared else [weight("w4", 8, 9), tensor("z3", 126, np.uint8)]),
+                tensor("b", rng.integers(0, 256, 8), np.uint8),
+            ],
+        ),
+        path,
+    )
     return path
 
 
@@ -118,14 +125,13 @@ def test_weights_of_products_alone_are_changed(tmp_path: Path) -> None:
 
 
 def test_a_zero_point_that_is_computed_keeps_its_weight(tmp_path: Path) -> None:
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["a", "w", "", "z"], ["y"])], "g",
-        [info("a", TensorProto.UINT8, [2, 4]), info("z", TensorProto.UINT8, [])],
-        [info("y", TensorProto.INT32, [2, 4])], [tensor("w", np.eye(4), np.uint8)],
-    )  # fmt: skip
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        assemble(
+            [helper.make_node("MatMulInteger", ["a", "w", "", "z"], ["y"])],
+            "uint8[2,4] a, uint8 z",
+            "int32[2,4] y",
+            [tensor("w", np.eye(4), np.uint8)],
+        ),
         tmp_path / "m.onnx",
     )
     assert not rewrites.rewrite_model(

@@ -10,9 +10,9 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from onnx_text import model_of
+from onnx_text import assemble, model_of
 from ortune import platform, rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import open_model
@@ -111,7 +111,7 @@ def test_a_model_is_large_by_its_own_weights() -> None:
         ]
         for tensor in tensors:
             tensor.data_location = TensorProto.EXTERNAL
-        return helper.make_model(helper.make_graph([], "g", [], [], tensors))
+        return assemble([], (), (), tensors)
 
     limit = 1 << 29  # elements of two bytes
     assert not is_large(declared(limit // 2, limit // 2))

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import assemble
 from ortune import rules
 from ortune.model.open import OpenModel, open_model
 from ortune.platform import Snapshot
@@ -75,14 +76,14 @@ def facts_of(
 ) -> Facts:
     """A model from x (8x96, unless said) to y, opened."""
     path = folder / "m.onnx"
-    graph = helper.make_graph(
-        list(nodes), "g", list(inputs) or [info("x", FLOAT, [8, 96])], [info("y", FLOAT, None)], list(weights)
+    model = assemble(
+        list(nodes),
+        list(inputs) or [info("x", FLOAT, [8, 96])],
+        [info("y", FLOAT, None)],
+        list(weights),
+        opset=opset,
+        opsets={"com.microsoft.nchwc": 1},
     )
-    opsets = [
-        helper.make_opsetid("", opset),
-        helper.make_opsetid("com.microsoft.nchwc", 1),
-    ]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     onnx.save(
         model, path, save_as_external_data=external, location="m.data" if external else None, size_threshold=0
     )

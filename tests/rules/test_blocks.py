@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import Finding
@@ -43,8 +44,7 @@ def written(
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     nodes.append(helper.make_node("Identity", [x], ["y"], name="end"))
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = assemble(nodes, inputs, outputs, tensors)
     onnx.save(made, folder / "m.onnx")
     return folder / "m.onnx"
 

@@ -14,6 +14,7 @@ import onnx.parser
 import pytest
 
 import ortune
+from onnx_text import assemble
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import (
@@ -225,11 +226,8 @@ def test_denormals_are_counted_and_not_sampled(tmp_path: Path) -> None:
     weights[2_000:8_610] = 1e-40  # where no thousand numbers of the begin, the middle or the end are
     tensor = onnx.numpy_helper.from_array(weights.reshape(300, 100), "w")
     sides = [onnx.helper.make_tensor_value_info(n, 1, [1, s]) for n, s in (("x", 300), ("y", 100))]
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", sides[:1], sides[1:], [tensor]
-    )
     onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+        assemble([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], sides[:1], sides[1:], [tensor]),
         tmp_path / "m.onnx",
     )
     result = ortune.check(str(tmp_path / "m.onnx"), preview=True).result

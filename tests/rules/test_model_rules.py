@@ -33,6 +33,7 @@ from rule_facts import (
     work,
 )
 
+from onnx_text import assemble
 from ortune import rules
 from ortune.records import (
     Case,
@@ -292,8 +293,7 @@ def test_what_webassembly_cannot_reach_is_no_finding() -> None:
 def integers(folder: Path, dtype: int) -> Facts:
     sides = [helper.make_tensor_value_info(name, dtype, [8, 8]) for name in ("a", "b")]
     y = helper.make_tensor_value_info("y", TensorProto.INT32, [8, 8])
-    graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "p")], "g", sides, [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = assemble([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "p")], sides, [y])
     return Facts(model=opened(model, folder), target="cuda")
 
 

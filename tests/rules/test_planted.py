@@ -9,7 +9,9 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+
+from onnx_text import assemble
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "rewrites"))
@@ -45,12 +47,7 @@ def small() -> onnx.ModelProto:
         helper.make_node("MatMul", ["s", "w3"], ["m"], "product"),
         helper.make_node("Relu", ["m"], ["y"], "end"),
     ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "small", [info("x", TensorProto.FLOAT, [1, 8, 16, 16])], [info("y", TensorProto.FLOAT, [1, 4, 64])],
-        weights,
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, "float[1,8,16,16] x", "float[1,4,64] y", weights)
 
 
 TITLES = [

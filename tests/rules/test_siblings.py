@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from rule_examples import HOST
 
+from onnx_text import assemble, dims
 from ortune import rewrites, rules
 from ortune.model.open import open_model
 from ortune.records import Finding
@@ -54,8 +55,7 @@ def loop(body: list[onnx.NodeProto], grown: str) -> onnx.ModelProto:
         helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0),
     ]
     inputs = [info("x", FLOAT, [2, 4]), info("n", TensorProto.INT64, []), info("keep", TensorProto.BOOL, [])]
-    main = helper.make_graph(nodes, "g", inputs, [info("y", FLOAT, ["rows", 4])])
-    return helper.make_model(main, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, inputs, "float[rows,4] y")
 
 
 def insert(source: str, output: str) -> onnx.NodeProto:
@@ -203,12 +203,8 @@ def row(copied: bool, kernel: tuple[int, ...]) -> onnx.ModelProto:
         else helper.make_node("Constant", [], ["v"], value=weights)
     )
     nodes = [first, helper.make_node("Conv", ["x", "v"], ["h"]), helper.make_node("Conv", ["h", "v"], ["y"])]
-    info = helper.make_tensor_value_info
     shape = [1, 16, *[64] * len(kernel)]
-    graph = helper.make_graph(
-        nodes, "g", [info("x", FLOAT, shape)], [info("y", FLOAT, None)], [weights] if copied else []
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, f"float[{dims(shape)}] x", "float[] y", [weights] if copied else [])
 
 
 @pytest.mark.parametrize("copied", [True, False])
@@ -223,8 +219,7 @@ def grouped(shape: tuple[int, ...], groups: int) -> onnx.ModelProto:
     nodes = [helper.make_node("Conv", ["x", "w"], [y], f"to_{y}", group=groups) for y in ("y", "z")]
     info, sizes = helper.make_tensor_value_info, [1, groups * shape[1], *[8] * (len(shape) - 2)]
     outputs = [info(y, FLOAT, None) for y in ("y", "z")]
-    graph = helper.make_graph(nodes, "g", [info("x", FLOAT, sizes)], outputs, [weights])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return assemble(nodes, f"float[{dims(sizes)}] x", outputs, [weights])
 
 
 @pytest.mark.parametrize(

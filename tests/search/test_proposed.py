@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune import platform
 from ortune.experiment.scratch import scratch_folder
 from ortune.inputs import workload
@@ -20,8 +21,7 @@ from ortune.trials.sides import Resolved, SideText, resolve
 def side(tmp_path_factory: pytest.TempPathFactory) -> Resolved:
     path = tmp_path_factory.mktemp("model") / "relu.onnx"
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    onnx.save(assemble([helper.make_node("Relu", ["x"], ["y"])], [x], [y], opset=13, ir_version=7), path)
     with scratch_folder() as scratch:
         return resolve(SideText(text=str(path)), common=Plan(), scratch=scratch)
 

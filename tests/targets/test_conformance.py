@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from targets_here import discovered, runtimes_here
 
 from chromium import hardly_warm
+from onnx_text import assemble
 from ortune import knobs, targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
@@ -38,18 +39,13 @@ pytestmark = pytest.mark.parametrize("target", ALL)
 
 def model(path: Path, op: str = "Relu", domain: str = "") -> Path:
     """y = op(x @ w): enough that a provider has something to take, and a GPU that is software little to compile."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "w"], ["m"], name="product"),
-            helper.make_node(op, ["m"], ["y"], name="last", domain=domain),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 4])],
-        [numpy_helper.from_array(WEIGHT, "w")],
-    )
-    sets = [helper.make_opsetid("", 13), *([helper.make_opsetid(domain, 1)] if domain else [])]
-    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=7), path)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"], name="product"),
+        helper.make_node(op, ["m"], ["y"], name="last", domain=domain),
+    ]
+    own = {domain: 1} if domain else None
+    proto = assemble(nodes, "float[8,4] x", "float[8,4] y", {"w": WEIGHT}, opset=13, ir_version=7, opsets=own)
+    onnx.save(proto, path)
     return path
 
 

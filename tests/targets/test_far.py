@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble
 from ortune import platform
 from ortune.fleet.runtimes import find_runtime
 from ortune.inputs.feed_files import write_feeds
@@ -75,14 +76,14 @@ def far(board: Path) -> Runtime:
 def model(path: Path, op: str = "Relu") -> Path:
     """y = op(x @ w), with the weights as external data in a folder beside it."""
     weight = numpy_helper.from_array(np.eye(4, dtype=np.float32) - 0.5, "w")
-    graph = helper.make_graph(
+    proto = assemble(
         [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node(op, ["m"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])],
+        "float[2,4] x",
+        "float[2,4] y",
         [weight],
+        opset=13,
+        ir_version=7,
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     onnx.save(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     return path
 

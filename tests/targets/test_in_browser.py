@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import ortune
 from chromium import hardly_warm
+from onnx_text import assemble
 from ortune import targets
 from ortune.errors import UsageError
 from ortune.experiment import in_browsers
@@ -57,14 +58,16 @@ def net(path: Path) -> Path:
         helper.make_node("Shrink", ["b"], ["c"], name="shrink", lambd=0.1),
         helper.make_node("Add", ["c", "w1"], ["y"], name="last"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 16, 16])],
-        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+    onnx.save(
+        assemble(
+            nodes,
+            "float[1,8,16,16] x",
+            "float[1,8,16,16] y",
+            [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+            opset=13,
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     return path
 
 
@@ -334,15 +337,17 @@ def test_fused_nodes_in_another_layout_are_told_apart(
         )
         nodes.append(helper.make_node("Relu", [f"c{i}"], [last := f"r{i}"], name=f"relu{i}"))
     weights = [RNG.standard_normal((8, 8, 3, 3)).astype(np.float32) for _ in range(2)]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 16, 16])],
-        [helper.make_tensor_value_info("r1", TensorProto.FLOAT, [1, 8, 12, 12])],
-        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
-    )
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(
+        assemble(
+            nodes,
+            "float[1,8,16,16] x",
+            "float[1,8,12,12] r1",
+            [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+            opset=13,
+        ),
+        path,
+    )
     result = ortune.profile(
         path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=20, no_peak=True,
         store=tmp_path / "st",

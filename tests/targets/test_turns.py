@@ -15,6 +15,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune import platform
 from ortune.inputs.feed_files import write_feeds
 from ortune.platform import Snapshot
@@ -127,15 +128,10 @@ def folder(tmp_path: Path) -> Path:
     """A model whose threads go on spinning after each run."""
     rng = np.random.default_rng(0)
     weight = helper.make_tensor("w", TensorProto.FLOAT, [256, 256], rng.random(256 * 256, np.float32))
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [256, 256])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [256, 256])],
-        [weight],
-    )
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        assemble(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])], "float[256,256] x", "float[256,256] y", [weight]
+        ),
         tmp_path / "m.onnx",
     )
     write_feeds(tmp_path / "feeds", {"x": np.ones((256, 256), np.float32)})

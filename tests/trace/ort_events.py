@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from onnx_text import assemble, dims
 
 HOSTILE = 'q"uo\\te\nline [red]'
 
@@ -38,24 +40,22 @@ def nested_model() -> bytes:
         [],
         [info("b", TensorProto.FLOAT, square)],
     )
-    graph = helper.make_graph(
+    model = assemble(
         [
             helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0, name="sum"),
             helper.make_node("Greater", ["sum", "zero"], ["positive"], name="greater"),
             helper.make_node("If", ["positive"], ["z"], then_branch=then, else_branch=other, name="if"),
             helper.make_node("Sin", ["z"], ["y"], name=HOSTILE),
         ],
-        "nested",
-        [info("x", TensorProto.FLOAT, square)],
-        [info("y", TensorProto.FLOAT, square)],
-        [
-            numpy_helper.from_array(np.eye(16, dtype=np.float32), "w"),
-            numpy_helper.from_array(np.array(3, dtype=np.int64), "turns"),
-            numpy_helper.from_array(np.array(True), "yes"),
-            numpy_helper.from_array(np.array(0, dtype=np.float32), "zero"),
-        ],
+        f"float[{dims(square)}] x",
+        f"float[{dims(square)}] y",
+        {
+            "w": np.eye(16, dtype=np.float32),
+            "turns": np.array(3, dtype=np.int64),
+            "yes": np.array(True),
+            "zero": np.array(0, dtype=np.float32),
+        },
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model.SerializeToString()
 

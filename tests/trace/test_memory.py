@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from trace_files import node, profile, run
 
+from onnx_text import assemble
 from ortune.trace.memory import BEFORE, POINTS, Lifetime, Resident, liveness, memory
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
@@ -26,14 +27,7 @@ def traced(folder: Path, runs: int, *, pattern: bool = True, n_nodes: int = 4) -
     for i in range(1, n_nodes - 1):
         nodes.append(helper.make_node("Concat", [f"v{i - 1}", "x"], [f"v{i}"], name=f"c{i}", axis=0))
     nodes.append(helper.make_node("ReduceSum", [f"v{n_nodes - 2}", "axes"], ["y"], name="sum", keepdims=0))
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [ROWS])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
-        [numpy_helper.from_array(np.array([0]), "axes")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = assemble(nodes, f"float[{ROWS}] x", "float y", {"axes": np.array([0])})
     onnx.save(model, folder / "m.onnx")
     options = onnxruntime.SessionOptions()
     options.enable_profiling = True

@@ -12,6 +12,7 @@ import onnx_ir
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune.errors import InputError
 from ortune.inputs import feed_files
 from ortune.model.open import open_model
@@ -26,8 +27,7 @@ def model(path: Path, inputs: Values, outputs: Values, shape: Sequence[int | str
     """Each output is made of the first input; nobody runs it."""
     infos = [[helper.make_tensor_value_info(n, t, shape) for n, t in each] for each in (inputs, outputs)]
     nodes = [helper.make_node("Cast", [inputs[0][0]], [name], to=kind) for name, kind in outputs]
-    graph = helper.make_graph(nodes, "g", *infos)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, *infos), path)
     return open_model(path).ir
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from facts import facts
+from onnx_text import assemble
 from ortune.analysis.grids import Grid, grids, input_grids, output_grids
 from ortune.inputs.feed_files import read_feeds, write_feeds
 from ortune.model.open import open_model
@@ -121,23 +122,16 @@ def graph(*nodes: str, opset: int = 17) -> ir.Model:
             for k, v in attributes.items()
         }
         made.append(helper.make_node(operator, inputs.split(", "), result.split(", "), **plain))
-    weights = [
-        numpy_helper.from_array(np.float32(0.5), "s"),
-        numpy_helper.from_array(np.uint8(7), "z"),
-        numpy_helper.from_array(np.float32([0.5, 0.25]), "ss"),
-        numpy_helper.from_array(np.uint8([0, 0]), "zz"),
-        numpy_helper.from_array(np.int64([4, 2]), "shape"),
-    ]
+    weights = {
+        "s": np.array(0.5, np.float32),
+        "z": np.array(7, np.uint8),
+        "ss": np.float32([0.5, 0.25]),
+        "zz": np.uint8([0, 0]),
+        "shape": np.int64([4, 2]),
+    }
     last = made[-1].output[0]
-    of = helper.make_tensor_value_info
-    text = helper.make_graph(
-        made,
-        "g",
-        [of("x", TensorProto.FLOAT, [2, 4]), of("t", TensorProto.FLOAT, [])],
-        [of(last, TensorProto.FLOAT, None)],
-        weights,
-    )
-    return ir.serde.deserialize_model(helper.make_model(text, opset_imports=[helper.make_opsetid("", opset)]))
+    proto = assemble(made, "float[2,4] x, float t", f"float[] {last}", weights, opset=opset)
+    return ir.serde.deserialize_model(proto)
 
 
 ON = ("q = QuantizeLinear(x, s, z)", "d = DequantizeLinear(q, s, z)")

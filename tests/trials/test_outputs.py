@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from facts import facts
+from onnx_text import assemble
 from ortune.errors import OrtuneError
 from ortune.report import compare_outputs as told
 from ortune.trials import output_files
@@ -344,8 +345,7 @@ def test_outputs_of_onnx_runtime_compare(tmp_path):
             for n, t in (("v", TensorProto.FLOAT), ("i", TensorProto.INT64))
         ]
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])
-        graph = helper.make_graph(nodes, "g", [x], ports, [weight, k])
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        made = assemble(nodes, [x], ports, [weight, k])
         return made.SerializeToString()
 
     weights = np.random.default_rng(3).standard_normal((16, 50)).astype(np.float32)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from onnx_text import assemble
 from ortune.inputs.feed_files import read_feeds, write_feeds
 from ortune.records import FeedRef, OutputDifference, OutputError
 from ortune.trials.rounding import doubtful, far_beyond, forgiven, moved_feed, nudged, tightened
@@ -126,8 +127,7 @@ def model(path: Path, *, half: bool) -> Path:
         ]
     nodes.append(helper.make_node("Add", ["x", "f" if half else "h"], ["y"], "add"))
     stored = numpy_helper.from_array(np.array([0.2], np.float32), "k")
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [stored])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, values[:1], values[1:], [stored]), path)
     return path
 
 

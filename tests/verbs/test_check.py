@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 import ortune
 from facts import facts
+from onnx_text import assemble
 from ortune import rules
 from ortune.cli import main
 from ortune.errors import UsageError
@@ -361,8 +362,7 @@ def sparse_on_disk(path: Path, *, n_weights: int, size_bytes: int, external: boo
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [size_bytes // 4])
         for name in (names[0], names[-1])
     ]
-    graph = onnx.helper.make_graph(nodes, "g", sides[:1], sides[1:])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = assemble(nodes, sides[:1], sides[1:])
     weight = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[size_bytes // 4])
     if external:
         with (path.parent / "data").open("wb") as data:

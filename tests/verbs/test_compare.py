@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from facts import facts
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
 from ortune.verbs.compare import Options, exit_code, run
@@ -258,9 +258,10 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
     subprocess.run(build, input=OPERATOR, text=True, check=True)
     nodes = [helper.make_node("Twice", ["x"], ["t"], domain="acme"), helper.make_node("Relu", ["t"], ["y"])]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 96]) for name in "xy"]
-    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
-    graph = helper.make_graph(nodes, "twice", values[:1], values[1:])
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=7), tmp_path / "m.onnx")
+    onnx.save(
+        assemble(nodes, values[:1], values[1:], opset=13, ir_version=7, opsets={"acme": 1}),
+        tmp_path / "m.onnx",
+    )
     rewrite = "ort-optimized-model:level=basic"
     words = (str(tmp_path / "m.onnx"), "--b-rewrite", rewrite, "--b-set", "spin=0", *SHORT)
     code, document, said = compare(tmp_path, *words, "--custom-ops", str(library))

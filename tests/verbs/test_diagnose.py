@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.records import DiagnoseResult, Envelope
@@ -48,8 +48,7 @@ def activations(path: Path, *, weights_are_inputs: bool) -> Path:
     if weights_are_inputs:
         inputs += [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, w.dims) for w in products]
     output = helper.make_tensor_value_info(x, TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", inputs, [output], [*weights, *products])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, inputs, [output], [*weights, *products]), path)
     return path
 
 

@@ -22,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.core import TyperGroup
 
 from facts import facts
+from onnx_text import assemble
 from ortune import targets
 from ortune.cli import main
 from ortune.experiment.clock import Pace
@@ -66,11 +67,18 @@ def save(
     ir_version: int = 8,
 ) -> Path:
     """A model from x (8x96, unless said) to y."""
-    graph = helper.make_graph(
-        nodes, "g", inputs or [INFO("x", FLOAT, [8, 96])], outputs or [INFO("y", FLOAT, None)], weights
+    onnx.save(
+        assemble(
+            nodes,
+            inputs or [INFO("x", FLOAT, [8, 96])],
+            outputs or [INFO("y", FLOAT, None)],
+            weights,
+            opset=opset,
+            ir_version=ir_version,
+            opsets={"my.own": 1},
+        ),
+        path,
     )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("my.own", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version), path)
     return path
 
 

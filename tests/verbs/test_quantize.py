@@ -17,7 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import simulated_machine
-from onnx_text import model_of, saved
+from onnx_text import assemble, model_of, saved
 from ortune import records, rules
 from ortune.records import QuantizeResult
 from simulated_machine import Lab, measuring_on
@@ -56,14 +56,15 @@ def model(path: Path, *, seed: int = 3, renamed: bool = False, output: str = "y"
     if renamed:
         for node in nodes:
             node.name = f"other-{node.name}" if node.name else ""
-    graph = helper.make_graph(
-        nodes,
-        "layers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, n])],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, [8, n])],
-        weights,
+    onnx.save(
+        assemble(
+            nodes,
+            f"float[8,{n}] x",
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, [8, n])],
+            weights,
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
 
 

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import simulated_machine
 from facts import facts
+from onnx_text import assemble
 from ortune.records import QuantizeResult
 from ortune.verbs import quantize as verb
 from simulated_machine import Lab, measuring_on
@@ -71,8 +72,7 @@ def decoder(path: Path) -> Path:
         narrow = node("MatMul", [wide, weight(f"w_down{i}", 4 * WIDTH, WIDTH)], f"down{i}")
         node("Add", [y, narrow], f"x{i + 1}")
     node("MatMul", [f"x{LAYERS}", weight("head", WIDTH, VOCABULARY)], "logits")
-    graph = helper.make_graph(nodes, "decoder", inputs, outputs, weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, inputs, outputs, weights), path)
     return path
 
 

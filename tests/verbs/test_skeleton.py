@@ -11,11 +11,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import ortune
 from bisection.planted import convolutions
 from facts import facts
+from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
 from ortune.model.open import open_model
 
@@ -50,14 +51,9 @@ def test_operators_that_follow_values_are_told(tmp_path: Path) -> None:
         helper.make_node("MatMul", ["x", "w"], ["h"]),
         helper.make_node("NonZero", ["h"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 32])],
-        [helper.make_tensor_value_info("y", TensorProto.INT64, [2, "n"])],
-        [numpy_helper.from_array(np.ones((32, 32), np.float32), "w")],
+    onnx.save(
+        assemble(nodes, "float[4,32] x", "int64[2,n] y", {"w": np.ones((32, 32), np.float32)}), "m.onnx"
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "m.onnx")
     answer = ortune.skeleton("m.onnx")
     assert answer.result.by_values == {"NonZero": 1}
     facts(" ".join(answer.summary().split()), "1 NonZero", "depends on values")
@@ -66,9 +62,7 @@ def test_operators_that_follow_values_are_told(tmp_path: Path) -> None:
 def test_operators_of_the_owner_are_renamed_and_not_run(tmp_path: Path) -> None:
     node = helper.make_node("ZebraOp", ["x"], ["y"], domain="zebra.fish", zebra_mode="stripes")
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
-    graph = helper.make_graph([node], "g", sides[:1], sides[1:])
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("zebra.fish", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), "m.onnx")
+    onnx.save(assemble([node], sides[:1], sides[1:], opsets={"zebra.fish": 1}), "m.onnx")
     answer = ortune.skeleton("m.onnx")
     assert (answer.verdict, answer.result.profile) == ("not-run", None)
     assert answer.result.own_operators == {"Op0": 1}

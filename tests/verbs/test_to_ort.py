@@ -20,6 +20,7 @@ import ortune
 import zoo
 from facts import facts
 from mobile_models import mnist
+from onnx_text import assemble
 from ortune import monotonic, targets
 from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
@@ -133,14 +134,7 @@ def partly_taken(path: Path) -> Path:
         helper.make_node("Conv", ["l", "v"], ["d"], name="narrow"),
         helper.make_node("HardSigmoid", ["d"], ["y"], name="gate"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("Input3", TensorProto.FLOAT, [1, 1, 28, 28])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 674])],
-        weights,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble(nodes, "float[1,1,28,28] Input3", "float[1,2,674] y", weights), path)
     return path
 
 
@@ -368,27 +362,24 @@ def test_a_model_above_two_gigabytes_is_refused_before_anything_is_done(here: Pa
         weight.external_data.add(key=key, value=value)
     with (here / "w.bin").open("wb") as file:
         file.truncate(4 * rows * 600)  # a hole: no disk is used
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["w", "i"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 600])],
-        [weight],
+    onnx.save(
+        assemble([helper.make_node("Gather", ["w", "i"], ["y"])], "int64[1] i", "float[1,600] y", [weight]),
+        "big.onnx",
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "big.onnx")
     _, said = converted(here / "big.onnx", "--for", "nnapi", code=2)
     assert "2.5 GB" in said and "ORT format holds less" in said
 
 
 def test_an_operator_that_nobody_knows_is_named(here: Path) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Frobnicate", ["x"], ["y"], domain="own.operators")],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    onnx.save(
+        assemble(
+            [helper.make_node("Frobnicate", ["x"], ["y"], domain="own.operators")],
+            "float[1] x",
+            "float[1] y",
+            opsets={"own.operators": 1},
+        ),
+        "own.onnx",
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own.operators", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "own.onnx")
     _, said = converted(here / "own.onnx", "--for", "nnapi", code=2)
     assert "Frobnicate" in said or "own.operators" in said
     assert not (here / "own.ort").exists()

@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from facts import facts
 from git_repository import commit, git
+from onnx_text import assemble
 from ortune import records
 from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
@@ -47,15 +48,18 @@ def small_model(path: Path) -> Path:
     for i in range(3):
         nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"m{i}"]))
         nodes.append(helper.make_node("Relu", [f"m{i}"], [f"x{i + 1}"]))
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", 64])]
-        + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
-        [helper.make_tensor_value_info("x3", TensorProto.FLOAT, ["batch", 64])],
-        weights,
+    onnx.save(
+        assemble(
+            nodes,
+            [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", 64])]
+            + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
+            "float[batch,64] x3",
+            weights,
+            opset=13,
+            ir_version=7,
+        ),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
     return path
 
 

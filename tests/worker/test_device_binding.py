@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import assemble
 from ortune.inputs.feed_files import write_feeds
 from ortune.knobs.captured_graph import captures
 from ortune.providers.cuda import PROVIDER as CUDA
@@ -24,8 +25,7 @@ def model(path: Path, kind: int = TensorProto.FLOAT) -> Path:
     """y = x + x over any number of rows."""
     x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
     op = "Add" if kind == TensorProto.FLOAT else "Identity"
-    graph = helper.make_graph([helper.make_node(op, ["x"] * (2 if op == "Add" else 1), ["y"])], "g", [x], [y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(assemble([helper.make_node(op, ["x"] * (2 if op == "Add" else 1), ["y"])], [x], [y]), path)
     return path
 
 

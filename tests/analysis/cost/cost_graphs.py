@@ -8,6 +8,8 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from onnx_text import assemble
+
 
 def info(name, *shape, dtype=T.FLOAT):
     return h.make_tensor_value_info(name, dtype, shape)
@@ -19,9 +21,16 @@ def weight(name, array):
 
 def model(nodes, inputs, outputs, initializers=(), functions=(), opset=17):
     ends = [h.make_value_info(name, onnx.TypeProto()) for name in outputs]
-    graph = h.make_graph(nodes, "g", inputs, ends, list(initializers))
-    opsets = [h.make_opsetid("", opset), h.make_opsetid("own", 1)]
-    return h.make_model(graph, opset_imports=opsets, functions=list(functions), ir_version=10)
+    return assemble(
+        nodes,
+        inputs,
+        ends,
+        list(initializers),
+        opset=opset,
+        ir_version=10,
+        opsets={"own": 1},
+        functions=list(functions),
+    )
 
 
 def body(nodes, inputs, outputs, initializers=()):

@@ -9,6 +9,7 @@ import onnxruntime as ort
 from onnx import helper as h
 from onnx import numpy_helper
 
+from onnx_text import assemble
 from ortune.analysis.cost import costs
 from ortune.records import ModelCost, NodeCost
 
@@ -51,13 +52,15 @@ def node_model(op, operands, *, domain="", opset=17, outputs=1, **attributes):
         for k, v in feeds.items()
     ]
     ends = [h.make_value_info(name, onnx.TypeProto()) for name in given]
-    graph = h.make_graph([node], "g", infos, ends, constants)
-    opsets = [
-        h.make_opsetid("", opset),
-        h.make_opsetid(MS, 1),
-        h.make_opsetid(ML, 5 if op == "TreeEnsemble" else 3),
-    ]
-    return h.make_model(graph, opset_imports=opsets, ir_version=10), feeds
+    return assemble(
+        [node],
+        infos,
+        ends,
+        constants,
+        opset=opset,
+        ir_version=10,
+        opsets={MS: 1, ML: 5 if op == "TreeEnsemble" else 3},
+    ), feeds
 
 
 def count(proto: onnx.ModelProto, shapes) -> ModelCost:

@@ -19,6 +19,8 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.case import base
 from onnx.reference.ops import op_pool_common
 
+from onnx_text import assemble
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import zoo
@@ -101,10 +103,7 @@ def test_contributed_operators_have_the_shapes_that_come_out(op, inputs, n_outpu
     node = helper.make_node(op, names, outputs, domain="com.microsoft", **attributes)
     given = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
     shown = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in outputs]
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    proto = helper.make_model(
-        helper.make_graph([node], "g", given, shown), opset_imports=opsets, ir_version=9
-    )
+    proto = assemble([node], given, shown, ir_version=9, opsets={"com.microsoft": 1})
     model = ir.from_proto(proto)
     counter = GraphCounter(model, {name: array.shape for name, array in feeds.items()})
     counter.graph(model.graph, "")
