@@ -24,7 +24,7 @@ import onnx
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ortune"
 PAGE = ROOT / "docs" / "messages.md"
-sys.path.insert(0, str(ROOT / "tests" / "rules"))
+sys.path[:0] = [str(ROOT / "tests" / "rules"), str(ROOT / "tests")]
 
 from rule_examples import EXAMPLES  # noqa: E402
 from rule_facts import HOST  # noqa: E402
