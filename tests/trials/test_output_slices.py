@@ -34,6 +34,17 @@ def on_grid(values: np.ndarray, scale: float) -> np.ndarray:
 
 SATURATED = np.stack([RNG.normal(size=(30, 30)), RNG.uniform(5, 9, (30, 30))])
 BATCH = RNG.normal(size=(8, 100))
+ANCHORS = np.concatenate([RNG.uniform(20, 640, (1, 2000, 4)), RNG.uniform(0.05, 0.95, (1, 2000, 20))], 2)
+TOKENS = RNG.normal(size=(1500, 32))
+
+
+def lost(values: np.ndarray, rows: list[int], value: float = 0.0) -> np.ndarray:
+    """The values with some rows of the longest axis lost."""
+    axis = int(np.argmax(values.shape))
+    gone = np.isin(np.arange(values.shape[axis]), rows)
+    return np.where(gone.reshape([-1 if i == axis else 1 for i in range(values.ndim)]), value, values)
+
+
 DEAD = {
     "scores beside boxes": (DETECTOR, on_grid(DETECTOR, 640 / 255), "rows 4 to 11 of axis 1 are all zero"),
     "the same, channels last": (
@@ -52,6 +63,18 @@ DEAD = {
         "row 6 of axis 1 is all zero",
     ),
     "a channel that is saturated": (SATURATED, SATURATED.clip(None, 4.0), "row 1 of axis 0 is constant"),
+    "three of two thousand anchors": (
+        ANCHORS,
+        lost(ANCHORS, [7, 400, 1999]),
+        "rows 7, 400 and 1999 of axis 1 are all zero",
+    ),
+    "two of them, channels first": (
+        ANCHORS.transpose(0, 2, 1),
+        lost(ANCHORS.transpose(0, 2, 1), [12, 13]),
+        "rows 12 to 13 of axis 2 are all zero",
+    ),
+    "a token of a long text": (TOKENS, lost(TOKENS, [1000], 0.25), "row 1000 of axis 0 is constant"),
+    "one box among many": (BOXES[0].T, lost(BOXES[0].T, [33]), "row 33 of axis 0 is all zero"),
     "an input of the batch": (BATCH, BATCH * (np.arange(8) != 3)[:, None], "row 3 of axis 0 is all zero"),
 }
 
@@ -92,6 +115,23 @@ def test_several_runs_of_dead_slices_are_counted(tmp_path: Path) -> None:
     many = RNG.normal(size=(20, 60))
     found = difference(tmp_path, many, np.where(np.arange(20)[:, None] % 4 == 0, 9.5, many))
     assert "rows 0, 4, 8 and 2 more of axis 0 are constant" in found.what
+
+
+def test_places_that_are_small_beside_their_like_may_be_lost(tmp_path: Path) -> None:
+    """Lines of a heat map, and anchors where nothing is: their values are lost at the other places too."""
+    heat = RNG.uniform(0, 1e-3, (1, 1, 400, 300))
+    heat[..., 100:150, 30:80] += RNG.uniform(0.3, 0.9, (50, 50))
+    faint = np.where(heat < 5e-4, 0.0, heat)
+    faint[..., 5, :] = 0
+    found = difference(tmp_path, heat, faint)
+    assert not found.outputs[0].dead_slices and found.accepting_tolerance == 0.005
+
+
+def test_of_very_many_dead_slices_some_are_named(tmp_path: Path) -> None:
+    many = RNG.normal(size=(3000, 16)) * np.geomspace(1, 1e-3, 3000)[:, None]
+    found = difference(tmp_path, many, np.where(np.arange(3000)[:, None] % 3 == 1, 0.0, many))
+    assert "rows 1, 4, 7 and at least 253 more of axis 0 are all zero" in found.what
+    assert len(found.outputs[0].dead_slices) == 256
 
 
 def test_what_is_small_and_of_the_same_kind_may_be_lost(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ be lost. So the distance is also taken of each slice along each axis of moderate
 A slice that is small beside the whole may be lost without harm: the background of a heat map, a class that is not in
 the picture. Values such as its own are then lost in the other slices too. So a small slice counts where such values are
 rare in the others, or fare far better there.
+
+Along a longer axis, or of fewer elements, a slice has no error of its own, as places and pixels differ too. But whether
+it is dead is judged there too: 3 lost rows among the 2,000 of a detector show in no other figure.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -22,9 +26,13 @@ from ortune.trials.output_figures import FLOOR
 from ortune.trials.output_files import Array, blocks, decode
 
 MOST_SLICES = 256
-"""Of an axis: more are places, pixels or anchors, and no kinds of thing; and work and memory stay bounded."""
+"""Of an axis: more are places, pixels or anchors, and no kinds of thing."""
 FEWEST = 16
-"""Elements of a slice of which something can be said."""
+"""Elements of a slice whose error is taken."""
+MOST_JUDGED, FEWEST_JUDGED = 32_768, 4
+"""Slices of an axis, and elements of each, of which is judged whether they are dead: the anchors of a detector."""
+MOST_RUNS = 256
+"""Runs of dead slices of an axis that are kept."""
 FLOOR_SHARE = 1e-3
 """Of the whole's root mean square: a slice that is smaller is compared as if it were as large."""
 STANDS_OUT = 2.0
@@ -50,6 +58,7 @@ class _Axis:
     """What is summed up of the slices along one axis."""
 
     axis: int
+    n_elements: float
     error2: Array
     norm2: Array
     worst2: Array
@@ -59,9 +68,14 @@ class _Axis:
     new_high: Array
 
     @classmethod
-    def empty(cls, axis: int, n: int) -> _Axis:
+    def empty(cls, axis: int, n: int, n_elements: float) -> _Axis:
         up, down = np.full(n, np.inf), np.full(n, -np.inf)
-        return cls(axis, np.zeros(n), np.zeros(n), np.zeros(n), up, down, up.copy(), down.copy())
+        return cls(axis, n_elements, np.zeros(n), np.zeros(n), np.zeros(n), up, down, up.copy(), down.copy())
+
+    @property
+    def only_dead(self) -> bool:
+        """Whether the slices are too many or too short for an error of each."""
+        return self.norm2.size > MOST_SLICES or self.n_elements < FEWEST
 
     def add(self, at: slice, old: Array, new: Array, error2: Array, norm2: Array) -> None:
         """Takes in a box of finite values, their squared errors, and squares."""
@@ -86,13 +100,13 @@ def slice_errors(
         relative_l2: The distance of the whole.
 
     Returns:
-        None, and none, where no axis has slices of which something can be said.
+        None where no axis has slices of which something can be said; none where none is dead.
     """
     shape = arrays[0].shape
     axes = [
-        _Axis.empty(axis, n)
+        _Axis.empty(axis, n, arrays[0].size / n)
         for axis, n in enumerate(shape)
-        if 2 <= n <= MOST_SLICES and arrays[0].size >= FEWEST * n
+        if 2 <= n <= MOST_JUDGED and arrays[0].size >= FEWEST_JUDGED * n
     ]
     if not axes or types[0].startswith("complex"):
         return None, ()
@@ -113,8 +127,8 @@ def slice_errors(
     dead: list[SliceError] = []
     for sums in axes:
         errors, still, counts = _judged(sums, arrays, types, rms, relative_l2)
-        dead += _runs(sums, errors, still)
-        if counts.any():
+        dead += islice(_runs(sums, errors, still), MOST_RUNS)
+        if not sums.only_dead and counts.any():
             at = int(np.where(counts, errors, -1.0).argmax())
             worst.append(SliceError(axis=sums.axis, first=at, last=at, relative_l2=float(errors[at])))
     return max(worst, key=lambda error: error.relative_l2, default=None), tuple(dead)
@@ -145,7 +159,7 @@ def _judged(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
     """The relative L2 of each slice along an axis, whether it is dead, and whether it counts."""
-    count = arrays[0].size / axis.norm2.size
+    count = axis.n_elements
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
     # A slice of nearly nothing is measured against a thousandth of what an average slice holds.
@@ -157,7 +171,8 @@ def _judged(
     still = varies & (axis.new_high - axis.new_low <= STILL * spread) & (np.sqrt(axis.error2) > LOST * norms)
     apart = still | (errors > max(STANDS_OUT * relative_l2, LEAST))
     # A slice at least as large as the average counts; of a smaller one the values elsewhere decide.
-    doubtful = np.flatnonzero(apart & (norms < rms * math.sqrt(count)))
+    small = norms < rms * math.sqrt(count)
+    doubtful = np.flatnonzero((still if axis.only_dead else apart) & small)
     counts = np.ones(errors.size, dtype=bool)
     if doubtful.size:
         counts[doubtful] = _on_its_own(axis, arrays, types, doubtful, ~apart)
@@ -182,11 +197,22 @@ def _on_its_own(
         old, error = old[order], np.nan_to_num(np.abs(new - old)[order])
         n_within += np.searchsorted(old, high, "right") - np.searchsorted(old, low, "left")
         first, last = np.searchsorted(old, low - margin, "left"), np.searchsorted(old, high + margin, "right")
-        for i, (start, stop) in enumerate(zip(first, last, strict=True)):
-            elsewhere[i] = max(elsewhere[i], error[start:stop].max(initial=0.0))
+        elsewhere = np.maximum(elsewhere, _largest(error, first, last))
         total += old.size
     rare = n_within < COMMON * max(1, total)
     return np.asarray(rare | (np.sqrt(axis.worst2[slices]) > FARES_WORSE * elsewhere))
+
+
+def _largest(values: Array, first: Array, last: Array) -> Array:
+    """The largest of ``values[first:last]`` of many ranges; 0 of an empty one."""
+    largest, lengths = np.zeros(first.size), last - first
+    # Of each range its first and its last 2**k, which cover it: k by k, so that many ranges cost one pass each.
+    of_power, power = values, 1
+    while power <= lengths.max(initial=0):
+        at = np.flatnonzero((lengths >= power) & (lengths < 2 * power))
+        largest[at] = np.maximum(of_power[first[at]], of_power[last[at] - power])
+        of_power, power = np.maximum(of_power[:-power], of_power[power:]), 2 * power
+    return largest
 
 
 def _within(box: tuple[slice, ...], axis: int) -> slice:
@@ -215,7 +241,8 @@ def in_words(slices: tuple[SliceError, ...]) -> str:
     first = slices[0]
     alike = [error for error in slices if (error.axis, error.dead) == (first.axis, first.dead)]
     runs = [f"{e.first}" if e.first == e.last else f"{e.first} to {e.last}" for e in alike]
-    shown = runs if len(runs) <= 3 else [*runs[:3], f"{len(runs) - 3} more"]
+    least = "at least " if len(slices) >= MOST_RUNS else ""  # no more of them are kept
+    shown = runs if len(runs) <= 3 else [*runs[:3], f"{least}{len(runs) - 3} more"]
     text = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
     one = len(alike) == 1 and first.first == first.last
     kind = "all zero" if first.dead == "zero" else "constant"
