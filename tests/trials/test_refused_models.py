@@ -37,7 +37,8 @@ def test_shapes_that_do_not_fit_are_no_missing_operator(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", model_of(text))
     with pytest.raises(ModelError, match="InferenceError") as refused:
         ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
-    assert "shapes" in refused.value.do
+    assert "shapes in it contradict each other" in refused.value.do
+    assert "--dim" not in refused.value.do and "--shape" not in refused.value.do
     assert "custom" not in refused.value.do
 
 

@@ -34,12 +34,20 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
             other = "onnxruntime-web (--ort-web VERSION)" if web else "onnxruntime (--runtime PATH)"
             do = f"use a newer {other}, or export the model for this one"
             raise ModelError(newer, where=where, do=do)
-        raise ModelError(outcome.what, where=where, do=remedy(outcome, in_page=arm.plan.is_web))
+        do = _of_rewritten(outcome, arm) or remedy(outcome, in_page=arm.plan.is_web)
+        raise ModelError(outcome.what, where=where, do=do)
     if loading or outcome.reason in (
         "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
     ):  # fmt: skip
         do = _made_for(outcome) or remedy(outcome, in_page=arm.plan.is_web)
         raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=do)
+
+
+def _of_rewritten(outcome: Failed, arm: Arm) -> str:
+    """What helps where shapes contradict each other once a model was rewritten, as for fixed sizes."""
+    if not arm.plan.rewrites or _SHAPES not in outcome.what:
+        return ""
+    return f"omit {arm.plan.rewrites[-1].name}, or pass sizes that the model accepts with --dim or --shape"
 
 
 def _made_for(outcome: Failed) -> str:
@@ -102,6 +110,7 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
     )
 
 
+_SHAPES = "InferenceError"
 _NOT_LOADED = (
     (
         r"^EPFail: ",
@@ -126,11 +135,10 @@ _NOT_LOADED = (
         "use an onnxruntime that supports this operator with these types (--runtime), or export the model with "
         "other types",
     ),
-    # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the branch of
-    # an If that is made for another rank.
+    # ONNX Runtime knows the operator, and refuses what it is given. No input is known yet, so none can mend it.
     (
-        r"InferenceError",
-        "export the model for these shapes, or omit --dim and --shape",
+        _SHAPES,
+        "export the model again: shapes in it contradict each other, whatever its inputs are",
     ),
     (
         r"custom.?op|dlopen|shared object|LoadLibrary",
