@@ -288,11 +288,33 @@ def test_a_tuning_ships_a_level_that_is_right(tmp_path: Path) -> None:
     assert found.winner.settings["graph_optimization_level"] == "basic"
     assert found.default.settings == {"graph_optimization_level": "basic"}
     assert answer.alerts[0].code == DEFAULT_WRONG
-    wrong = [each for each in found.candidates if each.plan == Plan()]
-    assert all(each.fate in ("wrong-output", "not-tried") for each in wrong)
-    assert wrong or not found.budget.n_trials
+    assert Plan() not in [each.plan for each in found.candidates]
     if found.bundle:
         assert '"graph_optimization_level": "basic"' in (Path(found.bundle) / "ortune.json").read_text()
+
+
+@pytest.mark.parametrize(("budget", "n_blocks", "claims"), [(2, 0, False), (8, 2, False), (40, 9, True)])
+def test_a_wrong_default_is_timed_and_competes_with_nothing(
+    tmp_path: Path, budget: int, n_blocks: int, claims: bool
+) -> None:
+    """In each block of the calibration, else in the first blocks of a look; what no budget holds is said."""
+    model = gemm(tmp_path / "m.onnx")
+    answer = ortune.tune(model, budget=budget, bundle=False, store=tmp_path / "store", current="default")
+    found = answer.result
+    assert found.wrong_default == Plan() and found.default.settings == {"graph_optimization_level": "basic"}
+    assert found.budget.exploratory != claims or not n_blocks
+    assert (found.against_default is not None) == claims
+    compared = found.wrong_against_default
+    assert (compared.n_blocks if compared else 0) == n_blocks
+    assert (found.wrong_default_figures is not None) == bool(n_blocks)
+    if compared is not None:
+        assert (compared.phase, compared.verdict) == ("race", "inconclusive")
+        assert answer.summary().count("wrong default") == 1
+    # Of the documents that are shown, the store's is the same.
+    told = ortune.report(answer.result.session, store=tmp_path / "store").summary()
+    for text in (answer.summary(), told):
+        assert "the default's outputs are wrong" in " ".join(text.split())
+    assert all("wrong default" not in point.values for point in found.points) != bool(n_blocks)
 
 
 def test_a_tuning_races_nothing_on_no_numbers(tmp_path: Path) -> None:

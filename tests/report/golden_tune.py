@@ -38,6 +38,17 @@ from ortune.records import (
 from ortune.records import Case as ShapeCase
 
 CURRENT = Plan(settings={"intra_op_num_threads": 8})
+BASIC = Plan(settings={"graph_optimization_level": "basic"})
+BASIC_CODE = "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC\n"
+WRONG: dict[str, object] = {
+    "default": BASIC,
+    "wrong_default": Plan(),
+    "wrong_default_figures": golden.figures(8.8e6),
+    "wrong_against_default": confirmed(
+        0.8, 0.78, 0.83, guards=(), phase="race", verdict="inconclusive", n_blocks=9
+    ),
+}
+"""A default whose outputs are wrong, beside the level that is right."""
 CODE = """import onnxruntime as ort
 options = ort.SessionOptions()
 options.intra_op_num_threads = 2
@@ -275,9 +286,8 @@ def exploratory(ratio: float = 0.9, **changes: object) -> Envelope:
     budget = BudgetReport(
         budget_s=40, trial_s=1.5, promise="", n_trials=6, race_s=14, enough_s=150, exploratory=True
     )
-    return default_best(
-        candidates=(best, *rest), budget=budget, controls=(), smallest_effect_ratio=None, **changes
-    )
+    seen = {"candidates": (best, *rest), "budget": budget, "controls": (), "smallest_effect_ratio": None}
+    return default_best(**{**seen, **changes})
 
 
 def refused(comparison: Comparison) -> Refused:
@@ -299,6 +309,11 @@ def with_current(**changes: object) -> Envelope:
         "points": blocks(10.3 / 178, today_ns=12.1e6, base_ns=178e6),
     }
     return tuned(**{**usual_changes, **changes})
+
+
+def wrong_default(**changes: object) -> Envelope:
+    """A winner over the level with correct outputs; the requested default, which is wrong, is quicker than that."""
+    return tuned(**{"winner": Plan(settings={**BASIC.settings, **WINNER.settings}), **WRONG, **changes})
 
 
 def mixed() -> Envelope:
@@ -434,6 +449,9 @@ KINDS: dict[str, Envelope] = {
     "current-best": with_current(
         winner=CURRENT, against_current=None, winner_figures=None, settings=(), smallest_effect_ratio=0.015
     ),
+    "wrong-default": wrong_default(),
+    "wrong-default-stays": default_best(**WRONG, winner=BASIC, code=BASIC_CODE),
+    "wrong-default-once": wrong_default(wrong_against_default=None),
     "mixed": mixed(),
     "large": large(),
     "bare": bare(),

@@ -31,7 +31,7 @@ from ortune.report import (
 from ortune.report import headline as heads
 from ortune.report.checks import guard_state
 from ortune.report.html import pages
-from ortune.search.halving import Entry
+from ortune.search.halving import ENDED, Entry
 from ortune.search.tables import candidates
 
 
@@ -152,20 +152,41 @@ def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
     assert [cell.text for cell in row][1:] == ["1.11x", "2", "exploratory, unconfirmed"]
     assert not tune_words.explored(golden_tune.default_best().result).rows
     found = golden_tune.exploratory().result
-    wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output")
-    shown = tune_words.explored(msgspec.structs.replace(found, candidates=(found.candidates[0], wrong)))
-    assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
+    for ratio in (None, 0.05):
+        wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output", ratio=ratio)
+        both = msgspec.structs.replace(found, candidates=(found.candidates[0], wrong))
+        shown = tune_words.explored(both)
+        assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
+        assert "looks 1.11x faster" in tune_headline.headline(both)
 
 
 def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed() -> None:
     entry = Entry(plan=Plan(settings={"allow_spinning": False}), origin="rule", ratios=[math.log(0.8)])
     search = SimpleNamespace(
-        race=SimpleNamespace(entries={"a": entry}, with_current=False), default=Plan(), current=None
+        race=SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None),
+        default=Plan(),
+        current=None,
     )
     (row,) = candidates(cast("Any", search), [], Plan(), None, exploring=True)
     assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)
     (claimed,) = candidates(cast("Any", search), [], Plan(), None)
     assert claimed.ratio is None
+
+
+def test_one_block_of_a_plan_is_told_with_what_was_seen_and_what_decides() -> None:
+    """The budget ended before its second block: something was tested, and it claims nothing."""
+    entry = Entry(plan=Plan(settings={"intra_op_num_threads": 1}), origin="knob", ratios=[math.log(0.08)])
+    entry.retire("not-tried", ENDED)
+    race = SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None)
+    search = SimpleNamespace(race=race, default=Plan(), current=None)
+    rows = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    assert [(row.fate, row.ratio, row.n_blocks) for row in rows] == [("retired", pytest.approx(0.08), 1)]
+    envelope = golden_tune.exploratory(candidates=rows)
+    text = tune_headline.headline(envelope.result)
+    facts(text, "inconclusive: intra_op_num_threads=1 looks 12.5x faster in p50", "1 block, unconfirmed")
+    assert text.endswith("rerun with --budget 150s")
+    shown = golden.printed(tune_words.document(envelope), 120)
+    facts(shown, "intra_op_num_threads=1", "12.5x", "1", "exploratory, unconfirmed")
 
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
@@ -199,6 +220,43 @@ def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> Non
     assert aside in " ".join(golden.printed(tune_words.document(found), 100).split())
     assert aside not in golden.printed(tune_words.document(golden_tune.default_best()), 100)
     assert "59 %" in pages.render(found)
+
+
+def formats(envelope: Envelope) -> list[str]:
+    """The document as text, as Markdown and as a page, words only."""
+    document = tune_words.document(envelope)
+    texts = [golden.printed(document, 140), markdown.render(document), Page(pages.render(envelope)).text]
+    return [" ".join(text.replace("|", " ").replace("\\", "").split()) for text in texts]
+
+
+def test_a_wrong_default_shows_its_time_beside_the_claim() -> None:
+    terminal, marked, page = formats(golden_tune.wrong_default())
+    for text in (terminal, marked, page):
+        facts(text, "faster: 1.11x in p50", "16 fresh blocks", "wrong default", "correct default", "winner")
+        facts(text, "the default's outputs are wrong (p50 8.80 ms, -20.0 % against the correct default")
+        facts(text, "-22.0 % to -17.0 %, exploratory: 9 blocks); those of graph_optimization_level=basic are")
+    assert "vs correct default" in terminal and "vs correct default" in marked
+    assert "1.25x (1.20-1.28) 9 blocks; wrong output" in page
+    once = golden_tune.wrong_default(wrong_against_default=None)
+    assert all("wrong (p50 8.80 ms, a single observation)" in text for text in formats(once))
+    never = golden_tune.wrong_default(wrong_against_default=None, wrong_default_figures=None)
+    assert all("outputs are wrong and were not timed" in text for text in formats(never))
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_where_nothing_beats_the_right_level_that_level_is_to_be_set(tested: bool) -> None:
+    """Keeping the default would keep its wrong outputs."""
+    changes = golden_tune.WRONG | ({} if tested else {"candidates": ()})
+    envelope = golden_tune.default_best(**changes, winner=golden_tune.BASIC, code=golden_tune.BASIC_CODE)
+    for text in formats(envelope):
+        facts(text, "set graph_optimization_level=basic")
+        facts(text, "ORT_ENABLE_BASIC")
+        assert "8.80 ms" in text
+        assert "eep the default" not in text and "eep the current" not in text
+        assert "you already run" not in text
+    made = brief.make(envelope, {}, spins=lambda plan: False)
+    assert made is not None
+    assert made.answer == "the default's outputs are wrong: set graph_optimization_level=basic"
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:

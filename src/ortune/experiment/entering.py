@@ -32,13 +32,16 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     # Shorter trials rather than fewer plans: what is not tried cannot win.
     share = LEAST_SEARCH_SHARE * left / RACE_TIMES
     # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
-    run.baseline.pilot.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
+    least = [budget.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
+    run.baseline.pilot.shorten(*(share / trials for trials in least))
     trial_ns = run.baseline.pilot.trial_ns
     # Divided once: a session that goes on must enter the plans that its journal has blocks of.
     split = run.replay.once(
         "split",
         budget.Split | None,
-        lambda: budget.divide(left, trial_ns, wanted=wanted, references=race.references),
+        lambda: budget.divide(
+            left - run.only_timed_trials * trial_ns, trial_ns, wanted=wanted, references=race.references
+        ),
     )
     run.replay.whole()
     if split is None:
@@ -74,7 +77,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
         run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
-    needed_ns = budget.needed_ns(1, trial_ns, race.references)
+    needed_ns = run.needed_ns(1, trial_ns)
     run.forecast = explored(plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s)
     run.watch.say(run.forecast)
     run.without_controls(EXPLORED_SCALE)
@@ -86,15 +89,15 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
 
 
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:
-    """Enters plans with their models made."""
-    for entry in entries:
+    """Enters plans with their models made, and the default that is only timed."""
+    only_timed = run.search.race.timed_only
+    for entry in [*([only_timed] if only_timed is not None else []), *entries]:
         run.plan_runs.ready([run.search.race.add(entry).arm])
 
 
 def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
     """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
     entries: dict[str, Entry] = {}
-    wrong = run.baseline.check.wrong_plan
     if run.search.current is not None and run.search.race.with_current:
         plan = merge(run.search.required, run.search.current)
         entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
@@ -106,12 +109,7 @@ def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
         # asked").
         elif merged.id not in entries and (merged != run.search.required or proposal.plan == Plan()):
             entries[merged.id] = Entry(plan=merged, origin=proposal.origin, expected=expected(proposal.prior))
-    ordered = list(entries.values())
-    if wrong is not None:
-        # Timed for whoever runs it today; its outputs keep it from being shipped.
-        # Second, so that any budget holds it.
-        ordered.insert(1, Entry(plan=wrong, origin="the untouched default", expected=expected(1.0)))
-    return ordered
+    return list(entries.values())
 
 
 def _arms(run: Tuning) -> None:

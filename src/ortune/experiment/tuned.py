@@ -20,6 +20,7 @@ from ortune.records import (
     BlockPoint,
     BudgetReport,
     Comparison,
+    Figures,
     Finding,
     Measured,
     Plan,
@@ -73,6 +74,8 @@ def make_result(run: Tuning) -> TuneResult:
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
         wrong_default=run.baseline.check.wrong_plan,
+        wrong_default_figures=_wrong_default(run),
+        wrong_against_default=search.raced(race.timed_only.arm) if race.timed_only is not None else None,
         objective=race.objective,
         estimand=WORDS[estimand],
         worth_ratio=race.worth,
@@ -153,6 +156,15 @@ def make_result(run: Tuning) -> TuneResult:
         conditions=_conditions(search),
         smallest_effect_ratio=search.smallest_effect_ratio(),
     )
+
+
+def _wrong_default(run: Tuning) -> Figures | None:
+    """Returns the figures of the default whose outputs are wrong: of its blocks, else of its single trial."""
+    race = run.search.race
+    if race.timed_only is None:
+        return None
+    trials = measured(race.seen, race.timed_only.arm) or race.timed_only.trials
+    return describe(trials, run.search.judgement.estimand) if trials else None
 
 
 def _rewritable(run: Tuning) -> list[Finding]:

@@ -17,6 +17,7 @@ from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import (
     Block,
     Calibration,
+    Measured,
     Plan,
     PrecisionRow,
 )
@@ -29,6 +30,7 @@ from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import (
     LEAST_CHECKS_S,
     PROFILED_TRIALS,
+    RACE_TIMES,
     WHY_SHARE,
 )
 from ortune.search.progress import explored, nothing_held, race_status, repeat_status
@@ -131,7 +133,7 @@ class Tuning:
     # --- before the race
 
     def step_down(self) -> None:
-        """Races against the highest level that is right where the default is wrong; the default is timed beside.
+        """Races against the highest level that is right where the default is wrong, whose own time is shown.
 
         What runs today and is wrong in the same way is no base either.
         """
@@ -142,6 +144,13 @@ class Tuning:
         if baseline.check.wrong_plan is None:
             return
         self.side, search.default = baseline.side, baseline.side.plan
+        search.race.default = search.default
+        search.race.timed_only = Entry(
+            plan=baseline.check.wrong_plan,
+            origin="the requested default",
+            status="wrong-output",
+            why="its outputs are wrong",
+        )
         if (
             self.search.current is not None
             and self.search.current.settings.get(level, LEVEL.default) == asked
@@ -187,7 +196,18 @@ class Tuning:
     def least_trials(self) -> float:
         """Trials that what comes after the pilot needs at least."""
         # At one nanosecond a trial the time is the number of trials.
-        return budget.needed_ns(1, 1.0, self.search.race.references)
+        return self.needed_ns(1, 1.0)
+
+    @property
+    def only_timed_trials(self) -> float:
+        """Trials of the default whose outputs are wrong: one in each block of the calibration."""
+        n_blocks = controls.CALIBRATION_BLOCKS
+        return RACE_TIMES * n_blocks * len(self.search.race.only_timed(n_blocks))
+
+    def needed_ns(self, plans: int, trial_ns: float) -> float:
+        """Returns what so many plans take from the calibration on, of trials that take so long."""
+        needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references)
+        return needed_ns + self.only_timed_trials * trial_ns
 
     def spare_ns(self, share: float) -> float:
         """What a step may take that can be left out: so much of the time left, and nothing that a search needs.
@@ -203,7 +223,7 @@ class Tuning:
 
         ``more_ns`` is for what else is to come beside what was spent before the race.
         """
-        needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references) + more_ns
+        needed_ns = self.needed_ns(plans, trial_ns) + more_ns
         before_ns = self.spent["before"] or self.clock()  # of a race that has begun, or until now
         enough_s = budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
         return max(enough_s, self.checks_s)
@@ -246,7 +266,8 @@ class Tuning:
         """
         began, search, race = self.clock(), self.search, self.search.race
         # Beside the references, two places are for the controls.
-        room = max(1, self.baseline.executor.most_alive - race.references - 2)
+        beside = race.references + len(race.only_timed(1)) + 2
+        room = max(1, self.baseline.executor.most_alive - beside)
         first_turns = FirstTurns(race=race, room=room)
 
         def on_block(block: Block) -> None:
@@ -292,7 +313,7 @@ class Tuning:
         race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
-        needed_ns = budget.needed_ns(1, trial_ns, race.references)
+        needed_ns = self.needed_ns(1, trial_ns)
         plans = sum(entry.live for entry in race.entries.values())
         self.forecast = explored(
             plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
@@ -313,6 +334,9 @@ class Tuning:
             self.stage(search.find_winner(self.waiting, cpus), self._raced)
         if race.with_current and self.search.required == self.side.plan:
             search.consider_default()
+        if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
+            # Seen in fewer blocks than a plan is ranked on: that is shown, with the budget that decides.
+            self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
@@ -393,6 +417,17 @@ class Tuning:
         self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
 
     # --- after the race
+
+    def time_wrong_default(self) -> None:
+        """Runs one trial of the default whose outputs are wrong, where no block held it and the time does."""
+        entry = self.search.race.timed_only
+        if entry is None or entry.gives_up or measured(self.search.race.seen, entry.arm) or self.watch.stop():
+            return
+        if self.baseline.pilot.trial_ns > self.before_ns:
+            return
+        outcome = self.baseline.executor.trial(self.baseline.arm(entry.arm, plan=entry.plan))
+        if isinstance(outcome, Measured):
+            entry.trials.append(outcome)
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""

@@ -208,8 +208,11 @@ class TuneResult(Answer, frozen=True, kw_only=True):
 
     Attributes:
         default: The baseline of all comparisons: ``Plan()``, or in a browser only the target's execution provider.
-        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong: it was timed, and
-            comparisons use ``default``, the highest level with correct outputs.
+        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong: comparisons use
+            ``default``, the highest level with correct outputs.
+        wrong_default_figures: Times of ``wrong_default``; None if no time was left for one trial.
+        wrong_against_default: ``wrong_default`` compared with ``default`` in the same blocks, exploratory; None if the
+            figures come from a single trial.
         changes: Whether the winner differs from what runs today (the default without ``--current``).
         against_current: The confirmation against ``--current``; None if that configuration is kept.
         cases: The winner's result by input shape.
@@ -269,6 +272,8 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     adoption: Adoption | None = None
     costs: tuple[ProviderCost, ...] = ()
     wrong_default: Plan | None = None
+    wrong_default_figures: Figures | None = None
+    wrong_against_default: Comparison | None = None
     placement: tuple[Placement, ...] = ()
     precision: tuple[PrecisionRow, ...] = ()
     calibration: Calibration | None = None

@@ -123,7 +123,7 @@ def _tuned(result: TuneResult) -> Answer:
     )
     default = result.default_figures if result.winner == result.default else None
     return Answer(
-        base_name="today" if today is not None else "default",
+        base_name=tune_facts.base_name(result),
         new_name="winner",
         base=Side(
             label=result.side.label, model=result.side.model, plan=base_plan, runtime=result.side.runtime

@@ -25,7 +25,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.report import headline as heads
-from ortune.report import sides, tune_headline
+from ortune.report import sides, tune_facts, tune_headline
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import (
     compare_line,
@@ -81,7 +81,7 @@ def make(
     return Brief(
         subject=both.base.label,
         decision=decision,
-        answer=_answer(both, decision),
+        answer=_correction(envelope.result) or _answer(both, decision),
         evidence=_evidence(both) or _whole_answer(envelope),
         today_plan=_side_words(both, both.base),
         tuned_plan=_side_words(both, both.new) if both.new else "",
@@ -127,6 +127,13 @@ def _decision(both: Answer) -> Decision:
     if any(g.failed and g.figure not in both.allowed for g in compared.guards):
         return "stop"
     return "ship" if both.settled and both.controls else "unproven"
+
+
+def _correction(result: Record) -> str:
+    """Says what is to be set although nothing is faster; "" where the default's outputs are right."""
+    if not isinstance(result, TuneResult) or not tune_facts.corrected(result):
+        return ""
+    return f"the default's outputs are wrong: set {result.default.describe()}"
 
 
 def _answer(both: Answer, decision: Decision) -> str:

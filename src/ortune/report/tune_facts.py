@@ -97,6 +97,12 @@ def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.fate not in ("not-tried", "default", "current")]
 
 
+def seen(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Returns the plans of which a time is known that means something: right outputs, and no failure."""
+    ran = (c for c in tried(candidates) if c.ratio is not None)
+    return [c for c in ran if c.fate not in ("failed", "wrong-output")]
+
+
 def least_seen(result: TuneResult) -> float | None:
     """The minimum detectable effect, as a share."""
     comparison = result.refused.comparison if result.refused else deciding(result)
@@ -115,4 +121,14 @@ def shipped(result: TuneResult, plan: Plan) -> bool:
 
 def base_name(result: TuneResult) -> str:
     """What the headline compares with."""
-    return "today" if today(result) is not None else "default"
+    return "today" if today(result) is not None else default_name(result)
+
+
+def default_name(result: TuneResult) -> str:
+    """Returns what the baseline is called: beside a default whose outputs are wrong it is the correct one."""
+    return "default" if result.wrong_default is None else "correct default"
+
+
+def corrected(result: TuneResult) -> bool:
+    """Returns whether the default's outputs are wrong, and what makes them right is all that is to be set."""
+    return result.wrong_default is not None and today(result) is None and result.winner == result.default

@@ -9,12 +9,15 @@ from ortune.report import sides as two_sides
 from ortune.report.checks import GUARD_NAMES
 from ortune.report.numbers import change, factors, interval_name, percent, span, times
 from ortune.report.tune_facts import (
+    corrected,
     deciding,
+    default_name,
     fewer_bits,
     kept,
     least_seen,
     left_out,
     nothing_tested,
+    seen,
     stays_best,
     today,
     tried,
@@ -33,10 +36,8 @@ def headline(result: TuneResult) -> str:
 
 def limits(result: TuneResult) -> list[str]:
     """What a reader of the headline must know besides."""
-    if nothing_tested(result):
-        return []
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
-    if kept(result) or result.budget.exploratory:
+    if nothing_tested(result) or kept(result) or result.budget.exploratory:
         return wrong
     return [*wrong, *([result.caution] if result.caution else []), *_final(result)]
 
@@ -52,8 +53,19 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """Says that the default is wrong, and what is right in its place."""
-    return f"the default's outputs are wrong, those of {result.default.describe()} are correct"
+    """Says that the default is wrong, what is right in its place, and how long the wrong one takes."""
+    right = f"those of {result.default.describe()} are correct"
+    figures, comparison = result.wrong_default_figures, result.wrong_against_default
+    if figures is None:
+        return f"the default's outputs are wrong and were not timed; {right}"
+    took = f"{two_sides.statistic(result.estimand)} {two_sides.value(figures, result.estimand)}"
+    if comparison is None:
+        return f"the default's outputs are wrong ({took}, a single observation); {right}"
+    ratio, low, high = two_sides.as_shown(comparison)
+    bounds_ = "too few blocks for an interval" if two_sides.no_interval(comparison) else span(low, high)
+    against = f"{change(ratio)} against the correct default"
+    blocks = heads.count(comparison.n_blocks, "block")
+    return f"the default's outputs are wrong ({took}, {against}, {bounds_}, exploratory: {blocks}); {right}"
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
@@ -117,6 +129,8 @@ def _gain(result: TuneResult) -> list[str]:
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
     """What runs today and what the untouched default would be, where the two differ; and that it stays."""
+    if corrected(result):
+        return [f"set {result.default.describe()}"]
     if today(result) is None:
         return ["keep the default"] if keep else []
     of, figures = two_sides.statistic(result.estimand), result.current_figures
@@ -125,7 +139,7 @@ def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
 
 
 def _default_takes(result: TuneResult) -> str:
-    return f"the default takes {two_sides.value(result.default_figures, result.estimand)}"
+    return f"the {default_name(result)} takes {two_sides.value(result.default_figures, result.estimand)}"
 
 
 def _rerun(result: TuneResult, said: str) -> list[str]:
@@ -168,16 +182,17 @@ def counted(rewrites: int, settings: int) -> str:
 
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
-    measured = [c for c in tried(result.candidates) if c.ratio is not None]
-    best = min(measured, key=lambda c: c.ratio or 1.0, default=None)
+    best = min(seen(result.candidates), key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
-    which = "the only configuration tried" if n == 1 else f"{n} configurations tried"
+    which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
         blocks = heads.count(best.n_blocks, "block")
         text = f"{best.plan.describe()} looks {gain} (exploratory: {blocks}, unconfirmed)"
     else:
-        text = f"nothing looks faster than the default among the {which} (exploratory, unconfirmed)"
+        text = (
+            f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
+        )
     short = f"{result.budget.budget_s:.0f} s are too short to"
     failed = any(not control.ok for control in result.controls)
     why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"

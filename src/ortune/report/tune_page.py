@@ -56,7 +56,7 @@ def title(result: TuneResult) -> str:
 
 def _paste(result: TuneResult) -> list[Block]:
     default = "today's plan" if tune_facts.today(result) is not None else "the default"
-    code = tune_words.code_lines(result.code) if not tune_facts.kept(result) else []
+    code = tune_words.code_lines(result.code) if not tune_words.stays(result) else []
     return [
         Code(title="", lines=code),
         Line("" if code else f"No change is proposed: you already run {default}."),
@@ -84,7 +84,8 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
     if claim is None:
         return []
     now = tune_facts.today(result) is not None
-    one, base = ("today", "what runs today") if now else ("default", "the default")
+    default = tune_facts.default_name(result)
+    one, base = ("today", "what runs today") if now else (default, f"the {default}")
     low, high = bounds_of(claim.ratio_low, claim.ratio_high)
     factor = 1 / claim.ratio
     axis = factor_axis(
@@ -103,10 +104,14 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
         "current": result.current_figures,
         "winner": result.winner_figures,
     }
+    wrong = result.wrong_default_figures
     return [
-        (role, points.role_words(result, role), sides.value(side, result.estimand))
-        for role in points.roles(result)
-        if (side := figures[role]) is not None and (role != "winner" or tune_headline.both_values(result))
+        *([("other", tune_words.WRONG_DEFAULT, sides.value(wrong, result.estimand))] if wrong else []),
+        *(
+            (role, points.role_words(result, role), sides.value(side, result.estimand))
+            for role in points.roles(result)
+            if (side := figures[role]) is not None and (role != "winner" or tune_headline.both_values(result))
+        ),
     ]
 
 

@@ -38,12 +38,15 @@ from ortune.report.placement_words import places
 from ortune.report.tune_details import TRADE, details, setting, trade_cells, where_kept
 from ortune.report.tune_facts import (
     base_name,
+    corrected,
     deciding,
+    default_name,
     fewer_bits,
     kept,
     left_out,
     mended,
     nothing_tested,
+    seen,
     shipped,
     standing,
     today,
@@ -52,11 +55,16 @@ from ortune.report.tune_facts import (
 from ortune.report.tune_headline import headline, limits, outputs
 
 EXPLORED = 10
+WRONG_DEFAULT = "wrong default"
+"""What the default is called whose outputs are wrong: it is timed, and nothing is compared with it."""
 
 
 def figures_table(result: TuneResult) -> Table:
     """A row a figure of the default, of today's plan where there is one, and of the winner or of who came nearest."""
-    columns = [("default", result.default_figures)]
+    default = default_name(result)
+    columns = [(default, result.default_figures)]
+    if result.wrong_default_figures is not None:
+        columns.insert(0, (WRONG_DEFAULT, result.wrong_default_figures))
     now = today(result)
     if now is not None and result.current_figures:
         columns.append(("today", result.current_figures))
@@ -66,13 +74,13 @@ def figures_table(result: TuneResult) -> Table:
         comparison = deciding(result)
     elif now is not None and result.winner == result.default:
         # The default is what to change to: it is held against today.
-        columns.reverse()
+        columns = [columns[-1], *columns[:-1]]
         comparison = result.against_current
     elif result.refused is not None and result.refused.figures is not None:
         columns.append(("leader", result.refused.figures))
         comparison = result.refused.comparison
     return two_sides.sides_table(
-        columns, result.estimand, comparison, base if base in dict(columns) else "default"
+        columns, result.estimand, comparison, base if base in dict(columns) else default
     )
 
 
@@ -82,7 +90,11 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
     for name in heads[1:]:
-        side = {"default": result.default_figures, "today": result.current_figures}.get(name)
+        side = {
+            default_name(result): result.default_figures,
+            WRONG_DEFAULT: result.wrong_default_figures,
+            "today": result.current_figures,
+        }.get(name)
         side = result.winner_figures if name == "winner" else side
         side = result.refused.figures if name == "leader" and result.refused else side
         figures += [side] if side else []
@@ -96,7 +108,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 def explored(result: TuneResult) -> Table:
     """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
-    ran = [c for c in tried(result.candidates) if c.ratio is not None]
+    ran = seen(result.candidates)
     if not result.budget.exploratory:
         ran = []
     ran.sort(key=lambda c: c.ratio or 1.0)
@@ -136,7 +148,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(result.left_aside),
             Line(untested(result), "faint"),
             Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
-            Code(title="to paste", lines=() if kept(result) else code_lines(result.code)),
+            Code(title="to paste", lines=() if stays(result) else code_lines(result.code)),
             Code(title="next", lines=next_commands(envelope), commands=True),
         ],
         support=[
@@ -150,6 +162,11 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *finding_words.to_annotate(result.findings),
         ],
     )
+
+
+def stays(result: TuneResult) -> bool:
+    """Returns whether nothing is to be changed."""
+    return kept(result) and not corrected(result)
 
 
 def causes(result: TuneResult) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ortune.records import Block
 from ortune.search import budget
 from ortune.search.blocks import log_ratio
+from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.figures import LATENCIES
 from ortune.search.halving import Entry, Halving
 
@@ -30,7 +31,10 @@ class FirstTurns:
     _ruled_out: set[str] = field(default_factory=set)
 
     def __call__(self) -> list[str]:
-        """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay."""
+        """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay.
+
+        The plan that is only timed stands in each block, in a place of its own.
+        """
         # Sorting is stable: among plans with equally few turns, the order of the race (best prior first)
         # remains.
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
@@ -38,7 +42,7 @@ class FirstTurns:
         chosen = sorted(live, key=lambda e: self._turns.get(e.arm, 0))[
             : min(self.room, budget.IN_CALIBRATION)
         ]
-        return [entry.arm for entry in chosen]
+        return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
     def see(self, block: Block) -> None:
         """Takes note of who had a turn, and of what is plainly slower."""
@@ -59,6 +63,7 @@ class FirstTurns:
             nanoseconds by which the controls and the shortest confirmation go beyond it.
         """
         race, left_ns = self.race, self.race.left.ns
+        left_ns -= len(race.only_timed(CALIBRATION_BLOCKS)) * CALIBRATION_BLOCKS * trial_ns
         live = [entry for entry in race.entries.values() if entry.live]
         n_plans, beyond_ns = budget.repeat(
             left_ns, left_ns - race.kept_ns, trial_ns, wanted=len(live), references=race.references

@@ -84,6 +84,12 @@ class Entry:
         return self.status not in ("failed", "wrong-output")
 
     @property
+    def gives_up(self) -> bool:
+        """Whether it failed so often, or in such a way, that it is not run again."""
+        at_once = any(failed.reason in AT_ONCE for failed in self.failures)
+        return at_once or len(self.failures) >= FAILURES_RETIRE
+
+    @property
     def middle(self) -> float:
         """Median log ratio so far; 0 (as the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
@@ -106,6 +112,7 @@ class Halving(Schedule):
         default: What all plans are held against.
         estimand, scale: From the calibration; the scale of blocks, log units.
         with_current: What the user runs today stands in every block too.
+        timed_only: The default with wrong outputs, timed for whoever runs it today: it can be neither won nor lost to.
         earlier: The calibration's blocks, in which plans took their turns too.
         first_trial_ns: What a trial costs before the first block has shown it.
         reserved: Trials that must still fit after any further block.
@@ -120,6 +127,7 @@ class Halving(Schedule):
     default: Plan = field(default_factory=Plan)
     kept_ns: float = 0.0
     with_current: bool = False
+    timed_only: Entry | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     earlier: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
@@ -164,6 +172,13 @@ class Halving(Schedule):
         # -0.10 - 0.025) / (2 + 2 + 1) = -0.045.
         n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
         return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
+
+    def only_timed(self, n_blocks: int) -> list[str]:
+        """Returns the arm of the plan that is only timed, as long as fewer blocks than that have it."""
+        entry = self.timed_only
+        if entry is None or entry.gives_up or len(entry.ratios) >= n_blocks:
+            return []
+        return [entry.arm]
 
     def live(self) -> list[Entry]:
         """Plans still in the race, best first."""
@@ -213,6 +228,8 @@ class Halving(Schedule):
                 arms.append(IDENTICAL)
             if self.out_of_time(len(arms)):
                 return False
+            more = self.only_timed(ROUNDS[0])
+            arms += [] if self.out_of_time(len(arms) + len(more)) else more
             # A block in which the baseline failed tells nothing of anybody; one in which a plan failed still tells of
             # the others.
             block = yield NextBlock(arms=tuple(arms), index=len(self.blocks), phase="race", needed=(BASE,))
@@ -295,7 +312,7 @@ class Halving(Schedule):
                 continue
             if isinstance(trial.outcome, Failed):
                 entry.failures.append(trial.outcome)
-                if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in AT_ONCE:
+                if entry.gives_up and entry is not self.timed_only:
                     self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
                 continue
             entry.ran = True

@@ -157,7 +157,8 @@ class Search:
 
     def smallest_effect_ratio(self) -> float | None:
         """Returns the smallest effect that the race's own blocks could show, where nothing was confirmed."""
-        ratios: list[float] = max((e.ratios for e in self.race.entries.values()), key=len, default=[])
+        raced = (e.ratios for e in self.race.entries.values() if e is not self.race.timed_only)
+        ratios: list[float] = max(raced, key=len, default=[])
         if len(ratios) < 6:
             return None
         scale = intervals.robust_scale(np.asarray(ratios))

@@ -111,7 +111,8 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
     rows = []
-    listed = set()
+    only_timed = search.race.timed_only  # no candidate for anything
+    listed = {only_timed.arm} if only_timed is not None else set()
     for entry in [*search.race.entries.values(), *proposed]:
         if entry.arm in listed:
             continue
@@ -127,6 +128,8 @@ def candidates(
             status, why = "retired", refused.why
         elif status is None and not entry.ratios:
             status, why = "not-tried", "not tested: the budget ended"
+        elif status == "not-tried" and entry.ratios:
+            status, why = "retired", "seen but not confirmed: the budget ended after 1 block"
         elif status is None:
             status, why = "retired", "seen but not confirmed" if exploring else "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
@@ -212,6 +215,8 @@ def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, t
 def points(search: Search) -> list[BlockPoint]:
     """Every block as a picture needs it."""
     names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
+    if search.race.timed_only is not None:
+        names[search.race.timed_only.arm] = "wrong default"
     rows = []
     for i, block in enumerate(search.blocks):
         values = {}

@@ -124,6 +124,7 @@ def _tune(
         search(run, options.asked(everywhere), profile, places)
     else:
         run.refuse(plans=max(1, len(options.others)))
+    run.time_wrong_default()
     require_unchanged(baseline.side)
     result = with_runtime(make_result(run), baseline.side)
     late = () if run.stopped else tune_words.late(result, options.others)

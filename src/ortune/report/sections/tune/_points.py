@@ -35,7 +35,7 @@ def role_words(result: TuneResult, role: str) -> str:
     """What a role is called in a picture."""
     if role == "current" and result.winner == result.current:
         return "today, the winner"
-    return {"default": "default", "current": "today", "winner": "winner"}[role]
+    return {"default": tune_facts.default_name(result), "current": "today", "winner": "winner"}[role]
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:

@@ -25,12 +25,13 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     result = envelope.result
     measured = [c for c in result.candidates if c.ratio is not None and c.fate not in STOPPED]
     rest = [c for c in result.candidates if c.ratio is None or c.fate in STOPPED]
-    if not result.candidates and not result.not_tried:
+    if not result.candidates and not result.not_tried and result.wrong_against_default is None:
         return []
     confirmed = result.against_default if result.winner != result.default else None
-    axis = _axis(confirmed, measured)
+    axis = _axis(confirmed, measured, result.wrong_against_default)
     rows = [_confirmed(result.winner, confirmed)] if confirmed is not None else []
     rows += [_raced(c) for c in sorted(measured, key=lambda c: c.ratio or 0.0)]
+    rows += _wrong_default(result)
     less = sides.kind(result.estimand) in ("memory", "cpu")
     columns = [
         Column("plan", "name"),
@@ -48,8 +49,20 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     ]
 
 
-def _axis(confirmed: Comparison | None, measured: Sequence[Candidate]) -> Axis:
-    factors = [1 / c.ratio for c in measured if c.ratio]
+def _wrong_default(result: TuneResult) -> list[list[Cell]]:
+    """Returns the row of the default whose outputs are wrong: it stands last and competes with nothing."""
+    plan, seen = result.wrong_default, result.wrong_against_default
+    if plan is None or seen is None:
+        return []
+    bounds = (seen.ratio_low, seen.ratio_high) if not sides.no_interval(seen) else (None, None)
+    name = Cell(plan.describe(), "the requested default", "bad")
+    return [_row(name, seen.ratio, bounds, seen.n_blocks, tune_details.FATES["wrong-output"], "")]
+
+
+def _axis(
+    confirmed: Comparison | None, measured: Sequence[Candidate], wrong: Comparison | None = None
+) -> Axis:
+    factors = [1 / c.ratio for c in measured if c.ratio] + ([1 / wrong.ratio] if wrong else [])
     if confirmed is not None:
         factors += [1 / v for v in (confirmed.ratio, confirmed.ratio_low, confirmed.ratio_high) if v]
     # An interval after two blocks spans everything: it may widen the axis by a tenth at most.
