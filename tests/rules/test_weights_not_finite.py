@@ -60,6 +60,31 @@ def test_nan_that_is_computed_with_is_an_error(tmp_path: Path, nodes: str) -> No
     assert stored(tmp_path, np.nan, nodes)
 
 
+SCALED = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,4] x) => (float[2,4] y)
+    <float[4] w = {{1,1,1,1}}, float[4] o = {{1,1,1,1}}> {{ y = {node} }}"""
+
+
+@pytest.mark.parametrize(
+    ("node", "multiplies"),
+    [
+        ("LayerNormalization (x, w)", True),
+        ("LayerNormalization (x, o, w)", False),
+        ("BatchNormalization (x, w, o, o, o)", True),
+        ("BatchNormalization (x, o, o, w, o)", False),
+        ("BatchNormalization (x, o, o, o, w)", False),
+        ("PRelu (x, w)", True),
+    ],
+)
+def test_an_infinite_scale_of_a_normalisation_is_an_error(
+    tmp_path: Path, node: str, multiplies: bool
+) -> None:
+    model = onnx.parser.parse_model(SCALED.format(node=node))
+    weights = np.array([1, np.inf, 1, 1], np.float32)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "w"))
+    findings = rules.find_rule("PRC006").findings(Facts(model=opened(model, tmp_path)))
+    assert [finding.where for finding in findings] == ([("w",)] if multiplies else [])
+
+
 @pytest.mark.parametrize(
     ("version", "inputs", "held"), [(8, ", float w", False), (3, ", float w, int64[4] p", True)]
 )

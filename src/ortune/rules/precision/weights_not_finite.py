@@ -5,7 +5,8 @@ What it is: an initializer with NaN that is used in arithmetic, or with an infin
 Why it costs: NaN propagates through every operator to the outputs. An infinity in an additive mask is intended; in a
     multiplication it turns every zero into NaN.
 Evidence: the number of such elements, and their type.
-Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask.
+Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask; a weight with NaN has to
+    be trained or exported again.
 Example: a mask of -1e9 that becomes -infinity when it is converted to float16
 References: IEEE 754, section 7.2, "Invalid operation".
 """
@@ -35,6 +36,12 @@ _CHOICES_AND_COPIES = op_set(
 """Where NaN may mark what is missing."""
 _BIAS, _BIASED = 2, op_set("Conv ConvTranspose Gemm")
 """Where a product adds."""
+_SCALE, _SCALED = (
+    1,
+    op_set("BatchNormalization GroupNormalization InstanceNormalization LayerNormalization PRelu"),
+)
+"""Where others multiply."""
+_FINITE = "store a finite value, such as -1e4 for a float16 mask"
 _MOST = 1 << 22
 """Elements of a value that is looked at; a run tells of a larger one."""
 
@@ -94,13 +101,14 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"weight {name!r} ({tensor.dtype.name.lower()}) holds {share}{into}",
             where=(name,),
-            fix="store a finite value, such as -1e4 for a float16 mask",
+            fix="train or export the weight again" if n_nan else _FINITE,
         )
 
 
 def _multiplies(node: ir.Node, place: int) -> bool:
     """Returns whether a node multiplies what it reads at a place; it adds a bias."""
-    return node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED)
+    scales = place == _SCALE and node.op_type in _SCALED
+    return scales or (node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED))
 
 
 def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
