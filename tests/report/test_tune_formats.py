@@ -135,6 +135,10 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
     facts(told, "initializers-out-of-inputs", "not measured separately", "not proposed")
+    other = msgspec.structs.replace(finding, code="GRA016", what="2 scales could be folded")
+    told = " ".join(" ".join(answer(golden_tune.tuned(findings=(finding, other)), 200)).split())
+    assert "GRA002 102 weights are inputs; GRA016 2 scales could be folded -> init" in told
+    assert told.count("alone -20.0 %") == 1, "one rewrite has one gain"
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
     assert "in the search; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune.printable import operand, visible
 from ortune.providers import of_target
-from ortune.records import Envelope, Figures, Plan, TuneResult
+from ortune.records import Envelope, Figures, Finding, Plan, TuneResult
 from ortune.report import adoption_words, finding_words, precision_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
@@ -170,10 +170,13 @@ def stays(result: TuneResult) -> bool:
 
 
 def causes(result: TuneResult) -> list[str]:
-    """What stands out in the file and a rewrite mends: the rewrite, and what it alone was measured to win."""
-    sentences = []
+    """What stands out in the file and a rewrite mends: each rewrite, and what it alone was measured to win."""
+    by_plan: dict[str, list[Finding]] = {}
     for finding in mended(result):
-        comparison, plan = finding.verified, finding.plan or Plan()
+        by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)
+    sentences = []
+    for findings in by_plan.values():
+        comparison, plan = findings[0].verified, findings[0].plan or Plan()
         is_shipped = shipped(result, plan)
         if comparison is None:
             measured = "not measured separately"
@@ -184,7 +187,8 @@ def causes(result: TuneResult) -> list[str]:
             of = "the search" if comparison.n_blocks > 1 else "one block of the search"
             where = "part of the winner" if is_shipped else "not proposed"
             prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
-        sentences.append(f"{finding.code} {finding.what} -> {plan.describe()}: {prize}")
+        named = "; ".join(f"{finding.code} {finding.what}" for finding in findings)
+        sentences.append(f"{named} -> {plan.describe()}: {prize}")
     return sentences
 
 
