@@ -305,7 +305,7 @@ def test_code_claims_no_more_than_the_proof(
     )
     for name, text in emit_all(info).items():
         assert claim in text.partition("\n\n")[0] or claim in text[:600], name
-        assert "fastest" not in text
+        assert "fastest" not in text[:600], name
 
 
 def test_a_rewrite_that_changed_nothing_ships_a_copy_of_the_users_model(
