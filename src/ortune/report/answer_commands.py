@@ -106,7 +106,8 @@ def _mix(sizes: Sequence[str], weights: Sequence[float]) -> str:
     if len(set(weights)) == 1:
         return ",".join(sizes)
     shares = [Fraction(weight).limit_denominator(_MOST_PARTS) for weight in weights]
-    parts = [share * math.lcm(*(each.denominator for each in shares)) for share in shares]
+    # 0.75 and 0.25 are 3/4 and 1/4: of their common denominator, 4, they are the parts 3 and 1.
+    parts = [share * math.lcm(*(one.denominator for one in shares)) for share in shares]
     whole = all(math.isclose(part / sum(parts), weight) for part, weight in zip(parts, weights, strict=True))
     texts = map(str, parts) if whole else (f"{weight:.12g}" for weight in weights)
     return ",".join(f"{size}:{text}" for size, text in zip(sizes, texts, strict=True))
