@@ -29,8 +29,9 @@ def find(name: str) -> Rewrite:
     rewrites = all_rewrites()
     if name in rewrites:
         return rewrites[name]
-    near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5) or list(rewrites)
-    raise UsageError(f"unknown rewrite {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?")
+    near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5)
+    do = f"did you mean {', '.join(near)}?" if near else f"the rewrites are {', '.join(rewrites)}"
+    raise UsageError(f"unknown rewrite {name!r}", where="--rewrite", do=do)
 
 
 def canonical(spec: RewriteSpec) -> RewriteSpec:
