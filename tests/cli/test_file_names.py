@@ -60,7 +60,7 @@ def save(name: str, text: str = MODEL) -> bytes:
 def test_a_file_is_no_option(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = save(name)
     assert main._run(["check", "--fail-on", "never", "--fix", name, "model.onnx"]) == 0
-    assert capsys.readouterr().out.startswith("Nothing found in 2 models")
+    assert capsys.readouterr().out.startswith("No findings in 2 models")
     assert {path.read_bytes() for path in folder.rglob("*") if path.is_file()} == {before}
     # Before the verb is known, too.
     assert main._run([name, "model.onnx"]) == 2
@@ -71,7 +71,7 @@ def test_what_follows_two_dashes_is_no_option(folder: Path, capsys: pytest.Captu
     for name in ("--help", "--json", "--resume"):
         save(name)
     assert main._run(["check", "--", "--help", "--json", "--resume"]) == 0
-    assert capsys.readouterr().out.startswith("Nothing found in 3 models")
+    assert capsys.readouterr().out.startswith("No findings in 3 models")
 
 
 def test_an_option_is_one_where_no_file_has_its_name(

@@ -86,7 +86,7 @@ def test_what_the_file_alone_shows_is_a_note_without_being_asked_for(folder: Pat
 def test_a_clean_model_passes(folder: Path) -> None:
     write(folder, CLEAN)
     said = asked("check", "m.onnx")
-    assert said.exit_code == 0 and said.stdout.startswith("Nothing found in 1 model by ")
+    assert said.exit_code == 0 and said.stdout.startswith("No findings in 1 model (")
 
 
 def test_fix_writes_a_copy_that_is_clean_and_gives_the_same(folder: Path) -> None:

@@ -109,7 +109,7 @@ class Fixes:
                 self._try(fix)
         # Asked before anything is made or run: a fix that cannot be raced is not worth a process.
         elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]).arms:
-            self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes: {self._no_time}")
+            self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes {self._no_time}")
         elif self.fixes:
             for fix in self.fixes:
                 self._try(fix)
@@ -178,7 +178,7 @@ class Fixes:
         baseline, executor = self.baseline, self.baseline.executor
         within = self._within_budget(wanted)
         if len(within.arms) < len(wanted):
-            self.watch.say(f"{len(wanted) - len(within.arms)} of {len(wanted)} fixes: {self._no_time}")
+            self.watch.say(f"{len(wanted) - len(within.arms)} of {len(wanted)} fixes {self._no_time}")
         if not within.arms:
             return
         executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in within.arms}}
@@ -198,7 +198,7 @@ class Fixes:
         if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
             self._needs(enough_s(schedule, began_s))
         if not self.blocks and not self.watch.stop():
-            self.watch.say(f"{len(wanted)} of {len(wanted)} fixes: {self._no_time}")
+            self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
         """Each fix with what was measured of it, its command left open; as many claims as fixes, one error."""

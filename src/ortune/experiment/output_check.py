@@ -98,7 +98,7 @@ class OutputCheck:
         self._asked = True
         self.level_check = self.levels.known(self._field.host, self._field.log.folder)
         if self.level_check is None and needed_ns > left_ns:
-            self._field.note(f"{_NOT_ASKED}: that takes {needed_ns / 1e9:.0f} s, more than the budget allows")
+            self._field.note(f"{_NOT_ASKED} (about {needed_ns / 1e9:.0f} s more)")
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
         if self.level_check is not None:

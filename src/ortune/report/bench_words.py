@@ -52,7 +52,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [("p50", *time(row.median_ns))]
     rows += [tail(t, result) for t in shown_tails([row])[0]]
-    of = f", of {row.n_requests:,} requests"
+    of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
     rows += [
         (name, value, interval + (of if interval == SINGLE else ""))
         for name, value, interval in extremes(row)
@@ -84,7 +84,11 @@ def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
     """One quantile's name, value and interval."""
     name = tail_name(item)
     if item.latency_ns is None:
-        return name, "not known", f"{item.needed:,} requests needed, {item.made:,} were made"
+        return (
+            name,
+            "not known",
+            f"{item.needed:,} requests needed, {item.made:,} {'was' if item.made == 1 else 'were'} made",
+        )
     value, interval = time(item.latency_ns)
     return name, value, f"{interval}; {no_slo(result)}" if item.quantile >= 0.99 else interval
 

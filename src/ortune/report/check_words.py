@@ -127,7 +127,7 @@ def _end(result: CheckResult) -> Iterator[Block]:
     read = len(result.models) - unread
     models = f"{read} model" + ("s" if read != 1 else "")
     if not findings:
-        yield Line(f"Nothing found in {models} by {result.n_rules} rules.", "good" if read else "")
+        yield Line(f"No findings in {models} ({result.n_rules} rules).", "good" if read else "")
         return
     kinds = Counter(finding.severity for finding in findings)
     counts = ", ".join(f"{kinds[kind]} {kind}{'s' * (kinds[kind] != 1)}" for kind in _LEVELS if kinds[kind])

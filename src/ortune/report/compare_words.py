@@ -91,8 +91,10 @@ def blocks_within(
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
         count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
-        blocks = f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'},"
-    return f"each trial takes {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
+        blocks = (
+            f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'}"
+        )
+    return f"each trial takes {trial_ns / 1e9:.2f} s ({turns}); {budget_s:.0f} s allow {blocks}"
 
 
 def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:

@@ -46,7 +46,7 @@ NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
 
 def no_time(needed_s: float) -> str:
     """Why a fix was not measured: how long it takes from the start of the command, and which budget holds that."""
-    return f"{TOO_SMALL}, it takes about {needed_s:.0f} s ({enough(needed_s)} is enough)"
+    return f"{TOO_SMALL} ({enough(needed_s)} is enough)"
 
 
 def not_made(why: str) -> str:
@@ -169,7 +169,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
             Column("change", "text"),
             Column(sides.statistic(result.estimand)),
             Column("difference"),
-            Column(""),
+            Column("", "text"),
         ]
         base = sides.value(result.figures, result.estimand) if result.figures else ""
         rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
@@ -196,7 +196,8 @@ def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]
     name = "all together" if together else ", ".join(fix.codes)
     change_ = "" if together else _change(fix)
     if fix.comparison is None or fix.figures is None:
-        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(fix.failed)]
+        short = TOO_SMALL if fix.failed.startswith(TOO_SMALL) else fix.failed  # one budget is named for all
+        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(short)]
     comparison = fix.comparison
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
     ratio, low, high = sides.as_shown(comparison)

@@ -6,9 +6,9 @@ from ortune.records import OneSize, PeakInTurn
 from ortune.report.numbers import memory
 
 _ONE_SIZE: dict[OneSize, str] = {
-    "given": "one size was fed, as given",
-    "refused": "one size was fed, because the model runs at no other",
-    "budget": "one size was fed, because the budget is too small for a process with several sizes",
+    "given": "measured at the given size",
+    "refused": "measured at one size, because the model accepts no other",
+    "budget": "measured at one size, because the budget is too small for several",
 }
 
 

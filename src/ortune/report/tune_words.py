@@ -215,7 +215,9 @@ def untested(result: TuneResult) -> str:
         ([text for text in result.not_tried if text not in named], "not possible or allowed here"),
     )
     parts = [f"{len(plans)} {why}" for plans, why in counts if plans]
-    return "; ".join([*([f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []), *named])
+    first = [f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []
+    rest = [text.replace(f" {NO_TIME}", "") if parts else text for text in named]
+    return "; ".join([*first, *rest])
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[str, ...]:

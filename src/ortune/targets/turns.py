@@ -77,7 +77,8 @@ class Turns:
     def describe(self) -> str:
         """Describes the turns: "6 turns of 8 runs after 2 unmeasured ones"."""
         first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
-        return f"{self.rounds} turns of {self.runs} runs{first}"
+        turns, runs = ("turn" if self.rounds == 1 else "turns", "run" if self.runs == 1 else "runs")
+        return f"{self.rounds} {turns} of {self.runs} {runs}{first}"
 
 
 ALONE = Turns(runs=0, unmeasured=0, rounds=0)

@@ -226,7 +226,8 @@ class _Run:
             n = self.options.processes or fits
             about = "" if self.options.processes or fits == 1 else "about "
             processes = "1 process" if n == 1 else f"{about}{n} processes"
-            self.watch.say(f"{name}{processes} of {runs * callers} requests{more}")
+            counted = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
+            self.watch.say(f"{name}{processes} of {counted}{more}")
         baseline.limits.expect(max(costs))
         needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:
@@ -234,7 +235,7 @@ class _Run:
             instead = "" if asked else ", so no figure has an interval"
             self.watch.say(
                 f"{self.options.processes or LEAST_PROCESSES} processes take about {math.ceil(needed_s)} s, "
-                f"more than the budget allows{instead}"
+                f"more than is left of the budget{instead}"
             )
         return timings, costs
 
