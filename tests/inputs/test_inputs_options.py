@@ -27,7 +27,7 @@ def test_mix_of_sizes_makes_weighted_cases():
         ("seq=16", 0.75, (1, 16)),
         ("seq=128", 0.25, (1, 128)),
     ]
-    assert "2 cases: seq=16 (75%), seq=128 (25%)" in workload.describe(chosen)
+    assert "2 cases: seq=16 (75 %), seq=128 (25 %)" in workload.describe(chosen)
 
 
 def test_shape_decides_and_is_not_guessed():

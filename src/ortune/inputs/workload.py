@@ -304,7 +304,7 @@ def describe(workload: Workload) -> str:
     if workload.inputs_path:
         line += f"; from {workload.inputs_path}"
     if len(workload.cases) > 1:
-        mix = ", ".join(f"{c.name} ({c.weight:.0%})" for c in workload.cases)
+        mix = ", ".join(f"{c.name} ({100 * c.weight:.0f} %)" for c in workload.cases)
         line += f"; {len(workload.cases)} cases: {mix}"
     if workload.tries:
         line += f"; found by trial after {workload.tries} failed"

@@ -39,7 +39,7 @@ def forecast(
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
     """Says that the time holds no block of anything but the default, and which budget holds a search."""
     return (
-        f"{budget_s:.0f} s is too short to test even one change: each trial takes {trial_ns / 1e9:.1f} s "
+        f"{budget_s:.0f} s is too short to test even one change, because each trial takes {trial_ns / 1e9:.1f} s "
         f"(--budget {enough_s}s is enough)"
     )
 
