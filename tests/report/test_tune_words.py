@@ -353,7 +353,7 @@ def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() ->
     assert tune_words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
     assert tune_words.late(result, ["openvino"]) == ()
     text = tune_words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
-    facts(text, "1 not possible or allowed here (-v lists them)", late)
+    facts(text, "not tested", "1 not possible or allowed here (-v lists them)", "openvino", "--budget 360s")
 
 
 @pytest.mark.parametrize("kind", ["default", "today"])
