@@ -12,7 +12,9 @@ from onnx import parser
 import made_runtimes
 import ortune
 from ortune.errors import UsageError
+from ortune.records import DEFAULT_WRONG
 from ortune.report import history_words, terminal
+from wrong_models import gemm
 
 pytestmark = pytest.mark.xdist_group("measuring")
 TEXT = """
@@ -45,6 +47,17 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     assert page is not None
     told = ortune.report("newest", store=tmp_path / "store").result
     assert told.sessions[0].verb == "history"
+
+
+@pytest.mark.long  # installs both
+def test_a_newest_release_that_is_wrong_is_not_the_reference(tmp_path: Path) -> None:
+    for release in ("1.22.1", "1.31.1"):
+        made_runtimes.require(f"onnxruntime=={release}")
+    model = gemm(tmp_path / "m.onnx")
+    envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="20s", store=tmp_path / "store")
+    assert (envelope.status, envelope.alerts[0].code) == ("default-wrong", DEFAULT_WRONG)
+    ran = [row for row in envelope.result.rows if row.figures is not None]
+    assert ran and all(row.outputs is not None and not row.outputs.ok for row in ran)
 
 
 def test_one_release_has_no_history(tmp_path: Path) -> None:

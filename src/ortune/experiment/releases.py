@@ -79,6 +79,9 @@ class Releases:
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         self.first_trials[newest] = baseline.pilot.first
+        if baseline.check.wrong and baseline.check.level_check is not None:
+            # All releases are held against what is right, so the newest has its difference too.
+            self.outputs[newest] = baseline.check.level_check.outputs
         within = self._within_budget(running)
         self.compared = [newest, *within.arms]
         if not within.arms:

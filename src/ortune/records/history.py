@@ -15,7 +15,8 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         figures: Its figures, from a single trial if it was not compared; None if it did not run.
-        outputs: Compared with the newest release.
+        outputs: Compared with the newest release; if its default is wrong, every release is compared with the correct
+            outputs.
         since_previous: Compared with the previous release that ran; None for the oldest.
         failed: Why it was not measured with the others; "" if it was.
     """
