@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import numpy_helper
 from onnxruntime import datasets
 
 import ortune
@@ -40,6 +41,20 @@ def test_shapes_that_do_not_fit_are_no_missing_operator(tmp_path: Path) -> None:
     assert "shapes in it contradict each other" in refused.value.do
     assert "--dim" not in refused.value.do and "--shape" not in refused.value.do
     assert "custom" not in refused.value.do
+
+
+def test_small_tensors_beside_the_model_are_no_contradiction(tmp_path: Path) -> None:
+    text = """g (float[1,2,3] x) => (float[a,b,c] y) <float[0] roi = {}, float[3] scales = {1, 1, 2}>
+        { y = Resize (x, roi, scales) }"""
+    model, path = model_of(text), tmp_path / "m.onnx"
+    for tensor in model.graph.initializer:  # only raw data is moved out
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    with pytest.raises(ModelError, match="InferenceError") as refused:
+        ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
+    assert "size_threshold" in refused.value.do and "contradict" not in refused.value.do
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="n.data", size_threshold=1024)
+    assert ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable).result.rows
 
 
 def test_a_page_is_not_helped_by_what_helps_a_process(tmp_path: Path) -> None:

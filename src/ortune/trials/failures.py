@@ -135,6 +135,12 @@ _NOT_LOADED = (
         "use an onnxruntime that supports this operator with these types (--runtime), or export the model with "
         "other types",
     ),
+    # Shapes and scales that are inferred with are read before external data is.
+    (
+        r"cannot parse data from external",
+        "keep small tensors in the model file: "
+        "onnx.save(onnx.load(MODEL), NEW, save_as_external_data=True, size_threshold=1024)",
+    ),
     # ONNX Runtime knows the operator, and refuses what it is given. No input is known yet, so none can mend it.
     (
         _SHAPES,
