@@ -13,11 +13,9 @@ from ortune.experiment.driver import drive
 from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.replay import Replay
 from ortune.experiment.watcher import Watcher
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import (
     Block,
     Calibration,
-    Measured,
     Plan,
     PrecisionRow,
 )
@@ -131,32 +129,6 @@ class Tuning:
         self.stopped = False
 
     # --- before the race
-
-    def step_down(self) -> None:
-        """Races against the highest level that is right where the default is wrong, whose own time is shown.
-
-        What runs today and is wrong in the same way is no base either.
-        """
-        baseline, search = self.baseline, self.search
-        level = LEVEL.name
-        asked = baseline.side.plan.settings.get(level, LEVEL.default)
-        baseline.check.step_down()
-        if baseline.check.wrong_plan is None:
-            return
-        self.side, search.default = baseline.side, baseline.side.plan
-        search.race.default = search.default
-        search.race.timed_only = Entry(
-            plan=baseline.check.wrong_plan,
-            origin="the requested default",
-            status="wrong-output",
-            why="its outputs are wrong",
-        )
-        if (
-            self.search.current is not None
-            and self.search.current.settings.get(level, LEVEL.default) == asked
-        ):
-            search.current = None
-        search.race.with_current = self.search.current not in (None, search.default)
 
     def keep_for_why(self, objective: str) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
@@ -417,17 +389,6 @@ class Tuning:
         self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
 
     # --- after the race
-
-    def time_wrong_default(self) -> None:
-        """Runs one trial of the default whose outputs are wrong, where no block held it and the time does."""
-        entry = self.search.race.timed_only
-        if entry is None or entry.gives_up or measured(self.search.race.seen, entry.arm) or self.watch.stop():
-            return
-        if self.baseline.pilot.trial_ns > self.before_ns:
-            return
-        outcome = self.baseline.executor.trial(self.baseline.arm(entry.arm, plan=entry.plan))
-        if isinstance(outcome, Measured):
-            entry.trials.append(outcome)
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""

@@ -9,6 +9,7 @@ import msgspec
 from ortune import targets
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import UsageError
+from ortune.experiment import wrong_default
 from ortune.experiment.across import with_runtime
 from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
@@ -99,7 +100,7 @@ def _tune(
     )
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
-    run.step_down()
+    wrong_default.step_down(run)
     if baseline.check.wrong_plan is not None:
         everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
     run.pass_on()
@@ -124,7 +125,7 @@ def _tune(
         search(run, options.asked(everywhere), profile, places)
     else:
         run.refuse(plans=max(1, len(options.others)))
-    run.time_wrong_default()
+    wrong_default.time_once(run)
     require_unchanged(baseline.side)
     result = with_runtime(make_result(run), baseline.side)
     late = () if run.stopped else tune_words.late(result, options.others)
