@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 _CACHE_HOME = os.environ.get("XDG_CACHE_HOME")
+_FOLDERS = itertools.count()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,14 +61,14 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
 
 
-STARTED_FOR_REAL = {"faults", "targets", "worker"}
-"""Folders whose tests are about the processes themselves."""
+STARTED_FOR_REAL = {"targets", "worker", "test_faults_worker", "test_launcher"}
+"""Folders and files whose tests are about the processes themselves."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Workers are started as usual where that is what is tested."""
-    warm_workers.real = item.path.parent.name in STARTED_FOR_REAL
+    warm_workers.real = not STARTED_FOR_REAL.isdisjoint((item.path.parent.name, item.path.stem))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -148,6 +151,13 @@ def _shared_browsers_end() -> Iterator[None]:
     """What a worker of the test run has started for several tests ends with it."""
     yield
     chromium.end_shared()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of its own, as pytest gives; numbered by counting, not by a look at all of the thousands before it."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.mktemp(f"{name}{next(_FOLDERS)}", numbered=False)
 
 
 @pytest.fixture

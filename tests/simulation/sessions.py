@@ -55,7 +55,8 @@ class Session:
         if isinstance(result, CompareResult):
             pairs: list[Comparison | None] = [result.comparison]
         elif isinstance(result, TuneResult):
-            pairs = [result.against_default, result.against_current]
+            refused = result.refused.comparison if result.refused else None
+            pairs = [result.against_default, result.against_current, refused]
         elif isinstance(result, DiagnoseResult):
             pairs = [
                 fix.comparison for fix in (*result.tried, *([result.together] if result.together else []))

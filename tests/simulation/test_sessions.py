@@ -16,7 +16,7 @@ from ortune.targets.machine import MOST_ALIVE
 from simulated_machine import Faults, Killed, Lab, Weather
 from simulation.sessions import VERBS, Session, run, scenario
 
-SEEDS = range(50)
+SEEDS = range(200)
 INPUTS = 7
 """``--inputs`` of all that runs within seconds: what the plans give for them is known after a few sessions."""
 MANY = 10_000

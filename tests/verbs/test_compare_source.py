@@ -97,7 +97,12 @@ SOURCES = Path(__file__).resolve().parents[1] / "sources"
 
 @pytest.mark.parametrize(
     ("source", "framework"),
-    [("forest", "scikit-learn "), ("boosted", "lightgbm "), ("boosted_regression", "xgboost ")],
+    [
+        ("forest", "scikit-learn "),
+        # Trees as well, by libraries that the same process asks in the same way.
+        pytest.param("boosted", "lightgbm ", marks=pytest.mark.long),
+        pytest.param("boosted_regression", "xgboost ", marks=pytest.mark.long),
+    ],
 )
 def test_trees_of_each_library_take_turns_with_their_conversion(
     source: str, framework: str, folder: Path
