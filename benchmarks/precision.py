@@ -2,6 +2,8 @@
 
     python benchmarks/precision.py [--minutes 25] [--no-page] [magika ppocrv4-rec ...]
 
+With names, only these models are measured; the page has the newest row of each model on each kind of processor.
+
 `ortune quantize` makes a model of each. Everything else is other code than its own: inputs are made here (files of this
 machine, rendered text, speech, sentences, digits), of which a part is never shown to it; ONNX Runtime's own quantizers
 are called with each single setting that they are known for; all models then run in one process, in turns of random
@@ -34,6 +36,7 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime import quantization
 
+from ortune import platform
 from precision_models import CASES, TOLERANCES, Feeds, Missing
 from zoo import ZooError
 
@@ -43,7 +46,7 @@ BEGIN, END = "<!-- measured: benchmarks/precision.py -->", "<!-- end of what was
 SHOWN, HELD_OUT = 48, 24
 FEW = 8, 4
 """Inputs shown and held out where outputs mean nothing."""
-ROUNDS, TURN_S = 8, 0.25
+ROUNDS, TURN_S, SETTLE_S = 8, 0.25, 0.05
 OWN_S = 35.0
 """What a model takes beside ortune: ONNX Runtime's own quantizers, and all runs."""
 LEAST_S, MOST_S = 30.0, 150.0
@@ -103,11 +106,13 @@ def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Pat
 
 
 def timed(models: dict[str, Path], feeds: Feeds) -> dict[str, list[float]]:
-    """Median seconds of a run, a number for each round: all models in one process, in random order."""
-    options = ort.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    """Median seconds of a run, a number for each round: all models in one process, in turns of random order.
+
+    Threads are as ONNX Runtime has them by default. They spin after a run, so a turn begins with runs that do not
+    count: by then those of the session before it sleep.
+    """
     sessions = {
-        name: ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        name: ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         for name, path in models.items()
     }
     found: dict[str, list[float]] = {name: [] for name in models}
@@ -116,7 +121,10 @@ def timed(models: dict[str, Path], feeds: Feeds) -> dict[str, list[float]]:
         rng.shuffle(order)
         for name in order:
             run, times = sessions[name].run, []
+            settled = time.perf_counter() + SETTLE_S
             run(None, feeds)
+            while time.perf_counter() < settled:
+                run(None, feeds)
             end = time.perf_counter() + TURN_S
             while time.perf_counter() < end or len(times) < 3:
                 began = time.perf_counter()
@@ -200,10 +208,17 @@ TASKS: dict[str, Callable[[Pairs], float]] = {
 }
 
 
+def begun(name: str) -> dict[str, Any]:
+    """What each row has."""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}", "model": name, "ort": ort.__version__, "processor": processor(),
+    }  # fmt: skip
+
+
 def one(name: str, budget_s: float) -> dict[str, Any]:
     """A model's row; why there is none, where it cannot be."""
     case = CASES[name]
-    row: dict[str, Any] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "model": name, "ort": ort.__version__}
+    row = begun(name)
     n_shown, n_held = FEW if case.kind == "time" else (SHOWN, HELD_OUT)
     try:
         model, feeds = case.model(), list(case.feeds(n_shown + n_held))
@@ -216,7 +231,7 @@ def one(name: str, budget_s: float) -> dict[str, Any]:
         (folder / "data").mkdir()
         for number, values in enumerate(shown):
             np.savez(folder / "data" / f"{number:03d}.npz", **values)
-        words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind], *case.shape]
+        words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind]]
         words += [
             "--budget",
             f"{budget_s:.0f}s",
@@ -238,8 +253,9 @@ def one(name: str, budget_s: float) -> dict[str, Any]:
         runs = {label: outputs(path, held_out) for label, path in models.items()}
         times = timed(models, held_out[0])
         row |= {"budget_s": round(budget_s), "headline": result["headline"], "kind": case.kind}
+        row["threads"] = "default"
         row["command"] = f"ortune quantize {name}.onnx --data data " + " ".join(
-            f"'{word}'" if "=" in word else word for word in (*TOLERANCES[case.kind], *case.shape)
+            f"'{word}'" if "=" in word else word for word in TOLERANCES[case.kind]
         )
         row["inputs"], row["checked"] = result["calibration"]["inputs"], result["calibration"]["checked"]
         row["kept"] = [
@@ -256,6 +272,16 @@ def one(name: str, budget_s: float) -> dict[str, Any]:
             for label in models
         }
     return row
+
+
+def processor() -> str:
+    """This processor by its name, with the instructions that integer kernels use."""
+    host = platform.host()
+    sets = {"VNNI": ("avx512_vnni", "avx_vnni"), "AMX": ("amx_int8",), "dot products": ("asimddp",)}
+    there = [name for name, features in sets.items() if set(features) & set(host.features)]
+    widest = [name for name in ("AVX512", "AVX2") if {name.lower(), f"{name.lower()}f"} & set(host.features)]
+    words = [*widest[:1], *there]
+    return f"{host.cpu} with {', '.join(words)}" + ("" if there else ", without VNNI")
 
 
 def outputs(path: Path, feeds: list[Feeds]) -> list[list[np.ndarray]]:
@@ -362,21 +388,42 @@ def fastest_beyond(row: dict[str, Any]) -> str:
     return f"- {row['model']}: {label}, {1 / seen['ratio']:.2f}x, {how}"
 
 
-def page(rows: list[dict[str, Any]]) -> list[str]:
-    """The section of the page."""
-    seen = [row for row in rows if "models" in row]
-    kept = [line for row in seen if "ortune" in row["models"] for line in kept_layers(row)]
-    beyond = [line for line in map(fastest_beyond, seen) if line]
+def page(groups: list[list[dict[str, Any]]]) -> list[str]:
+    """The section of the page; each kind of processor has a part, the newest first."""
+    all_rows = [row for rows in groups for row in rows if "models" in row]
+    budgets = [row["budget_s"] for row in all_rows]
     text = (
-        f"Measured {rows[0]['date']} with onnxruntime {rows[0]['ort']} by `python benchmarks/precision.py`. "
-        f"{SHOWN} inputs were given to `ortune quantize`, with a budget of 44 to 150 s; errors and tasks are "
-        f"those of {HELD_OUT} others. The single settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 "
-        "and S8S8 by channel, static U8S8 by tensor); the fastest accurate one is named. All models ran in one "
-        "process, with threads that do not spin, which makes models of many small nodes slower than usual."
+        f"`python benchmarks/precision.py` gave {SHOWN} inputs to `ortune quantize`, with a budget of {min(budgets)} "
+        f"to {max(budgets)} s; errors and tasks are those of {HELD_OUT} others. The single settings are those of ONNX "
+        "Runtime's quantizers (dynamic, static U8S8 and S8S8 by channel, static U8S8 by tensor); the "
+        "fastest accurate one is named. All models ran in one process, in turns."
     )
+    commands = dict(reversed([(row["model"], row["command"]) for row in all_rows]))
     return [
         BEGIN,
         "## 5. What was measured",
+        "",
+        *textwrap.wrap(text, 120, break_on_hyphens=False),
+        "",
+        *(line for rows in groups for line in part(rows)),
+        "```",
+        *(commands[name] for name in CASES if name in commands),
+        "```",
+        END,
+    ]
+
+
+def part(rows: list[dict[str, Any]]) -> list[str]:
+    """What was measured on one kind of processor."""
+    seen = [row for row in rows if "models" in row]
+    kept = [line for row in seen if "ortune" in row["models"] for line in kept_layers(row)]
+    beyond = [line for line in map(fastest_beyond, seen) if line]
+    dates = sorted({row["date"] for row in rows})
+    text = f"Measured {' and '.join(dates)} with onnxruntime {rows[0]['ort']} on {rows[0]['processor']}."
+    if any("threads" not in row for row in seen):
+        text += " Threads did not spin, so models of many small nodes are slower than usual."
+    return [
+        f"### {rows[0]['processor']}",
         "",
         *textwrap.wrap(text, 120, break_on_hyphens=False),
         "",
@@ -390,10 +437,6 @@ def page(rows: list[dict[str, Any]]) -> list[str]:
             else []
         ),
         *(["Layers that the winners keep in float:", "", *kept, ""] if kept else []),
-        "```",
-        *(row["command"] for row in seen),
-        "```",
-        END,
     ]
 
 
@@ -403,6 +446,18 @@ def write_page(lines: list[str]) -> None:
     after = rest.partition(END)[2].strip()
     parts = [before.rstrip(), "\n".join(lines), after]
     PAGE.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+
+
+def newest(file: Path) -> list[list[dict[str, Any]]]:
+    """The newest row of each model, one that holds figures where there is one; a list for each processor."""
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        rows = groups.pop(row["processor"], {})
+        if "models" in row or "models" not in rows.get(row["model"], {}):
+            rows[row["model"]] = row
+        groups[row["processor"]] = rows
+    return [[rows[name] for name in CASES if name in rows] for rows in reversed(groups.values())]
 
 
 def main() -> int:
@@ -421,8 +476,7 @@ def main() -> int:
     parser.add_argument("--no-page", action="store_true", help="leave docs/precision.md as it is")
     asked = parser.parse_args()
     if asked.page_again:
-        kept = [json.loads(line) for line in asked.rows.read_text(encoding="utf-8").splitlines()]
-        write_page(page(list({row["model"]: row for row in kept}.values())))
+        write_page(page(newest(asked.rows)))
         return 0
     # The last model may take longer than its part.
     end, rows = time.monotonic() + 60 * asked.minutes - OWN_S, []
@@ -431,8 +485,7 @@ def main() -> int:
         left_s = (end - time.monotonic()) * weights[0] / sum(weights)
         budget_s = min(MOST_S, left_s - OWN_S)
         if budget_s < LEAST_S:
-            row = {"model": name, "date": f"{datetime.now(UTC):%Y-%m-%d}", "ort": ort.__version__}
-            row["failed"] = "the time was over"
+            row = begun(name) | {"failed": "the time was over"}
         else:
             print(f"{name}: {budget_s:.0f} s for ortune", file=sys.stderr, flush=True)
             row = one(name, budget_s)
@@ -444,7 +497,7 @@ def main() -> int:
             file.write(json.dumps(row) + "\n")
     print("\n".join([*table(rows), "", *goals(rows)]))
     if not asked.no_page:
-        write_page(page(rows))
+        write_page(page(newest(asked.rows)))
     return 0
 
 

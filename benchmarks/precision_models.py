@@ -45,7 +45,6 @@ class Case:
     Attributes:
         model: Gives its file.
         feeds: Gives so many inputs.
-        shape: Words for ``ortune``.
         kind: What its outputs are: "top1", "boxes", "ranks", "l2", or "time" for weights that mean nothing.
         weight: Of its part in the time: a slow model takes more of it.
     """
@@ -53,7 +52,6 @@ class Case:
     model: Callable[[], Path]
     feeds: Callable[[int], Iterator[Feeds]]
     kind: str
-    shape: tuple[str, ...] = ()
     weight: float = 1.0
 
 
@@ -567,27 +565,13 @@ def _zoo(name: str) -> Callable[[], Path]:
 CASES = {
     "oww-hey-jarvis": Case(model=_zoo("oww-hey-jarvis"), feeds=wake_words, kind="l2"),
     "silero-vad": Case(model=_zoo("silero-vad-16k-op15"), feeds=voice_activity, kind="l2"),
-    "ppocrv2-cls": Case(
-        model=_zoo("ppocrv2-cls"), feeds=text_lines, kind="top1", shape=("--shape", "x:1x3x48x320")
-    ),
+    "ppocrv2-cls": Case(model=_zoo("ppocrv2-cls"), feeds=text_lines, kind="top1"),
     "oww-embedding": Case(model=_zoo("oww-embedding"), feeds=spectra, kind="l2"),
     "digits": Case(model=digits_cnn, feeds=digits, kind="top1"),
     "magika": Case(model=_zoo("magika"), feeds=file_bytes, kind="top1", weight=1.5),
     "minilm": Case(model=_zoo("minilm-int8"), feeds=sentence_pairs, kind="ranks", weight=2.0),
-    "ppocrv4-rec": Case(
-        model=_zoo("ppocrv4-rec"),
-        feeds=text_lines,
-        kind="top1",
-        shape=("--shape", "x:1x3x48x320"),
-        weight=2.0,
-    ),
-    "ppocrv4-det": Case(
-        model=_zoo("ppocrv4-det"),
-        feeds=text_pages,
-        kind="boxes",
-        shape=("--shape", "x:1x3x320x320"),
-        weight=2.0,
-    ),
+    "ppocrv4-rec": Case(model=_zoo("ppocrv4-rec"), feeds=text_lines, kind="top1", weight=2.0),
+    "ppocrv4-det": Case(model=_zoo("ppocrv4-det"), feeds=text_pages, kind="boxes", weight=2.0),
     "mobilenetv2": Case(model=_made("mobilenetv2", _mobilenet), feeds=noise, kind="time", weight=2.0),
     "vit-small": Case(model=_made("vit-small", _vit), feeds=noise, kind="time", weight=2.0),
     "resnet50": Case(model=_made("resnet50", _resnet50), feeds=noise, kind="time", weight=2.0),

@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
-from onnx_text import assemble
+from onnx_text import assemble, model_of
 from ortune.experiment.precision_means import means
-from ortune.records import Host, Plan
+from ortune.records import Host, Plan, RewriteSpec
 
 WITH_VNNI = ("avx2", "avx512_vnni")
 
@@ -38,17 +38,77 @@ def names(plans: list[Plan]) -> list[str]:
     return [" ".join(spec.name for spec in plan.rewrites) for plan in plans if "static" in plan.describe()]
 
 
-@pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])
-def test_channels_are_equalized_before_static_int8_where_they_differ(features: tuple[str, ...]) -> None:
-    host = Host(
+def host(*features: str) -> Host:
+    return Host(
         system="Linux", machine="x86_64", cpu="a CPU", cores=2, logical=2, affinity=2, effective_cpus=2,
         memory_bytes=1 << 33, features=features, fingerprint="0",
     )  # fmt: skip
-    alike, _ = means(convolutions(1.0), Plan(), host)
-    unlike, _ = means(convolutions(256.0), Plan(), host)
+
+
+@pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])
+def test_channels_are_equalized_before_static_int8_where_they_differ(features: tuple[str, ...]) -> None:
+    alike, _ = means(convolutions(1.0), Plan(), host(*features))
+    unlike, _ = means(convolutions(256.0), Plan(), host(*features))
     assert set(names(alike)) == {"static-int8"}
     assert names(unlike)[0] == "cross-layer-equalization static-int8"
     # The plain one is still tried, in case the ranges of weights mislead.
     assert "static-int8" in names(unlike)
     ids = [plan.id for plan in unlike]
     assert len(set(ids)) == len(ids)
+
+
+def products() -> ir.Model:
+    """Two products with an activation between them, behind a normalization."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{i}": rng.standard_normal((512, 512)).astype(np.float32) for i in range(2)}
+    text = """products (float[n,512] x) => (float[n,512] y) {
+        a = LayerNormalization (x, ones)
+        b = MatMul (a, w0)
+        c = Relu (b)
+        y = MatMul (c, w1)
+    }"""
+    return ir.from_proto(model_of(text, weights={**weights, "ones": np.ones(512, np.float32)}))
+
+
+def words(spec: RewriteSpec) -> str:
+    """A rewrite as it is written on the command line."""
+    params = ",".join(f"{name}={value}" for name, value in spec.params.items())
+    return f"{spec.name}:{params}" if params else spec.name
+
+
+def last(plans: list[Plan]) -> list[str]:
+    """What quantizes, in the order of the trials."""
+    texts = [(len(plan.rewrites), words(plan.rewrites[-1])) for plan in plans]
+    return [f"smooth {text}" if count > 1 else text for count, text in texts]
+
+
+def test_on_a_processor_that_saturates_7_bits_come_first_and_each_kind_before_a_second_of_any() -> None:
+    plans, _ = means(products(), Plan(), host("avx2"))
+    order = last(plans)
+    first = ["dynamic-int8:range=7,scales=channel", "static-int8:range=7", "weight-only-bits"]
+    assert order[:3] == first
+    # Then what else may differ in speed, and what is nearer at the same speed.
+    assert order[3:5] == ["static-int8:operators=products,range=7", "weight-only-bits:bits=4"]
+    assert "dynamic-int8:scales=channel,weights=u8" in order
+    assert "smooth dynamic-int8:range=7,scales=channel" in order
+    assert "static-int8:bias=corrected,range=7" in order
+
+
+@pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])
+def test_the_single_settings_of_the_quantizers_are_always_among_the_methods(
+    features: tuple[str, ...],
+) -> None:
+    for model in (products(), convolutions(256.0)):
+        order = {
+            words(plan.rewrites[-1])
+            for plan in means(model, Plan(), host(*features))[0]
+            if len(plan.rewrites) == 1
+        }
+        assert {"static-int8", "static-int8:scales=tensor", "static-int8:activations=s8"} <= order
+    assert "dynamic-int8:scales=channel" in last(means(products(), Plan(), host(*features))[0])
+
+
+def test_on_a_processor_with_vnni_nothing_is_cut_to_7_bits() -> None:
+    plans, _ = means(products(), Plan(), host(*WITH_VNNI))
+    assert last(plans)[:2] == ["dynamic-int8:scales=channel", "static-int8"]
+    assert not any("range" in text or "u8" in text for text in last(plans))

@@ -42,6 +42,14 @@ def test_npz(tmp_path: Path):
     assert extreme["ids"].max() <= 7
 
 
+def test_the_middle_set_decides_the_sizes(tmp_path: Path):
+    for number, length in enumerate((90, 3, 12, 4, 40)):
+        np.savez(tmp_path / f"{number}.npz", ids=np.zeros((1, length), np.int64), scale=SCALE)
+    assert user_feeds.middle_shapes(tmp_path, TWO, "--data") == {"ids": (1, 12), "scale": (3,)}
+    (tmp_path / "2.npz").unlink()
+    assert user_feeds.middle_shapes(tmp_path, TWO, "--data")["ids"] == (1, 4)
+
+
 def test_npy_for_a_single_input(tmp_path: Path):
     np.save(tmp_path / "x.npy", SCALE)
     (feeds,) = user_feeds.load(tmp_path / "x.npy", net(("x", T.FLOAT, ["n"])))

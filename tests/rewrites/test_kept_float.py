@@ -112,7 +112,23 @@ def test_a_quantized_model_is_made_once_for_all_that_keep_other_layers(tmp_path:
     source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
     for leave in ("stem", "body", "stem+head"):
         rewrites.apply_all(source, [rewrites.parse(f"static-int8:leave={leave}")], tmp_path / "made", process)
-    assert len(list((tmp_path / "tool").iterdir())) == 1
+    assert done(tmp_path) == ["prepared-1.onnx", "after-1.onnx"]
+
+
+def done(folder: Path) -> list[str]:
+    """What the tool made, in order."""
+    places = sorted((folder / "tool").iterdir(), key=lambda place: place.stat().st_mtime_ns)
+    return [path.name for place in places for path in place.iterdir() if path.name != "what.txt"]
+
+
+def test_a_model_is_prepared_once_for_all_methods(tmp_path: Path) -> None:
+    """Shapes and fusions are the same whether a method calibrates or not, so both quantizers begin with one file."""
+    source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
+    plain = CachedTool(tool=ToolProcess(runtime=HERE, folder=tmp_path), folder=tmp_path / "tool")
+    for text, by in (("static-int8", process), ("static-int8:range=7", process), ("dynamic-int8", plain)):
+        made = rewrites.apply_all(source, [rewrites.parse(text)], tmp_path / "made", by)
+        assert distance(source.path, made) < 0.1
+    assert done(tmp_path) == ["prepared-1.onnx", *["after-1.onnx"] * 3]
 
 
 def test_scores_at_the_end_are_not_rounded_to_one_scale(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from ortune.search.precision import (
     Interval,
     Kept,
     Question,
+    Start,
     Walk,
     answered,
     front,
     keep_order,
     merged,
+    starts,
     to_ship,
 )
 
@@ -124,12 +126,43 @@ def test_the_fastest_is_shipped_where_it_is_shown_to_be() -> None:
 
 def test_of_equally_fast_models_the_smaller_error_is_shipped() -> None:
     fastest = Interval(error=0.009, low=0.45, at=0.50, high=0.56)
-    alike = Interval(error=0.002, low=0.55, at=0.60, high=0.66)
+    alike = Interval(error=0.002, low=0.46, at=0.503, high=0.56)
     nearest = Interval(error=0.0001, low=0.7, at=0.75, high=0.8)
     assert to_ship([fastest, alike, nearest]) == 1
     assert to_ship([nearest, alike, fastest]) == 1
-    again = Interval(error=0.002, low=0.46, at=0.52, high=0.58)
-    assert to_ship([fastest, alike, again]) == 2
+
+
+def test_a_slower_model_is_not_shipped_for_an_error_that_the_tolerance_allows() -> None:
+    """Wide intervals overlap whatever the numbers are: of two that are right, the one that was faster is faster."""
+    fastest = Interval(error=0.009, low=0.45, at=0.50, high=0.56)
+    slower = Interval(error=0.002, low=0.49, at=0.53, high=0.58)
+    assert to_ship([fastest, slower]) == 0
+    assert to_ship([slower, fastest]) == 1
+
+
+def start(kind: str, beyond: float, ratio: float, error: float = 0.1) -> Start:
+    return Start(kind=kind, beyond=beyond, error=error, ratio=ratio)
+
+
+def test_walks_begin_where_most_is_saved_for_what_is_beyond_the_tolerance() -> None:
+    """All operators in 8 bits save most, and are far away; products alone are right, and save nearly as much."""
+    everything, products = start("static", 96.0, 0.6), start("static", 1.0, 0.7)
+    dynamic, weights = start("dynamic", 4.0, 0.6), start("weights", 1.0, 1.3)
+    assert starts([everything, products, dynamic, weights]) == [1, 2, 3]
+    assert starts([weights, dynamic, everything]) == [1, 2, 0]
+    assert starts([]) == []
+
+
+def test_of_starts_that_look_alike_the_smallest_error_is_taken() -> None:
+    first, alike = start("static", 1.0, 0.60, error=0.04), start("static", 1.0, 0.62, error=0.01)
+    slower = start("static", 1.0, 0.70, error=0.001)
+    assert starts([first, alike, slower]) == [1]
+
+
+def test_what_saves_nothing_is_walked_from_last_and_from_the_nearest() -> None:
+    far, near = start("static", 30.0, 0.99), start("static", 2.0, 1.2)
+    saves = start("dynamic", 500.0, 0.9)
+    assert starts([far, near, saves]) == [2, 1]
 
 
 class Errors:

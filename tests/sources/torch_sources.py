@@ -139,6 +139,14 @@ def lstm():
     return Lstm(), (torch.randn(2, 9, 16),)
 
 
+def wide():
+    """Three linear layers of 0.7 GB each: no single file of protobuf holds them."""
+    width = 13500
+    torch.manual_seed(0)
+    layers = [nn.Linear(width, width) for _ in range(3)]
+    return nn.Sequential(*layers), (torch.randn(2, width),)
+
+
 class ByValue(nn.Module):
     def forward(self, x):
         return x * 2 if x.sum() > 0 else x

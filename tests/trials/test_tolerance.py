@@ -231,3 +231,36 @@ def test_numbers_that_are_not_finite_are_counted_over_all_inputs(tmp_path: Path)
     found = worst_of([*difference(tmp_path, REFERENCE), *[compare_outputs(a, a)] * 2])
     assert (found.nonfinite_reference, found.nonfinite_candidate) == (4, 4)
     assert [(o.name, o.n_elements) for o in found.nonfinite] == [("y", 4000)]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "times"),
+    [
+        ("0.01", {"relative_l2": 0.3}, 30.0),
+        ("l2<=5%", {"relative_l2": 0.3}, 6.0),
+        ("top1>=0.99", {"relative_l2": 3.0, "top1": 0.04}, 96.0),
+        ("top1>=0.99", {"relative_l2": 3.0, "top1": 0.985}, 1.5),
+        ("top1>=1", {"top1": 0.99}, 10.0),  # complete or not: a thousandth is the least that counts
+        ("cosine>=0.99", {"cosine": 0.95}, 5.0),
+        ("metric>=99%", {"relative_l2": 0.5, "metric": 0.96, "metric_base": 1.0}, 4.0),
+        ("metric>=99%", {"metric": -2.1, "metric_base": -2.0}, 5.0),
+        ("metric>=0.8", {"metric": 0.7, "metric_base": 0.9}, 2.0),
+        ("top1>=0.99,l2<=10%", {"relative_l2": 0.3, "top1": 0.985}, 3.0),
+        ("0.01", {"comparable": False}, np.inf),
+        ("0.01", {"ok": True, "relative_l2": 0.005}, 1.0),
+    ],
+)
+def test_how_many_times_the_allowed_distance_outputs_are_away(
+    text: str, seen: dict[str, float], times: float
+) -> None:
+    tolerance = parse(text)
+    assert tolerance is not None
+    difference = OutputDifference(**{"ok": False, **seen})
+    assert tolerance.times(difference) == pytest.approx(times)
+
+
+def test_what_no_figure_shows_is_beyond_all_the_same() -> None:
+    """A dead slice, or another label: the distance is within the tolerance, and the outputs are wrong."""
+    tolerance = parse("0.01")
+    assert tolerance is not None
+    assert tolerance.times(OutputDifference(ok=False, relative_l2=0.001)) > 1.0

@@ -11,18 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
 import made_runtimes
 import ortune
 import ten_sources
+from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.fleet.converters import TENSORFLOW, TORCH, Converter
 from ortune.verbs import convert
 from ten_sources import SmallSource
 
 pytestmark = pytest.mark.long
+FREE_BYTES = 16 << 30
 
 
 def python_of(converter: Converter) -> str:
@@ -87,6 +90,35 @@ def test_what_an_exporter_left_is_named_with_what_mends_it(
     assert wanted in finding.fix and wanted in answer.summary()
     answer = ortune.convert(f"torch_sources:{better}", **mended, **more)
     assert answer.verdict == "written" and rule not in [each.code for each in answer.result.findings]
+
+
+def test_a_model_above_2_gb_is_written_with_its_weights_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Protobuf ends at 2 GB: what the exporter writes, what is checked and what is delivered are two files each."""
+    left = platform.memory_left_bytes()
+    if left is not None and left < FREE_BYTES:
+        pytest.skip(f"{FREE_BYTES >> 30} GiB of memory are not free")
+    ten_sources.write(tmp_path, python_of)
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "written" / "wide.onnx"
+    place.parent.mkdir()
+    answer = ortune.convert(
+        "torch_sources:wide",
+        dynamic="batch",
+        output=str(place),
+        exporter="dynamo",
+        source_python=python_of(TORCH),
+    )
+    (conversion,) = answer.result.conversions
+    assert answer.verdict == "written" and conversion.ok
+    assert {case.level for case in conversion.cases} == {"all", "disable"}
+    assert {axis.name: axis.status for axis in conversion.axes} == {"batch": "open"}
+    data = [path for path in place.parent.iterdir() if path != place]
+    assert sum(path.stat().st_size for path in data) > 2 << 30 > 1 << 20 > place.stat().st_size
+    session = ort.InferenceSession(str(place), providers=["CPUExecutionProvider"])
+    (y,) = session.run(None, {session.get_inputs()[0].name: np.ones((5, 13500), np.float32)})
+    assert y.shape == (5, 13500) and np.isfinite(y).all() and np.any(y)
 
 
 def test_frozen_branches_are_found_by_other_values_and_sizes(

@@ -10,7 +10,8 @@ import msgspec
 from ortune import targets
 from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
-from ortune.inputs import workload
+from ortune.inputs import user_feeds, workload
+from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.trial_fixes import sizes_in_turn
 from ortune.records import FeedRef, Finding, Host, Measured, Outcome, PeakInTurn, Plan, Workload
 from ortune.report.answer_commands import IN_A_POD
@@ -25,6 +26,7 @@ from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
 
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
+SIZES_OF_DATA = "sizes are those of the middle input of --data"
 
 
 class Field:
@@ -231,14 +233,23 @@ class Field:
             return msgspec.structs.replace(
                 saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
             )
+        of_data = self._shapes_of_data()
         proposed = workload.propose(
             self.side.model.ir,
             shapes=o.shapes,
             dims=o.dims,
-            kept=o.kept,
+            kept=of_data or o.kept,
             inputs_path=o.inputs,
             seed=o.seed,
             gap_ns=o.gap_ns,
             custom_ops=tuple(o.custom_ops),
         )
-        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers)
+        notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
+        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
+
+    def _shapes_of_data(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the user's further inputs, where the model leaves sizes open and nothing else decides them."""
+        o, model = self.options, self.side.model.ir
+        if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:
+            return {}
+        return user_feeds.middle_shapes(o.data, model, "--data")

@@ -28,11 +28,13 @@ from ortune.experiment.watcher import Watcher
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, WHOLE_MODELS_SHARE
-from ortune.search.precision import Kept
+from ortune.search.precision import Kept, Start
 from ortune.trials.tolerance import Tolerance
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
 """What outputs have to keep of a metric that was chosen for them."""
+SLOWER = 1.25
+"""Of the time of float: a single observation that is above it is believed, for all plans of the same speed."""
 LEAST_RIGHT = 10
 """Answers without which a metric is not chosen: of fewer one alone is more than a tolerance."""
 
@@ -146,14 +148,21 @@ class Precision:
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
         """Each means for the whole model, tried once; those that run, the fastest first."""
         running: list[Model] = []
+        slow: dict[tuple[str, ...], Model] = {}
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
             if self.rows and self.spent(WHOLE_MODELS_SHARE):
+                self.rows += [_untested(each, "no time left") for each in (plan, *waiting)]
                 break
+            if (slower := slow.get(_speed(plan))) is not None:
+                self.rows.append(_untested(plan, f"{_means(slower.plan)} is slower than float"))
+                continue
             self.watch.line(f"testing the whole model: {_means(plan)}")
             model = self._whole(plan)
             self.rows.append(model.row)
+            if model.ratio is not None and model.ratio > SLOWER:
+                slow.setdefault(_speed(plan), model)
             if model.failed:
                 left = left_in_float(plan.rewrites[-1])
                 # An error that names an operator is tried again without it, before the next means.
@@ -186,6 +195,12 @@ class Precision:
         """The file of a plan's model; None and why where it cannot be made."""
         return self.plan_runs.model_of(plan, max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s))
 
+    def start(self, model: Model) -> Start:
+        """A whole model as a walk may begin from it."""
+        beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
+        kind, ratio = model.plan.rewrites[-1].name, model.ratio
+        return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
+
     def outputs_of(self, plan: Plan) -> OutputDifference:
         """A plan's outputs against those of the float model, on the inputs kept for it."""
         return self._outputs.difference(plan, lambda: self.made(plan), self.tolerance)
@@ -203,6 +218,16 @@ class Precision:
         """A plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
         self.watch.line("emulating a processor without VNNI")
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
+
+
+def _untested(plan: Plan, why: str) -> PrecisionRow:
+    return PrecisionRow(plan=plan, within_ratio=None, why=f"not tested: {why}")
+
+
+def _speed(plan: Plan) -> tuple[str, ...]:
+    """What plans of about the same speed have in common: the others of their parameters change the error."""
+    spec = plan.rewrites[-1]
+    return (spec.name, *(spec.params.get(name, "") for name in ("operators", "weights", "bits", "leave")))
 
 
 def _means(plan: Plan) -> str:

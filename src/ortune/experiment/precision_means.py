@@ -25,12 +25,15 @@ _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
 
 
 def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:
-    """Each means for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
+    """Each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
+
+    First come the methods that may differ in speed, one of each kind, then the second of each; then what has a smaller
+    error at the speed of one of these. The single settings of ONNX Runtime's own quantizers are always among them.
 
     Args:
         model: Is not changed.
         side: What the float model runs with.
-        host: Where pairs of 8-bit products saturate, weights of 7 bits are tried too: they run alike everywhere.
+        host: Where pairs of 8-bit products saturate, weights of 7 bits are tried first.
     """
     ground: list[RewriteSpec] = []
     for text in _GROUND:
@@ -40,19 +43,50 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
         if _weights(copy) > _weights(model):
             model, ground = copy, [*ground, spec]
     proposed = [
-        Plan(rewrites=(*ground, unsaturated(spec, model, host)), settings=side.settings)
+        Plan(rewrites=(*ground, spec), settings=side.settings)
         for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
-    plans, kinds = list[Plan](), set[str]()
-    for plan in _equalized(proposed, model):
-        kind = plan.rewrites[-1].name
-        plans += [plan] if kind in kinds else [plan, *_variants(plan, model, host)]
-        kinds.add(kind)
     # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
-    # In quarters of the weights: a little more reach is no reason to make a slow means first.
-    plans.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
-    return widest_first(plans), model
+    proposed.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
+    forms = _forms(proposed, model, host)
+    singles = [_with(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)]
+    variants = [plan for form in _first_of_each(forms) for plan in _variants(form, model, host)]
+    plans = [*widest_first(forms), *singles[:1], *widest_first(variants), *singles[1:]]
+    return list({plan.id: plan for plan in plans}.values()), model
+
+
+def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
+    """The plans that may differ in speed; of weights of 7 bits where 8 may saturate on this processor."""
+    forms = _equalized(proposed, model)
+    if not saturates(host):
+        return forms
+    # Kernels make signed activations unsigned there, which takes longer and saturates too.
+    signed = [plan for plan in forms if plan.rewrites[-1].params.get("activations") == "s8"]
+    return [
+        changed(plan, range="7") if may_saturate(plan.rewrites[-1]) else plan
+        for plan in forms
+        if plan not in signed
+    ]
+
+
+def _singles(proposed: Sequence[Plan]) -> list[Plan]:
+    """The settings that ONNX Runtime's own quantizers are known for: one scale a tensor, then the proposed ones."""
+    static = [plan for plan in proposed if plan.rewrites[-1].name == STATIC]
+    return [*(changed(plan, scales="tensor") for plan in static[:1]), *proposed]
+
+
+def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
+    """The first plan of each kind of method."""
+    first: dict[str, Plan] = {}
+    for plan in plans:
+        first.setdefault(plan.rewrites[-1].name, plan)
+    return list(first.values())
+
+
+def _with(plan: Plan, spec: RewriteSpec) -> Plan:
+    """The plan with another last rewrite."""
+    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec))
 
 
 def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
@@ -61,22 +95,20 @@ def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
 
 
 def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
-    """Static means behind equalized channels where these change the model; the first of them without it too, last."""
+    """Static methods behind equalized channels where these change the model."""
     spec = rewrites.parse("cross-layer-equalization")
     if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
         return list(plans)
-    static = [plan for plan in plans if plan.rewrites[-1].name == STATIC]
-    behind = {plan.id: _behind(plan, spec) for plan in static}
-    return [*(behind.get(plan.id, plan) for plan in plans), *static[:1]]
+    return [_behind(plan, spec) if plan.rewrites[-1].name == STATIC else plan for plan in plans]
 
 
 def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
-    """What may be right where a means of 8 bits as it is usually made is not, the likeliest first."""
+    """The same method with a smaller error, at about the same speed."""
     kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind not in (STATIC, DYNAMIC):
         return plans
-    if saturates(host) and may_saturate(plan.rewrites[-1]):
-        plans.append(changed(plan, range="7"))
+    if kind == DYNAMIC and saturates(host):
+        plans.append(changed(plan, range="8", weights="u8"))
     smooth = rewrites.parse("smooth-quant")
     refuses = rewrites.find(smooth.name).refuses
     if refuses is not None and not refuses(model):

@@ -11,10 +11,12 @@ from ortune.experiment.tuning import Tuning
 from ortune.records import Plan
 from ortune.report import finding_words, quantize_words
 from ortune.search.halving import Entry
-from ortune.search.precision import Interval, front, to_ship
+from ortune.search.precision import ALIKE, Interval, front, to_ship
 from ortune.search.proposals import Proposed
 
 MOST_RACED = 6
+MOST_RIGHT = 3
+"""Of them, the fastest that keep the tolerance, before the rest of the front."""
 RACE_BLOCKS = 4
 """Of each model, those of the calibration among them: which points of the front are worth fresh blocks."""
 USUAL = 0.95
@@ -52,14 +54,19 @@ def race(run: Tuning, models: Sequence[Model]) -> None:
 
 
 def contestants(models: Sequence[Model]) -> list[Model]:
-    """What may be the answer: the front of error and time; first what keeps the tolerance, the fastest first."""
+    """What may be the answer: what keeps the tolerance, the fastest first; the front of error and time.
+
+    Where there is room, what is nearly as fast is raced too: its time is a single observation.
+    """
     timed = [m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable]
     on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
     right = sorted(
         (m for m in timed if m.outputs is not None and m.outputs.ok), key=lambda m: m.time_ns or 0.0
     )
     # Three that are right, as the fastest may not be confirmed; what is left of the six shows the trade.
-    return [*right[:3], *(m for m in on_front if m not in right[:3])][:MOST_RACED]
+    wanted = [*right[:MOST_RIGHT], *on_front]
+    near = [m for m in right if (m.time_ns or 0.0) <= ALIKE * (right[0].time_ns or 0.0)]
+    return list({m.plan.id: m for m in (*wanted, *near)}.values())[:MOST_RACED]
 
 
 def is_right(model: Model) -> bool:

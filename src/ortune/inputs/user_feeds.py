@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import math
 import re
 import struct
 import zipfile
@@ -65,6 +66,20 @@ def labelled(
         (where, _named(raw, values, where), _label(raw, values)) for where, raw in _raw_sets(path, option)
     ]
     return [(_checked(raw, values, where), label) for where, raw, label in sets]
+
+
+def middle_shapes(path: Path, ir_model: ir.Model, option: str) -> dict[str, tuple[int, ...]]:
+    """The shapes by input of the user's set that is in the middle, by the number of its elements.
+
+    Raises:
+        InputError: As ``load``.
+    """
+    sets = [
+        {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
+        for values in load(path, ir_model, option)
+    ]
+    sets.sort(key=lambda shapes: sum(map(math.prod, shapes.values())))
+    return sets[(len(sets) - 1) // 2]
 
 
 def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.Value]) -> Array | None:

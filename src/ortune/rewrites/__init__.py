@@ -30,7 +30,7 @@ from ortune.rewrites._changed import changed_nodes
 from ortune.rewrites._editor import release
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by, mend, stamp_model
 from ortune.rewrites._pattern import Look
-from ortune.rewrites._quantized import FAMILY, RECURRENT, in_fewer_bits, weight_bytes
+from ortune.rewrites._quantized import FAMILY, PREPARE, RECURRENT, in_fewer_bits, weight_bytes
 from ortune.rewrites._recurrence import Recurrence
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
@@ -41,6 +41,7 @@ __all__ = [
     "MODEL_KEY",
     "NODE_KEY",
     "ORT",
+    "PREPARE",
     "PRODUCTS",
     "RECURRENT",
     "SHADERS_OF_FLOAT16",

@@ -202,12 +202,14 @@ class _Line:
         asked, layers = rewrite.with_defaults(params), list[str]()
         if rewrite.family == FAMILY and asked.get("leave"):
             asked["leave"], layers = layers_left(self._model, asked["leave"])
-        what = tool(rewrite.task, self._path, target, asked)
+        source = self._path
+        if rewrite.prepare:
+            source = self._folder / f"prepared-{self._count}.onnx"
+            tool(rewrite.prepare, self._path, source, {})
+        what = tool(rewrite.task, source, target, asked)
         output = open_model(target).ir
         if rewrite.family == FAMILY:
-            prepared = target.with_name(f"{target.name}.prepared.onnx")
-            floats = open_model(prepared) if prepared.is_file() else open_model(self._path)
-            said = finish(self._model, floats.ir, output, layers, calibrated=rewrite.calibrated)
+            said = finish(self._model, open_model(source).ir, output, layers, calibrated=rewrite.calibrated)
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
             rewrite.mends(self._model, output)

@@ -110,6 +110,8 @@ class Rewrite:
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.
         task: The task of the tool process that writes the new model instead, from file to file.
+        prepare: For a task: the task that is done before it. It has no parameters and needs no inputs, so its result
+            serves all rewrites that name it.
         makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
         needs: For a task: the package that it is done with; proposed only where the environment has it.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
@@ -133,6 +135,7 @@ class Rewrite:
     family: str = ""
     calibrated: bool = False
     task: str = ""
+    prepare: str = ""
     makes: str = ONNX
     needs: str = ""
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None

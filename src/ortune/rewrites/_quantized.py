@@ -16,6 +16,8 @@ from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites._mended_pairs import mend_pairs
 
 FAMILY = "fewer bits"
+PREPARE = "quantize-prepare"
+"""The task that infers shapes and fuses nodes, as ONNX Runtime's quantizers want it."""
 RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
 """Weights that are worth quantizing at all: below it a model's time is that of its calls."""

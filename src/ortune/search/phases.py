@@ -114,7 +114,7 @@ QUANTIZE_SHARE = _phase(
 WHOLE_MODELS_SHARE = _phase(
     "whole models at lower precision",
     "quantize",
-    0.2,
+    0.3,
     "of the time after the pilot",
     "each method once; the first in any case",
 )
@@ -128,12 +128,12 @@ MAKING_SHARE = _phase(
 SENSITIVITY_SHARE = _phase(
     "sensitivity",
     "quantize",
-    0.4,
+    0.45,
     "of the time after the pilot",
     "as many per-layer measurements as fit until then",
 )
 STEPS_SHARE = _phase(
-    "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is for the comparison"
+    "steps towards float", "quantize", 0.6, "of the time after the pilot", "the rest is for the comparison"
 )
 SATURATION_SHARE = _phase(
     "saturation", "quantize", 0.05, "of the budget", "kept to emulate a processor without VNNI"

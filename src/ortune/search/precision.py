@@ -17,6 +17,12 @@ ASKED_SHARE = 1 / 3
 """Of the questions of which another model tells what to expect, those that are measured all the same."""
 FAR = 3.0
 """A ratio of errors by which one differs from what was expected, beside what all differ by."""
+ALIKE = 1.1
+"""What models save for their error, as ratios that single observations cannot tell apart."""
+AS_FAST = 1.01
+"""Of the fastest one's time: what is slower is not shipped for a smaller error, which the tolerance allows."""
+LEAST_SAVED = 0.03
+"""Of the time of float: less is no saving in a single observation."""
 LEAST = 1e-12
 """Errors below it are alike."""
 
@@ -186,6 +192,44 @@ class Walk:
         return kept
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A whole model in fewer bits, from which a walk may begin.
+
+    Attributes:
+        kind: Of its method.
+        beyond: How many times the tolerance its error is; 1 where it is right.
+        error: Its error.
+        ratio: Of its time against float, a single observation.
+    """
+
+    kind: str
+    beyond: float
+    error: float
+    ratio: float
+
+    @property
+    def worth(self) -> float:
+        """What it saves for what it is beyond; below 0 where it saves nothing."""
+        saved = 1.0 - self.ratio
+        return saved / self.beyond if saved >= LEAST_SAVED else -self.beyond
+
+
+def starts(models: Sequence[Start]) -> list[int]:
+    """Places of the whole models to walk from, one of each kind: first what saves most for what it is beyond.
+
+    Of those of a kind that single observations cannot tell apart, the one with the smallest error is chosen.
+    """
+    order = sorted(range(len(models)), key=lambda place: -models[place].worth)
+    chosen: dict[str, list[int]] = {}
+    for place in order:
+        alike = chosen.setdefault(models[place].kind, [place])
+        best = models[alike[0]].worth
+        if place != alike[0] and models[place].worth >= (best / ALIKE if best > 0 else best * ALIKE):
+            alike.append(place)
+    return [min(alike, key=lambda place: models[place].error) for alike in chosen.values()]
+
+
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Places of the points (error, time) of which no other has less of one and no more of the other, by error."""
     # By error, then time: a point belongs to the front if it is faster than every point of a smaller error.
@@ -209,7 +253,11 @@ class Interval:
 
 
 def to_ship(confirmed: Sequence[Interval]) -> int:
-    """The place of the fastest; of those whose intervals overlap with its own, that of the smallest error."""
+    """The place of the fastest; of those that are as fast in numbers and intervals, that of the smallest error."""
     fastest = min(confirmed, key=lambda one: one.at)
-    alike = [i for i, one in enumerate(confirmed) if one is fastest or one.low <= fastest.high]
+    alike = [
+        i
+        for i, one in enumerate(confirmed)
+        if one is fastest or (one.low <= fastest.high and one.at <= AS_FAST * fastest.at)
+    ]
     return min(alike, key=lambda i: (confirmed[i].error, confirmed[i].at))

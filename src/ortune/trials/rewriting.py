@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ortune import rewrites
@@ -22,12 +22,14 @@ from ortune.trials.sides import Resolved
 class CachedTool:
     """A tool whose results are kept: one quantized model is the start of many that keep other layers in float.
 
+    What prepares a model for several methods is done once for all of them, whether or not they calibrate.
+
     Attributes:
         tool: Does what is not there yet.
         folder: Where results lie, a folder each.
     """
 
-    tool: rewrites.Tool
+    tool: ToolProcess
     folder: Path
 
     @property
@@ -41,13 +43,14 @@ class CachedTool:
         Raises:
             OrtuneError: As the tool.
         """
-        asked = (task, open_model(source).sha256, sorted(params.items()), target.name, self.identity)
+        tool = replace(self.tool, feeds=()) if task == rewrites.PREPARE else self.tool
+        asked = (task, open_model(source).sha256, sorted(params.items()), target.name, tool.identity)
         place = self.folder / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
         if not place.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             # Renamed once it is complete: an interrupted run leaves nothing half made under the final name.
             scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=self.folder))
-            what = self.tool(task, source, scratch / target.name, params)
+            what = tool(task, source, scratch / target.name, params)
             (scratch / _WHAT).write_text(what, encoding="utf-8")
             scratch.rename(place)
         for path in place.iterdir():

@@ -25,6 +25,8 @@ _HOW = {
 }
 UNASKED_OF_ROWS = 0.09
 """A budget that says nothing of distances holds rows to ten times this of the largest value: zeros are beyond it."""
+_LEAST_LACK = 1e-3
+"""Of a share that has to be complete: a thousandth that lacks is once what is allowed."""
 _DO = "use e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; separate several by commas"
 
 
@@ -61,6 +63,31 @@ class Tolerance:
             # The sine of the angle, 0.045 for a cosine of 0.999: no vector at that angle is nearer.
             asked.append(math.sqrt(1.0 - self.cosine**2))
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
+
+    def times(self, seen: OutputDifference) -> float:
+        """How many times the distance that is allowed outputs are away, by the worst figure; 1 where they are right.
+
+        Infinite where nothing can be compared. Shares and metrics count by what they lack.
+        """
+        if seen.ok:
+            return 1.0
+        if not seen.comparable:
+            return math.inf
+        lacks = [(self.top1, seen.top1, 1.0), (self.cosine, seen.cosine, 1.0)]
+        if seen.metric_base is not None:
+            least = self.metric
+            if self.metric_of_base is not None:
+                least = seen.metric_base - (1.0 - self.metric_of_base) * abs(seen.metric_base)
+            lacks.append((least, seen.metric, seen.metric_base))
+        ratios = [
+            (full - of) / max(_LEAST_LACK, full - least)
+            for least, of, full in lacks
+            if least is not None and of is not None
+        ]
+        if not ratios or self.number is not None or self.relative_l2 is not None or self.snr_db is not None:
+            ratios.append(seen.worst_slice_l2 / self.of_rows)
+        # What a figure does not show (a label, a shape, a dead slice) is beyond all the same.
+        return max(*ratios, math.nextafter(1.0, 2.0))
 
     @property
     def of_metric(self) -> bool:

@@ -36,6 +36,7 @@ from ortune.records import (
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
+from ortune.search.precision import starts
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.tool import peak_bytes
@@ -46,8 +47,6 @@ from ortune.verbs._session import experiment, go_on, keep
 
 MOST_WALKS = 2
 """Means that are decided layer by layer."""
-ALIKE = 1.1
-"""Times of single observations, as ratios, that are taken for equal."""
 LARGE_BYTES = 1 << 30
 """A model from this size on needs memory that is worth saying first."""
 WORTH = 0.01
@@ -229,27 +228,16 @@ class _Quantization:
         )
 
     def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
-        """The walk of the fastest means, and that of the next of another kind where its questions find time too."""
-        kinds: dict[str, list[Model]] = {}
-        for whole in wholes:
-            kinds.setdefault(whole.plan.rewrites[-1].name, []).append(whole)
+        """The walk of what is nearest to right for what it saves; that of another kind where there is time for it."""
         by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
-        for whole in list(map(_nearest, kinds.values()))[:MOST_WALKS]:
+        for place in starts([precision.start(whole) for whole in wholes])[:MOST_WALKS]:
             if walks and precision.spent(SENSITIVITY_SHARE):
                 break
-            layers = by_layer.sensitivity(whole)
+            layers = by_layer.sensitivity(wholes[place])
             if layers is not None:
                 by_layer.walk(layers)
                 walks.append(layers)
         return walks
-
-
-def _nearest(wholes: Sequence[Model]) -> Model:
-    """The model with the smallest error among those that one observation cannot tell from the fastest."""
-    fastest = wholes[0].time_ns
-    if fastest is None:
-        return wholes[0]
-    return min((m for m in wholes if m.time_ns and m.time_ns <= ALIKE * fastest), key=lambda m: m.error)
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:

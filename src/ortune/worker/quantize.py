@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 from typing import Any, Dict, List, Sequence, Set, Tuple
 
 from .graph_tools import imported, is_large, stored_tensors
@@ -17,24 +18,34 @@ PRODUCTS = ("Conv", "Gemm", "MatMul")
 AXIS_OPSET = 13
 
 
-def dynamic(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights of products in 8 bits, activations quantized anew at each run."""
-    quantization, onnx = _libraries(ort)
+def prepare(ort: Any, request: Dict[str, Any]) -> str:
+    """The model as both quantizers want it: shapes inferred, plain fusions done, and a name for each node."""
+    _, onnx = _libraries(ort)
     source, large = _whole(onnx, request)
-    prepared = _prepared(quantization, onnx, request, source, large)
-    model = _named(onnx, prepared)
+    _prepare(onnx, source, request["output"], large)
+    if source != request["model"]:
+        os.remove(source)
+    _give_names(onnx, request["output"])
+    _flatten_biases(onnx, request["output"])
+    return "Inferred shapes and fused nodes."
+
+
+def dynamic(ort: Any, request: Dict[str, Any]) -> str:
+    """Weights of products in 8 bits, activations quantized anew at each run; of a prepared model."""
+    quantization, onnx = _libraries(ort)
+    model = onnx.load(request["model"], load_external_data=False)
     params = request["params"]
     kinds = ("MatMul", "Gemm", "LSTM")
     left = left_out(model, params["leave"], kinds)
     quantization.quantize_dynamic(
-        prepared,
+        request["model"],
         request["output"],
         op_types_to_quantize=[kind for kind in kinds if kind not in params["leave"].split("+")],
         per_channel=params["scales"] == "channel",
         weight_type=_type(quantization, params["weights"]),
         reduce_range=params["range"] == "7",
         nodes_to_exclude=left,
-        use_external_data_format=large,
+        use_external_data_format=is_large(model),
         # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
         extra_options={"MatMulConstBOnly": True},
     )
@@ -47,7 +58,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def static(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights and activations in 8 bits, with ranges seen while running the given inputs."""
+    """Weights and activations in 8 bits, with ranges seen while running the given inputs; of a prepared model."""
     feeds = request["feeds"]
     if not feeds:
         raise Stop(
@@ -57,15 +68,12 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     from . import bias
 
     quantization, onnx = _libraries(ort)
-    source, large = _whole(onnx, request)
-    params = request["params"]
+    model = onnx.load(request["model"], load_external_data=False)
+    large, params = is_large(model), request["params"]
     if large and params["bias"] == "corrected":
         raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
-    prepared = _prepared(quantization, onnx, request, source, large)
-    model = _named(onnx, prepared)
-    _flatten_biases(onnx, prepared)
     quantization.quantize_static(
-        prepared,
+        request["model"],
         request["output"],
         _reader(quantization, feeds),
         quant_format=quantization.QuantFormat.QDQ,
@@ -86,7 +94,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     _require_quantized(onnx, request["output"], PRODUCTS)
     corrected = ""
     if params["bias"] == "corrected":
-        corrected = bias.correct(ort, onnx, prepared, request)
+        corrected = bias.correct(ort, onnx, request["model"], request)
     return "Quantized weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)%s." % (
         params["activations"],
         params["calibration"],
@@ -131,14 +139,13 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _libraries(ort: Any) -> Any:
+    logging.disable(logging.WARNING)
     return imported("onnxruntime.quantization", ort), imported("onnx", ort)
 
 
-def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any], source: str, large: bool) -> str:
-    """The model with shapes inferred and plain fusions done, as the quantizers want it."""
+def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
+    """Writes the model with shapes inferred and plain fusions done."""
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
-    path: str = request["output"] + ".prepared.onnx"
-    logging.disable(logging.WARNING)
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
@@ -153,7 +160,7 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any], source: str
             )
             if not large:
                 _upgrade(onnx, path)
-            return path
+            return
         except Exception as error:  # the libraries' own: whatever it was, the next try goes without
             failed.append("%s: %s" % (type(error).__name__, error))
     raise Stop("unsupported", "the model cannot be prepared for quantization: %s" % failed[-1][:500])
@@ -206,12 +213,11 @@ def _flatten_biases(onnx: Any, path: str) -> None:
         onnx.save(model, path)
 
 
-def _named(onnx: Any, path: str) -> Any:
-    """The model's graph with a name for each node: by name they are left out."""
+def _give_names(onnx: Any, path: str) -> None:
+    """Gives each node a name: by name they are left out."""
     model = onnx.load(path, load_external_data=False)
     if give_names(model.graph):
         onnx.save(model, path)
-    return model
 
 
 def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:

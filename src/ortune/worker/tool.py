@@ -201,6 +201,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "levels": _levels,
     "placement": placement.ask,
     "peaks": _peaks,
+    "quantize-prepare": _quantize("prepare"),
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
