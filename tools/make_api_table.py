@@ -57,6 +57,8 @@ JAVA_TYPES = (
     "OrtException",
     "OrtEnvironment",
     "OrtEnvironment.ThreadingOptions",
+    "OrtEpDevice",
+    "OrtHardwareDevice",
     "OrtSession",
     "OrtSession.SessionOptions",
     "OrtSession.RunOptions",

@@ -43,9 +43,17 @@ RUST_GIVES = {
 }
 FOREIGN = {
     # Names that the table lacks: what the languages themselves have, and functions of no type, each there since 1.15.
-    "csharp": {"SortedDictionary", "Dictionary", "Lazy", "Load"},
-    "java": {"StringBuilder", "TreeMap"},
-    "cpp": {"ORT_API_VERSION", "OrtGetApiBase"},
+    "csharp": {
+        "SortedDictionary",
+        "Dictionary",
+        "Lazy",
+        "Load",
+        "OrtIoBinding",
+        "OrtValue",
+        "InvalidOperationException",
+    },
+    "java": {"ArrayList", "StringBuilder", "TreeMap"},
+    "cpp": {"ORT_API_VERSION", "OrtGetApiBase", "AllocatorWithDefaultOptions", "Value"},
     "swift": {"ORTVersion"},
 }
 CONSTANT = r"\bORT_[A-Z_]+\b|(?<!::)\bOrt[A-Z]\w+\b"

@@ -36,6 +36,10 @@ JAVA_RESULTS = {
     "createSession": "OrtSession",
     "getVersion": "String",
     "getAvailableProviders": "java.util.EnumSet",
+    "getEpDevices": "java.util.List<OrtEpDevice>",
+    "getName": "String",
+    "getDevice": "OrtHardwareDevice",
+    "getType": "Object",
 }
 """Of methods; all others are void."""
 JAVA_FIELDS = {
@@ -83,7 +87,24 @@ def _java(full: str, name: str) -> str:
     return f'@SuppressWarnings("unchecked") class {name}{kind} {{\n' + "\n".join(lines + inner) + "\n}\n"
 
 
+CSHARP_BESIDE = """
+public class OrtHardwareDevice { public object Type { get; set; } }
+public class OrtEpDevice { public string EpName { get; set; } public OrtHardwareDevice HardwareDevice { get; set; } }
+public class OrtValue { }
+public class FixedBufferOnnxValue { }
+public interface IDisposableReadOnlyCollection<T> : System.IDisposable { }
+public class OrtIoBinding : System.IDisposable {
+public void ClearBoundInputs() { }
+public void BindInput(string a0, FixedBufferOnnxValue a1) { }
+public void BindOutputToDevice(string a0, OrtMemoryInfo a1) { }
+public IDisposableReadOnlyCollection<OrtValue> GetOutputValues() { return null; }
+public void Dispose() { }
+}
+"""
+"""Types that the table lacks, by their source at the same release."""
 CSHARP_RESULTS = {
+    "CreateIoBinding": "OrtIoBinding",
+    "GetEpDevices": "System.Collections.Generic.List<OrtEpDevice>",
     "CreateInstanceWithOptions": "OrtEnv",
     "Instance": "OrtEnv",
     "GetVersionString": "string",
@@ -98,7 +119,7 @@ def csharp(folder: Path) -> Path:
     """The namespace ``Microsoft.ML.OnnxRuntime``: every argument an object, every property as its user takes it."""
     kinds = [_csharp(name, members) for name, members in TYPES["csharp"].items()]
     goal = folder / "Stub.cs"
-    goal.write_text("namespace Microsoft.ML.OnnxRuntime {\n" + "\n".join(kinds) + "\n}\n")
+    goal.write_text("namespace Microsoft.ML.OnnxRuntime {\n" + "\n".join([*kinds, CSHARP_BESIDE]) + "\n}\n")
     return goal
 
 
@@ -122,10 +143,22 @@ def _csharp(name: str, members: dict[str, list[int]]) -> str:
     return f"public class {name} : System.IDisposable {{\n" + "\n".join(lines) + "\n}"
 
 
+CPP_RESULTS = {
+    "GetOutputCount": "size_t",
+    "GetOutputNameAllocated": "Text",
+    "GetEpDevices": "std::vector<EpDevice>",
+}
+"""Of methods; all others give what converts to anything."""
+CPP_BESIDE = ["struct Value { Value(Value&&); };", "struct AllocatorWithDefaultOptions {};"]
+"""Types of which emitted code names nothing but themselves."""
 CPP_HEAD = """#pragma once
 #include <string>
 #include <unordered_map>
+#include <vector>
 struct Any { template <class T> operator T() const; };
+struct Text { const char* get() const; };
+struct HardwareDevice { int Type() const; };
+struct EpDevice { const char* EpName() const; HardwareDevice Device() const; };
 struct OrtApiBase { const char* (*GetVersionString)(); };
 inline const OrtApiBase* OrtGetApiBase() {
   static const OrtApiBase base = {[]() -> const char* { return "1.24.2"; }};
@@ -148,7 +181,7 @@ def typedefs() -> list[str]:
 
 def cpp(folder: Path) -> None:
     """``onnxruntime_cxx_api.h``: templates of as many arguments as the table has, and the enumerations."""
-    plain, classes = typedefs(), []
+    plain, classes = typedefs(), list(CPP_BESIDE)
     for name, members in TYPES["cpp"].items():
         if not any(members.values()):
             plain.append(f"enum {name} {{ {', '.join(members)} }};")
@@ -160,7 +193,7 @@ def cpp(folder: Path) -> None:
             head = f"template <{kinds}> " if count else ""
             # An enumeration's value that copies would go the constructor's way; a copy is the compiler's own.
             if own != "new":
-                lines.append(f"  {head}{static}Any {own}({given});")
+                lines.append(f"  {head}{static}{CPP_RESULTS.get(own, 'Any')} {own}({given});")
             elif (name, count) != ("Env", 1):
                 lines.append(f"  {head}explicit {name}({given});")
         lines += [f"  {name}({name}&&);", f"  {name}(const {name}&) = delete;", "  int operator*() const;"]

@@ -43,6 +43,7 @@ def emitted(
     *,
     bound: bool = False,
     custom_ops: tuple[str, ...] = (),
+    requirements: tuple[str, ...] = (),
     host: Host | None = None,
     files: Collection[str] = tuple(LANGUAGES),
 ) -> dict[str, str]:
@@ -52,6 +53,7 @@ def emitted(
         schema="ortune/bundle/1", model=model, sha256="", plan=plan, applied=resolve(plan),
         host=host or platform.host(),
         plain_model=f"plain/{model}" if bound else "", hardware_bound=bound, ort_version="1.31.1",
+        requirements=requirements,
         model_settings=("graph_optimization_level",) if bound else (),
     )  # fmt: skip
     return {name: text for name, text in emit_all(info, custom_ops).items() if name in files}

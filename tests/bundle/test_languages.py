@@ -170,7 +170,8 @@ def test_a_bundle_that_is_not_bound_names_no_plain_model(file: str) -> None:
     [
         ("load.cpp", "enable_mem_reuse", False, "enable_mem_reuse=0: the C++ binding has no such option"),
         ("load.cpp", "process_affinity", "0,2", "process_affinity=0,2: start it with: taskset -c 0,2 PROGRAM"),
-        ("Load.cs", "call_style", "io_binding", "session.CreateIoBinding()"),
+        ("Load.cs", "call_style", "device_binding", "keep one session.CreateIoBinding()"),
+        ("load.rs", "call_style", "io_binding", "keep one session.create_binding()"),
         ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding cannot register a shared arena"),
         ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no I/O binding"),
         ("load.swift", "inter_op_num_threads", 2, "inter_op_num_threads=min(2, cpus): the Swift binding has no such"),
@@ -270,14 +271,61 @@ def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
     assert done.stdout == "/usr/lib/libtcmalloc_minimal.so.4\n"
 
 
-@pytest.mark.parametrize("file", ["load.cpp", "Load.cs", "load.swift", "load.rs"])
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
 def test_where_compiled_models_are_stored_is_said(file: str) -> None:
     settings: dict[str, Value] = {"openvino_cache": "1"}
-    said = "// Stores the compiled model in openvino-cache, in the working folder."
+    said = "// Stores the compiled model in openvino-cache, in the working folder; load takes another folder."
     assert said in emitted(settings, owners(settings))[file].splitlines()
-    # Java appends OpenVINO with nothing but its device, and says that this is left out.
+    # Java appends a built-in OpenVINO with nothing but its device; a plug-in takes every option.
     java = emitted(settings, owners(settings))["Load.java"]
-    assert said not in java and "// cache_dir=openvino-cache of OpenVINOExecutionProvider" in java
+    assert "cache_dir=openvino-cache of OpenVINOExecutionProvider: set for a plug-in only" in java
+
+
+@pytest.mark.parametrize(
+    ("file", "loads", "takes"),
+    [
+        ("load.cpp", 'const std::string& cache = "")', 'cache.empty() ? std::string("{}") : cache'),
+        ("Load.cs", "Session(string folder, string cache = null)", 'cache ?? "{}"'),
+        ("Load.java", "load(Path folder, String cache)", 'cache == null ? "{}" : cache'),
+        ("Load.kt", "load(folder: Path, cache: String? = null)", '(cache ?: "{}")'),
+        ("load.swift", "load(folder: URL, cache: String? = nil)", 'cache ?? "{}"'),
+        ("load.rs", "load_with_cache(folder: &Path, cache: Option<&str>)", 'cache.unwrap_or("{}")'),
+    ],
+)
+def test_a_program_may_name_the_folder_of_compiled_models(file: str, loads: str, takes: str) -> None:
+    knob, folder = "trt_engine_cache_folder", "tensorrt-engines"
+    if file in ("load.swift", "load.rs"):  # Swift's binding has no TensorRT
+        knob, folder = "openvino_cache", "openvino-cache"
+    settings: dict[str, Value] = {knob: "1"}
+    text = emitted(settings, owners(settings))[file]
+    assert loads in text and takes.format(folder) in text
+    assert "cache" not in emitted({}, owners(settings))[file].lower()
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
+def test_a_program_may_name_the_library_of_a_plug_in(file: str) -> None:
+    settings: dict[str, Value] = {"openvino_streams": 1, "openvino_device": "cpu"}
+    wheels = ("onnxruntime==1.31.1", "onnxruntime-ep-openvino==1.8.1")
+    text = emitted(settings, owners(settings), requirements=wheels)[file]
+    if file in ("load.rs", "load.swift"):
+        assert "plug-in onnxruntime-ep-openvino==1.8.1 (on PyPI), which load.py registers" in text
+        return
+    assert "as plugin of load, the path of the library in onnxruntime-ep-openvino==1.8.1" in text
+    (call,) = re.findall(r"(?s)(?:append_plugin|[aA]ppendPlugin)\(options, .*?\)[;\n]", text)
+    # The kind of device chooses the device, which is handed over instead.
+    assert '"OpenVINOExecutionProvider", "CPU"' in call and '"num_streams"' in call
+    assert "device_type" not in call
+    gpu: dict[str, Value] = {"webgpu_layout": "nhwc"}
+    assert '"WebGpuExecutionProvider", ""' in emitted(gpu, owners(gpu))[file]
+    cuda: dict[str, Value] = {"cuda_nhwc": "1"}
+    assert "plugin" not in emitted(cuda, owners(cuda))[file].lower()
+
+
+@pytest.mark.parametrize(("file", "runs"), [("load.cpp", "bound.run("), ("Load.cs", "bound.Run(")])
+def test_a_kept_binding_is_code(file: str, runs: str) -> None:
+    text = emitted({"call_style": "io_binding"})[file]
+    assert "class BoundRun" in text and runs in text and "call_style" not in text
+    assert "BoundRun" not in emitted({})[file]
 
 
 def test_flags_of_nnapi_are_an_enumeration_in_java_and_kotlin() -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ortune.bundle.languages._instead import INSTEAD
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
@@ -54,21 +55,8 @@ OPTIONS_CLASS = spelled(lambda b: b.options_class)
 LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL")
 MODES = ("ORT_SEQUENTIAL", "ORT_PARALLEL")
 
-NO_OPTION = "the {} binding has no such option; load.py sets it"
-INSTEAD = {
-    "session_option": NO_OPTION,
-    "affinities": NO_OPTION,
-    "run_config": NO_OPTION,
-    "env_allocator": "the {} binding cannot register a shared arena; load.cpp, Load.cs and load.py can",
-    "global_pool": "the {} binding cannot create a global thread pool; each session has its own",
-    "preload": "it cannot be preloaded there; the default allocator is used",
-    "call_style": "the {} binding has no I/O binding; pass the values to each call of run()",
-    "graph": "graph replay needs buffers that stay on the GPU, and only load.py keeps them",
-    "page": "applies to browsers only",
-    "provider": "the {} binding cannot append it; load.py can",
-    "provider_option": "the {} binding has no such option; load.py can",
-}
-"""What to say of what a binding lacks; ``{}`` is the language."""
+DEVICE = "device_type"
+"""The option that names the kind of device; of a plug-in the device itself is handed over instead."""
 
 
 class Provider(NamedTuple):
@@ -93,6 +81,7 @@ class Language:
             as it had", "the plan's allocator is in the process".
         options: Session options by ONNX Runtime's Python name; of a pair, the statements for off and on.
         any_option: Every other session option, by its ``key``.
+        stored: The folder of compiled models that the caller names, or else this one.
         words: ONNX Runtime's names of levels and modes.
         config, run_config, custom_ops, variable: Statements.
         local_pool: The statement on a session's options that gives it the global pool.
@@ -100,6 +89,8 @@ class Language:
         providers: Ways to append a provider, each with the providers by it and what the binding calls them.
         takes: The only options that the binding takes of a provider.
         lacks: What the binding has no way to do: channels, "affinities", "custom_ops" and huge pages.
+        plugs: Its code registers the library of a plug-in, where the caller names one.
+        binds: Its code can call a session through one I/O binding.
         keeps_buffers: Its code can keep inputs and outputs on the device, as replaying a captured graph needs.
         instead: What to do for that, where it is not ``INSTEAD``.
         more: What the template needs besides.
@@ -117,6 +108,7 @@ class Language:
     bools: tuple[str, str] = ("false", "true")
     options: Mapping[str, str | tuple[str, str]]
     any_option: str = ""
+    stored: str = ""
     words: Mapping[str, str]
     config: str = ""
     run_config: str = ""
@@ -127,6 +119,8 @@ class Language:
     providers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
+    plugs: bool = False
+    binds: bool = False
     keeps_buffers: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -171,7 +165,7 @@ class Language:
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
                 *(
-                    f"// Stores the compiled model in {folder}, in the working folder."
+                    f"// Stores the compiled model in {folder}, in the working folder; load takes another folder."
                     for folder in self._caches(info)
                 ),
             ],
@@ -198,6 +192,12 @@ class Language:
             "pinned": pinned[0] if pinned else None,
             "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
             "caches": caches(info.plan, applied),
+            "cached": bool(self._caches(info)),
+            "plugged_in": self._plugged_in(info),
+            "own_options": lambda provider: self._options(info, provider),
+            "own_pairs": lambda provider, form: _pairs(self._options(info, provider), form),
+            "plugin_pairs": lambda provider, form: _pairs(self._options(info, provider, DEVICE), form),
+            "device": _device,
             "device_memory": find(info.plan.provider_names[0]).memory,
             "captures": captures(info.plan, applied),
             "providers": self._appended(info),
@@ -275,33 +275,62 @@ class Language:
         listed = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
         return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
 
+    def _plugged_in(self, info: BundleInfo) -> list[str]:
+        """The providers whose plug-ins the code can register."""
+        names = [provider.name for provider in self._appended(info)]
+        return [name for name in names if self.plugs and find(name).plugin]
+
+    def _options(self, info: BundleInfo, provider: Provider, without: str = "") -> list[tuple[str, str]]:
+        """A provider's options as literals; the caller may name another folder of compiled models."""
+        stored = caches(info.plan, info.applied).get(provider.name)
+        literals = [(key, self.quote(value)) for key, value in provider.options.items() if key != without]
+        return [
+            (self.quote(key), self.stored.format(value) if key == stored else value)
+            for key, value in literals
+        ]
+
     def _caches(self, info: BundleInfo) -> list[str]:
         """The folders of compiled models, as the providers that the binding appends are told them."""
         keys = caches(info.plan, info.applied)
         appended = [provider for provider in self._appended(info) if provider.name in keys]
+        plugged_in = self._plugged_in(info)
         return [
-            p.options[keys[p.name]] for p in appended if keys[p.name] in self.takes.get(p.name, p.options)
+            p.options[keys[p.name]]
+            for p in appended
+            if p.name in plugged_in or keys[p.name] in self.takes.get(p.name, p.options)
         ]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
         """What of the plan this language cannot set, each with what to do instead."""
         notes = [(named(s), do) for s in info.applied if (do := self._note(s))]
+        plugged_in = self._plugged_in(info)
         for name, options in providers(info.plan, info.applied):
             if name == CPU.name:
                 continue  # always there
             if info.requirements and self.name != "Python":
-                built = f"ONNX Runtime {info.ort_version} built with it (on PyPI: {info.requirements[0]})"
-                notes.append((f"provider {name}", f"needs {built}"))
+                notes.append((f"provider {name}", self._needs(name, info)))
             if self._way(name) is None:
                 notes.append((f"provider {name}", self._instead("provider")))
             graph = find(name).graph_option
             if options.get(graph) == "1" and not self.keeps_buffers:
                 notes.append((f"{graph}={options.pop(graph)} of {name}", INSTEAD["graph"]))
             lost = [key for key in options if key not in self.takes.get(name, options)]
-            notes += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
+            instead = self._instead("plugin_option" if name in plugged_in else "provider_option")
+            notes += [(f"{key}={options[key]} of {name}", instead) for key in lost]
         if "custom_ops" in self.lacks:
             notes += [(f"custom operators of {name}", self._instead("custom_ops")) for name in custom_ops]
         return notes
+
+    def _needs(self, name: str, info: BundleInfo) -> str:
+        """What must be there for the provider, by what was measured: a plug-in, or a build that has it."""
+        version = f"ONNX Runtime {info.ort_version}"
+        wheel = find(name).plugin
+        plugin = next((one for one in info.requirements if wheel and one.startswith(f"{wheel}==")), "")
+        if not plugin:
+            return f"needs {version} built with it (on PyPI: {info.requirements[0]})"
+        if self.plugs:
+            return f"needs {version} and, as plugin of load, the path of the library in {plugin} (on PyPI)"
+        return f"needs a build with it: was measured with the plug-in {plugin} (on PyPI), which load.py registers"
 
     def _note(self, setting: Applied) -> str:
         """What to do instead of a setting, "" where the language makes it."""
@@ -316,11 +345,21 @@ class Language:
         elif lacked == "process":
             return "" if setting.key == HUGE_PAGES and HUGE_PAGES not in self.lacks else process_line(setting)
         elif lacked in ("call_style", "page"):
-            cannot = setting.value != "run"
+            cannot = setting.value != "run" and not (self.binds and setting.value == "io_binding")
         return self._instead(lacked) if cannot else ""
 
     def _instead(self, lacked: str) -> str:
         return {**INSTEAD, **self.instead}[lacked].format(self.name)
+
+
+def _pairs(options: Sequence[tuple[str, str]], form: str) -> str:
+    return ", ".join(form.format(*pair) for pair in options)
+
+
+def _device(provider: Provider) -> str:
+    """The kind of device that a plug-in is to run on; "" is the first that is no CPU, as in ``worker/plugins.py``."""
+    usual = "" if find(provider.name).hardware else CPU.hardware
+    return (provider.options.get(DEVICE) or usual).upper()
 
 
 def claim(info: BundleInfo) -> str:

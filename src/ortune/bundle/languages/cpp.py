@@ -40,6 +40,7 @@ LANGUAGE = Language(
         "enable_mem_pattern": ("options.DisableMemPattern()", "options.EnableMemPattern()"),
     },
     words={name: name for name in (*LEVELS, *MODES)},
+    stored="(cache.empty() ? std::string({}) : cache)",
     config="options.AddConfigEntry({}, {})",
     run_config="run.AddConfigEntry({}, {})",
     custom_ops="options.RegisterCustomOpsLibrary((folder / std::filesystem::u8path({})).c_str())",
@@ -49,6 +50,8 @@ LANGUAGE = Language(
         "name": BY_NAME,
         "class": OPTIONS_CLASS,
     },
+    binds=True,
+    plugs=True,
     instead={
         "call_style": "keep one Ort::IoBinding binding(session), bind each call's values to it, and call "
         "session.Run(run, binding)",

@@ -29,6 +29,7 @@ LANGUAGE = Language(
         **{name: f"GraphOptimizationLevel.{name}" for name in LEVELS},
         **{name: f"ExecutionMode.{name}" for name in MODES},
     },
+    stored="cache ?? {}",
     config="options.AddSessionConfigEntry({}, {})",
     run_config="run.AddRunConfigEntry({}, {})",
     custom_ops="options.RegisterCustomOpLibrary(Path.Combine(folder, {}))",
@@ -39,6 +40,8 @@ LANGUAGE = Language(
         "class": OPTIONS_CLASS,
     },
     lacks=frozenset({HUGE_PAGES}),
+    binds=True,
+    plugs=True,
     instead={
         "call_style": "keep one session.CreateIoBinding(), bind each call's values to it, and call "
         "session.RunWithBinding(run, binding)",

@@ -43,6 +43,7 @@ LANGUAGE = Language(
         "ORT_SEQUENTIAL": "OrtSession.SessionOptions.ExecutionMode.SEQUENTIAL",
         "ORT_PARALLEL": "OrtSession.SessionOptions.ExecutionMode.PARALLEL",
     },
+    stored="cache == null ? {} : cache",
     config="options.addConfigEntry({}, {})",
     run_config="run.addRunConfigEntry({}, {})",
     custom_ops="options.registerCustomOpLibrary(folder.resolve({}).toString())",
@@ -56,5 +57,6 @@ LANGUAGE = Language(
     },
     takes={p.name: p.bindings.java_device[1:] for p in every() if p.bindings.java_device},
     more={"flags": flags},
+    plugs=True,
     lacks=frozenset({"env_allocator", HUGE_PAGES}),
 )

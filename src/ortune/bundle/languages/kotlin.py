@@ -14,6 +14,7 @@ LANGUAGE = replace(
     file="Load.kt",
     quote=Quote(utf16, "\\u{:04x}", {**QUOTES, "$": "\\$"}),  # a dollar begins a template
     text="{}.toString()",
+    stored="(cache ?: {})",
     variable="wanted[{}] = {}",
     end="",
 )

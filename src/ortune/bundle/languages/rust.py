@@ -41,6 +41,7 @@ LANGUAGE = Language(
         "ORT_SEQUENTIAL": "false",
         "ORT_PARALLEL": "true",
     },
+    stored="cache.unwrap_or({})",
     config="options = options.with_config_entry({}, {})?",
     run_config="run.set({}, {})?",
     custom_ops="options = options.with_operator_library(folder.join({}))?",

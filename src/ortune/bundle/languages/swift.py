@@ -25,6 +25,7 @@ LANGUAGE = Language(
         "ORT_ENABLE_LAYOUT": "ORTGraphOptimizationLevel.layout",
         "ORT_ENABLE_ALL": "ORTGraphOptimizationLevel.all",
     },
+    stored="cache ?? {}",
     config="try options.addConfigEntry(withKey: {}, value: {})",
     run_config="try run.addConfigEntry(withKey: {}, value: {})",
     variable="wanted.append(({}, {}))",

@@ -1,0 +1,20 @@
+"""What to do instead of a setting that a language's binding cannot make."""
+
+from __future__ import annotations
+
+_NO_OPTION = "the {} binding has no such option; load.py sets it"
+INSTEAD = {
+    "session_option": _NO_OPTION,
+    "affinities": _NO_OPTION,
+    "run_config": _NO_OPTION,
+    "env_allocator": "the {} binding cannot register a shared arena; load.cpp, Load.cs and load.py can",
+    "global_pool": "the {} binding cannot create a global thread pool; each session has its own",
+    "preload": "it cannot be preloaded there; the default allocator is used",
+    "call_style": "the {} binding has no I/O binding; pass the values to each call of run()",
+    "graph": "graph replay needs buffers that stay on the GPU, and only load.py keeps them",
+    "page": "applies to browsers only",
+    "provider": "the {} binding cannot append it; load.py can",
+    "provider_option": "the {} binding has no such option; load.py can",
+    "plugin_option": "set for a plug-in only; for a built-in provider the {} binding has no such option",
+}
+"""What to say of what a binding lacks; ``{}`` is the language."""
