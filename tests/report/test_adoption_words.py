@@ -55,6 +55,8 @@ def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelop
     )
     cost = msgspec.structs.replace(adopted.result.costs[0], shipped=False)
     result = msgspec.structs.replace(usual, candidates=(*usual.candidates, plan), costs=(cost,))
+    shown = golden.printed(words.document(msgspec.structs.replace(golden_tune.tuned(), result=result)), 200)
+    facts(shown, "OpenVINO", "not chosen: its best plan measured +20.0 %")
     assert adoption_words.rows(result) == []
     assert adoption_words.elsewhere(result) == [
         (

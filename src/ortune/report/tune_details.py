@@ -13,7 +13,7 @@ from ortune.records import (
     TradeRow,
     TuneResult,
 )
-from ortune.report import adoption_words, finding_words
+from ortune.report import finding_words
 from ortune.report.checks import GUARD_NAMES, control_words, guard_state
 from ortune.report.compare_rows import VERIFIED
 from ortune.report.document import Column
@@ -93,7 +93,6 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
         rows.append(("runtime", runtimes))
     rows += [("placement", text) for text in placed(result.placement)]
-    rows += adoption_words.elsewhere(result)
     compared = deciding(result)
     if compared is not None:
         rows.append(("guards", "; ".join(guard(g, result.allowed) for g in compared.guards)))

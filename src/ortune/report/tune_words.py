@@ -138,7 +138,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
-            Pairs(rows=adoption_words.rows(result)),
+            Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result)]),
             explored(result),
             precision_words.side_by_side(result.precision),
             places(result.places),
