@@ -143,9 +143,10 @@ def about(rewrite: Rewrite) -> Iterator[None]:
 
 
 def is_for_the_corpus(rewrite: Rewrite) -> bool:
-    """Not those that take most models, need inputs to calibrate on, or end a row: each has tests of its own."""
+    """Not those that take most models, need inputs or a provider, or end a row: each has tests of its own."""
     there = not rewrite.needs or importlib.util.find_spec(rewrite.needs) is not None
-    return there and not (rewrite.family or rewrite.calibrated or rewrite.makes == rewrites.ORT)
+    alone = rewrite.calibrated or rewrite.by_provider or rewrite.makes == rewrites.ORT
+    return there and not (rewrite.family or alone)
 
 
 @each_sample

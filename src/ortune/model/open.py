@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -22,6 +23,9 @@ from ortune.model.tensors import FileTensor, WeightFile, WeightFiles
 from ortune.records import ModelInfo, ModelRef
 
 __all__ = ["OpenModel", "graphs", "nodes", "open_model"]
+
+# It warns of every attribute with bytes that are no text, which is what compiled code in an EPContext node is.
+logging.getLogger(ir.__name__).setLevel(logging.ERROR)
 
 
 BLOCK_BYTES = 512

@@ -45,4 +45,5 @@ PROVIDER = Provider(
         triton=("cpu_execution_accelerator", "openvino"),
     ),
     compiles=True,
+    saves_compiled=True,
 )

@@ -91,6 +91,7 @@ class Provider:
         vendor: The maker of that hardware, where it is one alone.
         queues: It hands work to a device and goes on: a run waits for that at its end, outside of all nodes.
         compiles: It makes one node of each part of the graph that it takes.
+        saves_compiled: ONNX Runtime saves those nodes with their compiled code in a model (EPContext).
         standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
         memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
@@ -126,6 +127,7 @@ class Provider:
     vendor: str = ""
     queues: bool = False
     compiles: bool = False
+    saves_compiled: bool = False
     standard_operators: bool = False
     fixed_sizes: bool = False
     memory: str = ""

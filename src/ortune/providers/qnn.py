@@ -39,6 +39,7 @@ PROVIDER = Provider(
     bindings=Bindings(by_name="QNN", java_map="addQnn", node="qnn", rust="QNN"),
     hardware="npu",
     compiles=True,
+    saves_compiled=True,
     standard_operators=True,
     fixed_sizes=True,
 )

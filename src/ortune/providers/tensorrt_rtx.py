@@ -38,5 +38,6 @@ PROVIDER = Provider(
     graph_option="enable_cuda_graph",
     tracer="cupti",
     compiles=True,
+    saves_compiled=True,
     float16=True,
 )

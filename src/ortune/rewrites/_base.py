@@ -109,6 +109,7 @@ class Rewrite:
         change: The change in memory.
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.
+        by_provider: Its task uses the plan's execution provider: the new model differs with that and its options.
         task: The task of the tool process that writes the new model instead, from file to file.
         prepare: For a task: the task that is done before it. It has no parameters and needs no inputs, so its result
             serves all rewrites that name it.
@@ -134,6 +135,7 @@ class Rewrite:
     change: Change | None = None
     family: str = ""
     calibrated: bool = False
+    by_provider: bool = False
     task: str = ""
     prepare: str = ""
     makes: str = ONNX

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.records import FeedRef, Plan
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
-from ortune.trials.sides import Resolved
+from ortune.trials.sides import Resolved, as_optimised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,10 @@ class CachedTool:
 _WHAT = "what.txt"
 
 
+def _by_provider(plan: Plan) -> bool:
+    return any(rewrites.find(spec.name).by_provider for spec in plan.rewrites)
+
+
 def _link(source: Path, goal: Path) -> None:
     try:
         os.link(source, goal)
@@ -86,8 +92,9 @@ class Models:
 
     @staticmethod
     def key(plan: Plan) -> str:
-        """What a plan's model is called: the same for all plans with the same rewrites."""
-        return Plan(rewrites=plan.rewrites).id
+        """What a plan's model is called: the same for all plans with the same rewrites, where no provider makes it."""
+        made = msgspec.structs.replace(as_optimised(plan), rewrites=plan.rewrites)
+        return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
     def made(self, plan: Plan) -> Path | None:
         """A plan's rewritten model; None where it runs the model as it is, or was not made."""
@@ -104,9 +111,11 @@ class Models:
         key = self.key(plan)
         if key not in self._made:
             self._say(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
+            here = _by_provider(plan)
             tool = ToolProcess(
-                runtime=self._side.runtime,
+                runtime=self._side.runtime_of(plan) if here else self._side.runtime,
                 folder=self._folder,
+                plan=as_optimised(plan) if here else Plan(),
                 custom_ops=self._custom_ops,
                 feeds=self.feeds if any(rewrites.find(r.name).calibrated for r in plan.rewrites) else (),
                 limits=Limits(load_s=limit_s),

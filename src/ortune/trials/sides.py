@@ -180,7 +180,7 @@ def resolve(
         tool = ToolProcess(
             runtime=runtime,
             folder=scratch,
-            plan=_as_optimised(plan),
+            plan=as_optimised(plan),
             custom_ops=tuple(custom_ops),
             limits=limits,
         )
@@ -226,7 +226,7 @@ def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runt
     return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
 
 
-def _as_optimised(plan: Plan) -> Plan:
+def as_optimised(plan: Plan) -> Plan:
     """What of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)

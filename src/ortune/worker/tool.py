@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any, Callable, Dict
 
 from . import channels, failures, placement, protocol
@@ -73,6 +74,31 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
         ort.__version__,
         level,
         left_out,
+    )
+
+
+def _compile(ort: Any, request: Dict[str, Any]) -> str:
+    """Creates a session for the sake of the parts that its provider compiles, which are saved as EPContext nodes."""
+    settings = channels.apply(ort, request["applied"])
+    options = settings.session
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    options.add_session_config_entry("ep.context_enable", "1")
+    options.add_session_config_entry("ep.context_file_path", request["output"])
+    options.add_session_config_entry("ep.context_embed_mode", "1")
+    arguments = channels.session_arguments(ort, settings, request["providers"])
+    started = time.perf_counter()
+    session = ort.InferenceSession(request["model"], options, **arguments)
+    took = time.perf_counter() - started
+    trial._require_providers(session, request["providers"], ort.get_available_providers())
+    if not os.path.exists(request["output"]):
+        what = "onnxruntime %s created the session, and its execution provider saved no compiled part"
+        raise Stop("unsupported", what % ort.__version__)
+    megabytes = os.path.getsize(request["output"]) / 1e6
+    return "Saved the parts that %s compiled in %.2f s: %.1f MB." % (
+        ", ".join(p["name"] for p in request["providers"]),
+        took,
+        megabytes,
     )
 
 
@@ -197,6 +223,7 @@ def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
 
 TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
+    "compile": _compile,
     "graphs": _graphs,
     "levels": _levels,
     "placement": placement.ask,
