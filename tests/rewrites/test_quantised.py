@@ -221,7 +221,7 @@ def test_products_that_only_branches_hold_are_named(text: str, tmp_path: Path) -
     write_feeds(tmp_path / "feeds", feeds)
     refs = (FeedRef(name="0", path=str(tmp_path / "feeds")),)
     tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=refs)
-    with pytest.raises(ToolFailed, match="MatMul are inside If or Loop nodes"):
+    with pytest.raises(ToolFailed, match="MatMul nodes are inside If or Loop"):
         rewrites.apply_all(open_model(path), [rewrites.parse(text)], tmp_path / "made", tool)
 
 

@@ -46,6 +46,9 @@ MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""
 
 
+MOST_FAILED = 3
+"""Methods with one reason that are named; the table of methods has all."""
+
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
 
@@ -221,7 +224,12 @@ def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for row in rows:
         by_reason.setdefault(row.why, []).append(_method(row.plan))
-    return [f"{reason} ({', '.join(names)})" for reason, names in by_reason.items()]
+    return [f"{reason} ({_shortened(names)})" for reason, names in by_reason.items()]
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_FAILED} more" if len(names) > MOST_FAILED else ""
+    return f"{', '.join(names[:MOST_FAILED])}{more}"
 
 
 def _method(plan: Plan) -> str:

@@ -259,6 +259,6 @@ def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
         return
     inner = {node.op_type for body in graphs(graph) if body is not graph for node in body.node} & set(kinds)
     if inner and not operators & set(kinds):
-        what = "%s are inside If or Loop nodes, where ONNX Runtime's quantizer does not look"
+        what = "%s nodes are inside If or Loop, which ONNX Runtime's quantizer does not process"
         raise Stop("unsupported", what % ", ".join(sorted(inner)))
     raise Stop("unsupported", "the quantizer found no supported operator in this model")
