@@ -134,6 +134,21 @@ def test_a_fixed_model_is_run_before_it_is_called_so(folder: Path) -> None:
     assert {p.name for p in folder.iterdir()} == {"m.onnx", "m.data", "m.fixed.onnx", "m.fixed.onnx.data"}
 
 
+def test_outputs_that_are_nearly_zero_verify_nothing(folder: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[1,4,8,8] x) => (float[1,4,6,6] y)
+        <float[4,4,3,3] w = {0}, float[4,1,1] s = {3,5,7,9}>
+        { m = Mul (x, s)
+          y = Conv (m, w) }"""
+    )
+    weights = 1e-9 * np.random.default_rng(0).standard_normal((4, 4, 3, 3))
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights.astype(np.float32), "w"))
+    onnx.save(model, "m.onnx")
+    said = asked("check", "m.onnx", "--fix", "--select", "GRA016").stdout
+    assert "m.onnx: written to m.fixed.onnx" in said
+    assert "not verified: outputs are nearly zero" in said
+
+
 def test_a_fix_of_what_does_not_run_here_is_written_and_not_called_verified(folder: Path) -> None:
     text = OLD.replace('"" : 17]', '"" : 17, "own" : 1]').replace("Relu", "own.Secret")
     write(folder, text)

@@ -15,6 +15,7 @@ from ortune.records import (
     Envelope,
     Finding,
     FixedModel,
+    OutputDifference,
     Severity,
     Verification,
 )
@@ -89,7 +90,7 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
     """What was changed, the operators before and after, and whether the file was run."""
     state, verification = "would be fixed", fixed.verification
     if fixed.path:
-        proof = verification is not None and verification.outputs is not None
+        proof = verification is not None and _is_proof(verification.outputs)
         state = f"fixed in {fixed.path}" if proof else f"written to {fixed.path}"
     yield Points(title=f"{path}: {state}", items=fixed.what)
     yield Points(title="operators", items=list(_changes(fixed.before, fixed.after)))
@@ -101,16 +102,23 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
 def _verification(path: str, new: str, verification: Verification) -> str:
     """What running the fixed model has shown, or what would show it."""
     distance = verification.outputs
-    if distance is not None:
+    if distance is not None and _is_proof(distance):
         moved = "" if distance.ok else ", which these fixes may do"
         return f"verified with {verification.runtime}: {outputs(distance)}{moved}"
     compare = shlex.join(["ortune", "compare", operand(path), operand(new)])
+    if distance is not None:
+        return f"not verified: outputs are nearly zero for generated inputs. Run {compare} --inputs PATH"
     if verification.reason == "no-runtime":
         return f"not verified: no onnxruntime was found. Install one, and run {compare}"
     what = " ".join(verification.what.split())
     if verification.reason == "source":
         return f"not verified: {path} itself does not run with {verification.runtime} ({what})"
     return f"not verified: {what}. Run {compare}"
+
+
+def _is_proof(distance: OutputDifference | None) -> bool:
+    """Returns whether outputs were compared, and are not so small that a difference means nothing."""
+    return distance is not None and not (distance.silent and distance.relative_l2)
 
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
