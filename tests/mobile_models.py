@@ -75,6 +75,7 @@ def mnist(path: Path) -> Path:
             ],
             opset=12,
             ir_version=7,
+            name="CNTKGraph",
         ),
         path,
     )

@@ -49,6 +49,7 @@ def assemble(
     ir_version: int = 8,
     opsets: Mapping[str, int] | None = None,
     functions: Iterable[onnx.FunctionProto] = (),
+    name: str = "g",
 ) -> onnx.ModelProto:
     """A model whose nodes are made in a loop, or by cases.
 
@@ -61,8 +62,9 @@ def assemble(
         ir_version: Of the file.
         opsets: Of other domains.
         functions: Of the model itself.
+        name: Of the graph: a file with another one is another model, for which a simulated machine has another noise.
     """
-    graph = helper.make_graph(nodes, "g", _values(inputs), _values(outputs), list(_tensors(weights)))
+    graph = helper.make_graph(nodes, name, _values(inputs), _values(outputs), list(_tensors(weights)))
     imports = [helper.make_opsetid(*pair) for pair in {"": opset, **(opsets or {})}.items()]
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, functions=list(functions))
 

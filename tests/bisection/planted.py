@@ -92,7 +92,7 @@ def convolutions(path: Path) -> Path:
         ]
         last = f"r{i}"
     nodes.append(helper.make_node("Add", ["r1", last], ["y"], "add"))
-    onnx.save(assemble(nodes, "float[1,3,16,16] x", "float[1,8,16,16] y", weights), path)
+    onnx.save(assemble(nodes, "float[1,3,16,16] x", "float[1,8,16,16] y", weights, name="convolutions"), path)
     return path
 
 

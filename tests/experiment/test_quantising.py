@@ -71,6 +71,7 @@ def model(path: Path) -> Path:
             weights,
             opset=13,
             ir_version=7,
+            name="products",
         ),
         path,
     )

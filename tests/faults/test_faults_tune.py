@@ -66,7 +66,12 @@ def tan_model(path: Path) -> None:
     ]
     onnx.save(
         assemble(
-            nodes, f"float[1,{CHANNELS},{SIZE},{SIZE}] x0", f"float[1,{CHANNELS},1,1] y", weights, opset=13
+            nodes,
+            f"float[1,{CHANNELS},{SIZE},{SIZE}] x0",
+            f"float[1,{CHANNELS},1,1] y",
+            weights,
+            opset=13,
+            name="tan",
         ),
         path,
     )

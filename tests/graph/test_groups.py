@@ -24,7 +24,11 @@ def chain(n: int = 4, *, names: bool = True) -> ir.Model:
         value = f"r{i}"
     return ir.from_proto(
         assemble(
-            nodes, "float[2,8] x", [helper.make_tensor_value_info(value, TensorProto.FLOAT, [2, 8])], weights
+            nodes,
+            "float[2,8] x",
+            [helper.make_tensor_value_info(value, TensorProto.FLOAT, [2, 8])],
+            weights,
+            name="chain",
         )
     )
 

@@ -77,7 +77,7 @@ def many_parts() -> onnx.ModelProto:
     sides = [helper.make_tensor_value_info(name, 1, [2, 600]) for name in ("x", "y")]
     sizes = numpy_helper.from_array(np.full(300, 2, np.int64), "sizes")
     held = [numpy_helper.from_array(WIDE, "w"), sizes]
-    return assemble(nodes, sides[:1], sides[1:], held)
+    return assemble(nodes, sides[:1], sides[1:], held, name="parts")
 
 
 def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:

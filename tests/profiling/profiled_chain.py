@@ -33,7 +33,14 @@ def conv_chain(path: Path, *, dear: int | None = None) -> Path:
     ]
     shape = [1, CHANNELS, SIZE, SIZE]
     onnx.save(
-        assemble(nodes, f"float[{dims(shape)}] x0", f"float[{dims(shape)}] x{LAYERS}", weights, opset=13),
+        assemble(
+            nodes,
+            f"float[{dims(shape)}] x0",
+            f"float[{dims(shape)}] x{LAYERS}",
+            weights,
+            opset=13,
+            name="chain",
+        ),
         path,
     )
     return path

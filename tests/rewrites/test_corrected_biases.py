@@ -50,6 +50,7 @@ def shifted(path: Path, kind: str, *, biased: bool = True) -> OpenModel:
             f"float[{dims(SHAPES[kind])}] x",
             "float[] y",
             [numpy_helper.from_array(v, k) for k, v in weights.items() if biased or k != "b0"],
+            name="shifted",
         ),
         path,
     )

@@ -51,6 +51,7 @@ def unequal(path: Path, *, between: str = "Relu", depthwise: bool = False) -> Op
             f"float[{dims(SHAPE)}] x",
             "float[2,16,?,?] y",
             {"w0": first, "b0": bias, "w1": second},
+            name="unequal",
         ),
         path,
     )

@@ -40,7 +40,10 @@ def masked(path: Path) -> Path:
         helper.make_node("MatMul", ["d", "w1"], ["y"]),
     ]
     onnx.save(
-        assemble(nodes, "double[4,16] x, int32[1] few, bool[4,16] mask", "double[4,8] y", weights), path
+        assemble(
+            nodes, "double[4,16] x, int32[1] few, bool[4,16] mask", "double[4,8] y", weights, name="masked"
+        ),
+        path,
     )
     return path
 

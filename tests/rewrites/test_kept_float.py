@@ -56,6 +56,7 @@ def layers(path: Path) -> OpenModel:
                 weight("w2", 16, 10),
                 weight("b2", 10),
             ],
+            name="layers",
         ),
         path,
     )
@@ -157,7 +158,7 @@ def test_scores_beside_boxes_keep_a_scale_of_their_own(tmp_path: Path) -> None:
         helper.make_node("Concat", ["bp", "sp"], ["y"], axis=1),
     ]
     path = tmp_path / "m.onnx"
-    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,8,8,8] y", weights), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,8,8,8] y", weights, name="detector"), path)
     made = rewrites.rewrite_model(
         open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
     )
@@ -185,7 +186,7 @@ def test_a_bias_of_one_row_does_not_stop_the_quantizer(tmp_path: Path) -> None:
         helper.make_node("Relu", ["g"], ["y"]),
     ]
     path = tmp_path / "m.onnx"
-    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,16] y", weights), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", "float[1,16] y", weights, name="dense"), path)
     made = rewrites.apply_all(
         open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
     )

@@ -256,6 +256,7 @@ def test_forms_that_quantizers_break_are_right_all_the_same(kind: str, tmp_path:
             f"float[{dims(SHAPE)}] x",
             "float[] y",
             [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in weights.items()],
+            name="forms",
         ),
         path,
     )

@@ -62,7 +62,7 @@ def large_weights(path: Path, kind: str) -> OpenModel:
             helper.make_node("Relu", ["a"], ["b"]),
             helper.make_node("MatMul", ["b", "w1"], ["y"]),
         ]
-    onnx.save(assemble(nodes, f"float[{dims(SHAPES[kind])}] x", "float[] y", weights), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPES[kind])}] x", "float[] y", weights, name="large"), path)
     return open_model(path)
 
 

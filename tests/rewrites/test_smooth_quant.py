@@ -62,7 +62,7 @@ def outliers(path: Path, form: str = "norm", by: float = 200.0) -> OpenModel:
     ]
     info = helper.make_tensor_value_info
     ends = [info(name, TensorProto.FLOAT, SHAPE) for name in (["y", "z"] if form == "residual" else ["y"])]
-    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", ends, weights), path)
+    onnx.save(assemble(nodes, f"float[{dims(SHAPE)}] x", ends, weights, name="outliers"), path)
     return open_model(path)
 
 

@@ -73,6 +73,7 @@ def quantized(path: Path, *, low: int = 0, high: int = 256, shared: bool = True)
                 *([] if shared else [weight("w4", 8, 9), tensor("z3", 126, np.uint8)]),
                 tensor("b", rng.integers(0, 256, 8), np.uint8),
             ],
+            name="quantized",
         ),
         path,
     )

@@ -47,7 +47,7 @@ def small() -> onnx.ModelProto:
         helper.make_node("MatMul", ["s", "w3"], ["m"], "product"),
         helper.make_node("Relu", ["m"], ["y"], "end"),
     ]
-    return assemble(nodes, "float[1,8,16,16] x", "float[1,4,64] y", weights)
+    return assemble(nodes, "float[1,8,16,16] x", "float[1,4,64] y", weights, name="small")
 
 
 TITLES = [

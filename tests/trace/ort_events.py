@@ -55,6 +55,7 @@ def nested_model() -> bytes:
             "yes": np.array(True),
             "zero": np.array(0, dtype=np.float32),
         },
+        name="nested",
     )
     onnx.checker.check_model(model)
     return model.SerializeToString()

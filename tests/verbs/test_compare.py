@@ -259,7 +259,7 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
     nodes = [helper.make_node("Twice", ["x"], ["t"], domain="acme"), helper.make_node("Relu", ["t"], ["y"])]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 96]) for name in "xy"]
     onnx.save(
-        assemble(nodes, values[:1], values[1:], opset=13, ir_version=7, opsets={"acme": 1}),
+        assemble(nodes, values[:1], values[1:], opset=13, ir_version=7, opsets={"acme": 1}, name="twice"),
         tmp_path / "m.onnx",
     )
     rewrite = "ort-optimized-model:level=basic"

@@ -68,6 +68,7 @@ def model(
             f"float[{rows},{n}] x",
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, [rows, n])],
             weights,
+            name="layers",
         ),
         path,
     )

@@ -72,7 +72,7 @@ def decoder(path: Path) -> Path:
         narrow = node("MatMul", [wide, weight(f"w_down{i}", 4 * WIDTH, WIDTH)], f"down{i}")
         node("Add", [y, narrow], f"x{i + 1}")
     node("MatMul", [f"x{LAYERS}", weight("head", WIDTH, VOCABULARY)], "logits")
-    onnx.save(assemble(nodes, inputs, outputs, weights), path)
+    onnx.save(assemble(nodes, inputs, outputs, weights, name="decoder"), path)
     return path
 
 

@@ -57,6 +57,7 @@ def small_model(path: Path) -> Path:
             weights,
             opset=13,
             ir_version=7,
+            name="small",
         ),
         path,
     )
