@@ -17,6 +17,7 @@ from ortune.experiment.quantising import (
     unsaturated,
     widest_first,
 )
+from ortune.graph.nodes import holds
 from ortune.providers import CPU
 from ortune.records import Host, Plan, RewriteSpec
 
@@ -107,7 +108,7 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
     kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind not in (STATIC, DYNAMIC):
         return plans
-    if kind == DYNAMIC and saturates(host):
+    if kind == DYNAMIC and saturates(host) and not holds(model, *rewrites.RECURRENT):
         plans.append(changed(plan, range="8", weights="u8"))
     smooth = rewrites.parse("smooth-quant")
     refuses = rewrites.find(smooth.name).refuses

@@ -73,7 +73,7 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
     exact = not saturates(host) or not may_saturate(spec)
     if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
         return spec
-    return RewriteSpec(name=spec.name, params={**spec.params, "range": "7"})
+    return rewrites.canonical(RewriteSpec(name=spec.name, params={**spec.params, "range": "7"}))
 
 
 def gather(baseline: Baseline) -> Inputs:
