@@ -28,12 +28,14 @@ from targets_here import discovered
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
 CPU = "CPUExecutionProvider"
-COMMAND = "pip install onnxruntime-openvino==1.24.1"
+BUILD = "onnxruntime-openvino==1.24.1"
+"""A whole build, on every machine: as ``openvino`` Intel's have a plug-in, which ignores ``cache_dir``."""
+COMMAND = f"pip install {BUILD}"
 SOURCE = str(Path(ortune.__file__).parents[1])
 
 
 def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundle) -> None:
-    found = made_runtimes.require("openvino")
+    found = made_runtimes.require(BUILD)
     own = ortune.runtime().result.runtimes  # the user's is the one that the test runs under
     assert found in own
     adoption = made.adoption(found.runtime, made.find(None, print))
@@ -79,7 +81,7 @@ def runs_on_the_cpu_when_asked(bundle: Path) -> None:
 
 
 def test_compiled_models_are_stored_where_the_program_says(tmp_path: Path, make_bundle: Bundle) -> None:
-    runtime = made_runtimes.require("openvino").runtime
+    runtime = made_runtimes.require(BUILD).runtime
     feeds = {"x": np.ones((4, 64), np.float32)}
     model = matmul(tmp_path / "m.onnx")
     bundle = make_bundle(model, feeds, {"openvino_cache": "1"}, providers=PROVIDERS, runtime=runtime)

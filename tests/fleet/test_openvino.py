@@ -22,6 +22,9 @@ from ortune.report.look_words import timing
 from ortune.report.placement_words import placed
 
 OPENVINO = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+BUILD = "onnxruntime-openvino==1.24.1"
+"""A whole build, on every machine; as ``openvino`` Intel's have a plug-in, which takes more operators."""
+WHOLE = {"runtime": BUILD, "target": "openvino"}
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +66,12 @@ def test_a_bundle_gives_the_provider_plain_values() -> None:
     assert given == {"num_of_threads": "2", "load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'}
 
 
-def test_the_settings_reach_openvino_and_its_nodes_are_told(openvino: MadeRuntime, tmp_path: Path) -> None:
+def test_the_settings_reach_openvino_and_its_nodes_are_told(tmp_path: Path) -> None:
+    made_runtimes.require(BUILD)
     model = products(tmp_path / "m.onnx", odd=True)
     plain = {"processes": 3, "runs": 3, "budget": "60s", "store": tmp_path / "store"}
-    found = ortune.bench(model, runtime="openvino", set=["ov_threads=1", "ov_precision=bf16"], **plain).result
-    assert found.side.runtime.name == "openvino"
+    found = ortune.bench(model, **WHOLE, set=["ov_threads=1", "ov_precision=bf16"], **plain).result
+    assert found.side.runtime.name == BUILD
     assert found.side.plan.provider_names == ("OpenVINOExecutionProvider",)
     placement = {part.provider: part for part in found.side.placement}
     # A single node before it is left to the CPU too.
@@ -77,16 +81,17 @@ def test_the_settings_reach_openvino_and_its_nodes_are_told(openvino: MadeRuntim
 
 
 def test_a_build_that_cannot_read_its_compiled_model_fails_the_setting(
-    openvino: MadeRuntime, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    """The wheels that whole builds of OpenVINO come in lack the reader; the plug-in has it."""
-    capi = next(Path(openvino.runtime.python).parents[1].glob("lib/python*/site-packages/onnxruntime/capi"))
+    """The wheels that whole builds of OpenVINO come in lack the reader."""
+    whole = made_runtimes.require(BUILD)
+    capi = next(Path(whole.runtime.python).parents[1].glob("lib/python*/site-packages/onnxruntime/capi"))
     if any(capi.glob("libopenvino_ir_frontend*")):
         pytest.skip("this build has the reader")
     with pytest.raises(MeasurementError) as caught:
         ortune.bench(
-            products(tmp_path / "m.onnx"), runtime="openvino", set=["ov_cache=1"], processes=4, runs=3,
-            budget="5m", store=tmp_path / "store",
+            products(tmp_path / "m.onnx"), **WHOLE, set=["ov_cache=1"], processes=4,
+            runs=3, budget="5m", store=tmp_path / "store",
         )  # fmt: skip
     facts(str(caught.value), "wrote its cache again")
 
@@ -98,13 +103,14 @@ def test_a_device_that_is_not_there_is_a_failure(openvino: MadeRuntime, tmp_path
     assert "not-applied" in str(caught.value)
 
 
-def test_a_model_of_which_openvino_takes_nothing_is_a_failure(openvino: MadeRuntime, tmp_path: Path) -> None:
+def test_a_model_of_which_openvino_takes_nothing_is_a_failure(tmp_path: Path) -> None:
+    made_runtimes.require(BUILD)
     value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4])
     result = helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [4])
     path = tmp_path / "nan.onnx"
     onnx.save(assemble([helper.make_node("IsNaN", ["x"], ["y"])], [value], [result]), path)
     with pytest.raises(MeasurementError, match="OpenVINOExecutionProvider took none of the nodes"):
-        ortune.bench(path, runtime="openvino", processes=3)
+        ortune.bench(path, **WHOLE, processes=3)
 
 
 @pytest.mark.xdist_group("measuring")
@@ -130,9 +136,10 @@ def test_plans_of_two_runtimes_race_in_the_same_blocks(openvino: MadeRuntime, tm
         assert "pip install onnxruntime-openvino==1.24.1" in loader
 
 
-def test_a_look_tells_what_openvino_took(openvino: MadeRuntime, tmp_path: Path) -> None:
+def test_a_look_tells_what_openvino_took(tmp_path: Path) -> None:
+    made_runtimes.require(BUILD)
     envelope = ortune.look(
-        products(tmp_path / "m.onnx", odd=True), runtime="openvino", budget="60s", store=tmp_path / "store"
+        products(tmp_path / "m.onnx", odd=True), **WHOLE, budget="60s", store=tmp_path / "store"
     )
     assert envelope.result.timing is not None
     rows = dict(timing(envelope.result))
