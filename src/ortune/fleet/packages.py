@@ -76,15 +76,19 @@ class Recipe:
 
     @property
     def cost(self) -> str:
-        """What is fetched: each wheel with its licence and size, and the sum; what is not known is left out."""
-        fetched = [(wheel, *wheels()[wheel]) for wheel in self.requirements if wheel in wheels()]
+        """What is fetched: each wheel with its licence and size, and the sum of the sizes that are known."""
+        known = wheels()
         parts = ", ".join(
-            f"{wheel} ({license}, {size / 1e6:.{0 if size > 1e6 else 1}f} MB)"
-            for wheel, size, license in fetched
+            _priced(wheel, *known[wheel]) if wheel in known else wheel for wheel in self.requirements
         )
-        total = f"{self.download_bytes / 1e6:.0f} MB to download"
+        unknown = not self.converter and not set(self.requirements) <= set(known)
+        total = f"{'more than ' if unknown else ''}{self.download_bytes / 1e6:.0f} MB to download"
         disk = f", about {self.converter.about_bytes / 1e6:.0f} MB on disk" if self.converter else ""
-        return f"{parts or ', '.join(self.requirements)}; {total}{disk}"
+        return f"{parts}; {total}{disk}"
+
+
+def _priced(wheel: str, size: int, license: str) -> str:
+    return f"{wheel} ({license}, {size / 1e6:.{0 if size > 1e6 else 1}f} MB)"
 
 
 @functools.cache
