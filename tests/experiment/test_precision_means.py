@@ -92,6 +92,7 @@ def test_on_a_processor_that_saturates_7_bits_come_first_and_each_kind_before_a_
     assert "dynamic-int8:scales=channel,weights=u8" in order
     assert "smooth dynamic-int8:range=7,scales=channel" in order
     assert "static-int8:bias=corrected,range=7" in order
+    assert "static-int8:bias=corrected,operators=products,range=7" in order
 
 
 @pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])

@@ -52,7 +52,9 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
     proposed.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
     forms = _forms(proposed, model, host)
     singles = [_with(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)]
-    variants = [plan for form in _first_of_each(forms) for plan in _variants(form, model, host)]
+    products = [form for form in forms if form.rewrites[-1].params.get("operators") == "products"]
+    varied = [*_first_of_each(forms), *products[:1]]
+    variants = [plan for form in varied for plan in _variants(form, model, host)]
     plans = [*widest_first(forms), *singles[:1], *widest_first(variants), *singles[1:]]
     return list({plan.id: plan for plan in plans}.values()), model
 
@@ -60,15 +62,12 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
 def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
     """The plans that may differ in speed; of weights of 7 bits where 8 may saturate on this processor."""
     forms = _equalized(proposed, model)
+    if host.machine.lower() in ("x86_64", "amd64"):
+        # Kernels make signed activations unsigned there, which takes longer: as a single setting they come last.
+        forms = [plan for plan in forms if plan.rewrites[-1].params.get("activations") != "s8"]
     if not saturates(host):
         return forms
-    # Kernels make signed activations unsigned there, which takes longer and saturates too.
-    signed = [plan for plan in forms if plan.rewrites[-1].params.get("activations") == "s8"]
-    return [
-        changed(plan, range="7") if may_saturate(plan.rewrites[-1]) else plan
-        for plan in forms
-        if plan not in signed
-    ]
+    return [changed(plan, range="7") if may_saturate(plan.rewrites[-1]) else plan for plan in forms]
 
 
 def _singles(proposed: Sequence[Plan]) -> list[Plan]:
