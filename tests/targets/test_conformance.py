@@ -16,7 +16,9 @@ from ortune import knobs, targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.knobs import Knob
+from ortune.knobs.propose import strict_settings
 from ortune.providers import CPU
+from ortune.providers.openvino import PROVIDER as OPENVINO
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Value
 from ortune.targets import Target
 from ortune.targets.machine import Machine
@@ -118,7 +120,10 @@ def group(
         path = model(trials.folder / "m.onnx")
         bad = model(trials.folder / "bad.onnx", "NoSuchOperator", "nobody")
         SEEN[target.name] = trials.run(
-            trials.task("first", path, watched=True), trials.task("bad", bad), trials.task("last", path)
+            # OpenVINO computes in bfloat16 by default where the processor has it.
+            trials.task("first", path, strict_settings(target.provider.name), watched=True),
+            trials.task("bad", bad),
+            trials.task("last", path),
         )
     return SEEN[target.name]
 
@@ -203,6 +208,10 @@ def test_settings_arrive(trials: Trials) -> None:
     tasks = [trials.task(str(number), path, settings) for number, settings in enumerate(asked)]
     for settings, task in zip(asked, tasks, strict=True):
         (outcome,) = trials.run(task)
+        if OPENVINO.name in trials.runtime.plugins and "openvino_cache" in settings:
+            assert isinstance(outcome, Failed)  # the plug-in ignores the option, and a trial does not
+            assert outcome.reason == "not-applied"
+            continue
         found = {item.knob: item for item in measured(outcome).done.read_back}
         assert set(found) == set(settings)
         assert all(item.ok for item in found.values())
