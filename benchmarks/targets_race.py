@@ -24,6 +24,7 @@ from typing import Any
 
 import ortune
 from common import model_path
+from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.fleet import made
 from ortune.providers import short
@@ -87,6 +88,7 @@ def beside(name: str, budget_s: float, store: Path) -> Row:
     a, b = result.base_figures, result.new_figures
     return {
         "gain": speed(result.comparison) or result.outputs.what,
+        "apart": f"{result.outputs.relative_l2:.1g}",
         "cpu": duration(a.latency_ns) if a else "",
         "openvino": duration(b.latency_ns) if b else "",
         "load": f"{duration(a.load_ns)} -> {duration(b.load_ns)}" if a and b else "",
@@ -122,10 +124,14 @@ def tables(rows: Sequence[Row]) -> str:
     busy = [row["model"] for row in auto if "busy" in row.get("conditions", "")]
     text += ["", f"Measured on a busy machine: {', '.join(busy)}."] if busy else []
     if other:
-        text += ["", "| model | CPU | OpenVINO | gain | load |", "|---|---|---|---|---|"]
+        text += [
+            "",
+            "| model | CPU | OpenVINO | gain | output error (L2) | load |",
+            "|---|---|---|---|---|---|",
+        ]
     text += [
         f"| {r['model']} | {r.get('cpu', '')} | {r.get('openvino', '')} | {r.get('gain') or r.get('error')} "
-        f"| {r.get('load', '')} |"
+        f"| {r.get('apart', '')} | {r.get('load', '')} |"
         for r in other
     ]
     return "\n".join(text)
@@ -135,12 +141,15 @@ def write(rows: Sequence[Row]) -> None:
     """Puts the tables, with their date and versions, between the marks of the page."""
     dates = sorted({row["at"][:10] for row in rows})
     builds = sorted({build for row in rows for build in row.get("builds", ())})
+    processors = sorted({row["processor"] for row in rows})
     budgets = sorted({f"{row['budget']:.0f} s" for row in rows if "budget" in row})
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+    software = ", ".join([*processors, *builds])
     head = (
         f"`python benchmarks/targets_race.py`, {when}, tunes each model with `--targets auto` for "
-        f"{' or '.join(budgets)} ({', '.join(builds)}). Load and memory are those of the default and of the winner, "
-        "where that runs on another execution provider."
+        f"{' or '.join(budgets)} ({software}). Load and memory are those of the default and of the winner, "
+        "where that runs on another execution provider. The second table compares the defaults of both. "
+        "OpenVINO computes in bfloat16 by default where the processor has it, and `tune` does not without a tolerance."
     )
     before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
@@ -176,7 +185,7 @@ def main() -> None:
             print(f"{name} is left out: no time", flush=True)
             continue
         row: Row = {"model": name, "kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds")}
-        row["budget"] = budget_s
+        row["budget"], row["processor"] = budget_s, platform.host().cpu
         with tempfile.TemporaryDirectory() as folder:
             try:
                 row |= KINDS[kind](name, budget_s, Path(folder))
