@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from onnx_text import assemble, dims
+from onnx_text import assemble
 from within import place, program
 
 WIDTH = 64
@@ -239,13 +239,14 @@ def save_graph(
     **how: Any,
 ) -> None:
     """A model from input ``x`` to output ``y``, both float, of the same shape."""
-    onnx.save(
-        assemble(
-            nodes, f"float[{dims(shape)}] x", "float[] y", weights, opset=13, ir_version=7, opsets={"acme": 1}
-        ),
-        path,
-        **how,
-    )
+    proto = assemble(nodes, "float[] x", "float[] y", weights, opset=13, ir_version=7, opsets={"acme": 1})
+    for size in shape:  # names of sizes that no text holds
+        dim = proto.graph.input[0].type.tensor_type.shape.dim.add()
+        if isinstance(size, int):
+            dim.dim_value = size
+        else:
+            dim.dim_param = size
+    onnx.save(proto, path, **how)
 
 
 def _child(prepare: Callable[[], None] | None) -> None:

@@ -60,7 +60,11 @@ def test_a_headline_has_two_lines_at_most(title: str, name: str, envelope: Envel
     if name == "look":
         pytest.skip("its headline is followed by what stands out, without an empty line")
     lines = shown(envelope).removeprefix("stopped early; partial results\n").splitlines()
-    assert "" in lines[:3], lines[:5]
+    # A default that is wrong is named right after it.
+    ends = [
+        i for i, line in enumerate(lines) if not line or line.startswith("the default's outputs are wrong")
+    ]
+    assert ends[0] <= 2, lines[:5]
 
 
 @pytest.mark.parametrize(("title", "name", "envelope"), ALL)

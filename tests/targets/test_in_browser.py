@@ -157,7 +157,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     assert webgl.state == "not-tried" or (webgl.state == "failed" and "Shrink" in webgl.why)
     assert gpu.state == "not-tried" or gpu.why or (gpu.outputs is not None and gpu.outputs.ok)
     assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
-    with pytest.raises(UsageError, match="for tune alone"):
+    with pytest.raises(UsageError, match="only ortune tune accepts it"):
         ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")
 
 

@@ -58,7 +58,7 @@ def test_not_even_by_name_are_floats_made_token_ids(make, tmp_path: Path, given:
     a, b = make([("x", FLOAT)]), make([("x", IDS)])
     feed_files.write_feeds(tmp_path / "feeds", {"x": np.full((1, 8), 0.7, np.float32)})
     refs = [FeedRef(name="", path=str(tmp_path / "feeds"), weight=1.0)]
-    with pytest.raises(InputError, match="'x' of B is int64, its partner 'x' in A is float"):
+    with pytest.raises(InputError, match="'x' of B is int64, but input 'x' of A is float"):
         pairing.feeds_for(refs, b, pairing.pair_inputs(a, b, given), tmp_path / "out")
 
 

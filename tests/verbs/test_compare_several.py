@@ -257,7 +257,7 @@ def test_inputs_of_another_kind_are_not_joined(tmp_path: Path) -> None:
     for each in other.graph.input:
         each.type.tensor_type.elem_type = onnx.TensorProto.INT64
     onnx.save(other, tmp_path / "b.onnx")
-    with pytest.raises(InputError, match="of B is int64, its partner 'x' in A is float"):
+    with pytest.raises(InputError, match="of B is int64, but input 'x' of A is float"):
         measured(tmp_path, a, tmp_path / "b.onnx")
 
 
