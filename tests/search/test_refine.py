@@ -198,3 +198,11 @@ def test_what_was_asked_for_is_no_part_to_prune() -> None:
     plan = Plan(settings={"allow_spinning": False}, rewrites=(pinned,))
     assert [name for name, _ in parts(plan, Plan(rewrites=(pinned,)))] == ["allow_spinning"]
     assert only(plan, set(), Plan(rewrites=(pinned,))).rewrites == (pinned,)
+
+
+def test_a_setting_that_keeps_outputs_exact_is_never_left_out() -> None:
+    plan = Plan(settings={"openvino_precision": "f32", "openvino_threads": 1})
+    assert [name for name, _ in parts(plan, Plan())] == ["openvino_threads"]
+    assert only(plan, set(), Plan()).settings == {"openvino_precision": "f32"}
+    lower = Plan(settings={"openvino_precision": "bf16"})
+    assert [name for name, _ in parts(lower, Plan())] == ["openvino_precision"]

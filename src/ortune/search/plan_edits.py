@@ -8,14 +8,19 @@ import msgspec
 
 from ortune import knobs, rewrites
 from ortune.errors import UsageError
-from ortune.records import Plan
+from ortune.records import Plan, Value
+
+
+def _keeps_outputs(name: str, value: Value) -> bool:
+    """Tells whether a setting is there for the outputs: the provider's default may compute in lower precision."""
+    return bool(knobs.find(name).strict) and knobs.find(name).safety_of(value) == "exact"
 
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
-    """Each setting and rewrite of a plan by name, with the plan that lacks it."""
+    """Each setting and rewrite of a plan by name, with the plan that lacks it; none that keeps outputs exact."""
     plans = []
-    for name in plan.settings:
-        if name not in required.settings:
+    for name, value in plan.settings.items():
+        if name not in required.settings and not _keeps_outputs(name, value):
             rest = {k: v for k, v in plan.settings.items() if k != name}
             plans.append((name, msgspec.structs.replace(plan, settings=rest)))
     for spec in plan.rewrites:
@@ -30,7 +35,11 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
     """The plan with only the named settings and rewrites (and what every plan has)."""
     return msgspec.structs.replace(
         plan,
-        settings={k: v for k, v in plan.settings.items() if k in names or k in required.settings},
+        settings={
+            name: value
+            for name, value in plan.settings.items()
+            if name in names or name in required.settings or _keeps_outputs(name, value)
+        },
         rewrites=tuple(r for r in plan.rewrites if r.name in names or r in required.rewrites),
     )
 
