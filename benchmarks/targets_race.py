@@ -103,7 +103,7 @@ def tables(rows: Sequence[Row]) -> str:
     auto = [row for row in rows if row["kind"] == "auto"]
     other = [row for row in rows if row["kind"] == OPENVINO]
     text = [
-        "| model | default | raced beside it | winner's provider | gain | load | memory | configuration |",
+        "| model | default | compared with | winner's provider | gain | load | memory | configuration |",
         "|---|---|---|---|---|---|---|---|",
     ]
     text += [
@@ -120,7 +120,7 @@ def tables(rows: Sequence[Row]) -> str:
             product *= ratio
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
     dropped = [f"{row['model']}: {note}" for row in auto for note in row.get("dropped", ())]
-    text += ["", f"Not raced for lack of time: {'; '.join(dropped)}."] if dropped else []
+    text += ["", f"Not compared for lack of time: {'; '.join(dropped)}."] if dropped else []
     busy = [row["model"] for row in auto if "busy" in row.get("conditions", "")]
     text += ["", f"Measured on a busy machine: {', '.join(busy)}."] if busy else []
     if other:
@@ -142,7 +142,7 @@ def write(rows: Sequence[Row]) -> None:
     dates = sorted({row["at"][:10] for row in rows})
     builds = sorted({build for row in rows for build in row.get("builds", ())})
     processors = sorted({row["processor"] for row in rows})
-    budgets = sorted({f"{row['budget']:.0f} s" for row in rows if "budget" in row})
+    budgets = sorted({f"{row['budget']:.0f} s" for row in rows if row["kind"] == "auto"})
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
     software = ", ".join([*processors, *builds])
     head = (
@@ -156,7 +156,7 @@ def write(rows: Sequence[Row]) -> None:
     if not end:
         raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
     lines = textwrap.fill(head, 118, break_on_hyphens=False)
-    text = f"### Raced by `tune`\n\n{lines}\n\n{tables(rows)}"
+    text = f"### Execution providers compared by `tune`\n\n{lines}\n\n{tables(rows)}"
     PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
