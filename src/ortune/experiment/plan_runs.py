@@ -28,7 +28,7 @@ def _lowers_precision(plan: Plan) -> bool:
     """Tells whether a plan computes in lower precision than the model says, by a rewrite or by a provider's setting."""
     settings = ((knobs.find(name), value) for name, value in plan.settings.items())
     return any(find_rewrite(spec.name).safety == "numerics" for spec in plan.rewrites) or any(
-        knob.strict and knob.safety_of(value) != "exact" for knob, value in settings
+        knob.strict and not knob.is_strict(value) for knob, value in settings
     )
 
 

@@ -153,7 +153,7 @@ class Precision:
         while waiting:
             plan = waiting.pop(0)
             if self.rows and self.spent(WHOLE_MODELS_SHARE):
-                self.rows += [_untested(each, "no time left") for each in (plan, *waiting)]
+                self.rows += [_untested(untried, "no time left") for untried in (plan, *waiting)]
                 break
             if (slower := slow.get(_speed(plan))) is not None:
                 self.rows.append(_untested(plan, f"{_means(slower.plan)} is slower than float"))

@@ -77,11 +77,11 @@ class Recipe:
     @property
     def cost(self) -> str:
         """What is fetched: each wheel with its licence and size, and the sum of the sizes that are known."""
-        known = wheels()
+        listed = wheels()
         parts = ", ".join(
-            _priced(wheel, *known[wheel]) if wheel in known else wheel for wheel in self.requirements
+            _priced(wheel, *listed[wheel]) if wheel in listed else wheel for wheel in self.requirements
         )
-        unknown = not self.converter and not set(self.requirements) <= set(known)
+        unknown = not self.converter and not set(self.requirements) <= set(listed)
         total = f"{'more than ' if unknown else ''}{self.download_bytes / 1e6:.0f} MB to download"
         disk = f", about {self.converter.about_bytes / 1e6:.0f} MB on disk" if self.converter else ""
         return f"{parts}; {total}{disk}"

@@ -145,7 +145,11 @@ class Knob(Record, frozen=True, kw_only=True):
 
     def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
         """Returns the safety class of setting one value."""
-        return "exact" if self.strict and str(value) == self.strict else self.safety
+        return "exact" if self.is_strict(value) else self.safety
+
+    def is_strict(self, value: Value) -> bool:
+        """Returns whether a value keeps the provider to the model's own types."""
+        return bool(self.strict) and str(value) == self.strict
 
     def runs(self, text: str, provider: str) -> bool:
         """Returns whether an execution provider can run with a value."""

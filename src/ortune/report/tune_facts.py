@@ -97,7 +97,7 @@ def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.fate not in ("not-tried", "default", "current")]
 
 
-def seen(candidates: Sequence[Candidate]) -> list[Candidate]:
+def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Returns the plans of which a time is known that means something: right outputs, and no failure."""
     ran = (c for c in tried(candidates) if c.ratio is not None)
     return [c for c in ran if c.fate not in ("failed", "wrong-output")]

@@ -16,8 +16,8 @@ from ortune.report.tune_facts import (
     kept,
     least_seen,
     left_out,
+    measured_right,
     nothing_tested,
-    seen,
     stays_best,
     today,
     tried,
@@ -182,7 +182,7 @@ def counted(rewrites: int, settings: int) -> str:
 
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
-    best = min(seen(result.candidates), key=lambda c: c.ratio or 1.0, default=None)
+    best = min(measured_right(result.candidates), key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:

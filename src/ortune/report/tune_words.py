@@ -44,9 +44,9 @@ from ortune.report.tune_facts import (
     fewer_bits,
     kept,
     left_out,
+    measured_right,
     mended,
     nothing_tested,
-    seen,
     shipped,
     standing,
     today,
@@ -108,7 +108,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 def explored(result: TuneResult) -> Table:
     """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
-    ran = seen(result.candidates)
+    ran = measured_right(result.candidates)
     if not result.budget.exploratory:
         ran = []
     ran.sort(key=lambda c: c.ratio or 1.0)

@@ -8,19 +8,14 @@ import msgspec
 
 from ortune import knobs, rewrites
 from ortune.errors import UsageError
-from ortune.records import Plan, Value
-
-
-def _keeps_outputs(name: str, value: Value) -> bool:
-    """Tells whether a setting is there for the outputs: the provider's default may compute in lower precision."""
-    return bool(knobs.find(name).strict) and knobs.find(name).safety_of(value) == "exact"
+from ortune.records import Plan
 
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     """Each setting and rewrite of a plan by name, with the plan that lacks it; none that keeps outputs exact."""
     plans = []
     for name, value in plan.settings.items():
-        if name not in required.settings and not _keeps_outputs(name, value):
+        if name not in required.settings and not knobs.find(name).is_strict(value):
             rest = {k: v for k, v in plan.settings.items() if k != name}
             plans.append((name, msgspec.structs.replace(plan, settings=rest)))
     for spec in plan.rewrites:
@@ -38,7 +33,7 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
         settings={
             name: value
             for name, value in plan.settings.items()
-            if name in names or name in required.settings or _keeps_outputs(name, value)
+            if name in names or name in required.settings or knobs.find(name).is_strict(value)
         },
         rewrites=tuple(r for r in plan.rewrites if r.name in names or r in required.rewrites),
     )

@@ -64,28 +64,28 @@ class Tolerance:
             asked.append(math.sqrt(1.0 - self.cosine**2))
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
-    def times(self, seen: OutputDifference) -> float:
+    def times(self, difference: OutputDifference) -> float:
         """How many times the distance that is allowed outputs are away, by the worst figure; 1 where they are right.
 
         Infinite where nothing can be compared. Shares and metrics count by what they lack.
         """
-        if seen.ok:
+        if difference.ok:
             return 1.0
-        if not seen.comparable:
+        if not difference.comparable:
             return math.inf
-        lacks = [(self.top1, seen.top1, 1.0), (self.cosine, seen.cosine, 1.0)]
-        if seen.metric_base is not None:
+        lacks = [(self.top1, difference.top1, 1.0), (self.cosine, difference.cosine, 1.0)]
+        if difference.metric_base is not None:
             least = self.metric
             if self.metric_of_base is not None:
-                least = seen.metric_base - (1.0 - self.metric_of_base) * abs(seen.metric_base)
-            lacks.append((least, seen.metric, seen.metric_base))
+                least = difference.metric_base - (1.0 - self.metric_of_base) * abs(difference.metric_base)
+            lacks.append((least, difference.metric, difference.metric_base))
         ratios = [
             (full - of) / max(_LEAST_LACK, full - least)
             for least, of, full in lacks
             if least is not None and of is not None
         ]
         if not ratios or self.number is not None or self.relative_l2 is not None or self.snr_db is not None:
-            ratios.append(seen.worst_slice_l2 / self.of_rows)
+            ratios.append(difference.worst_slice_l2 / self.of_rows)
         # What a figure does not show (a label, a shape, a dead slice) is beyond all the same.
         return max(*ratios, math.nextafter(1.0, 2.0))
 
