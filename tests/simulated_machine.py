@@ -413,7 +413,7 @@ def measuring_on(lab: Lab) -> Iterator[None]:
 
 
 def net(folder: Path) -> Path:
-    """A small model with something for several rewrites: a normalization to fold, a Gelu in parts, idle nodes."""
+    """A small model with something for several rewrites: a scale to fold, a Gelu in parts, idle nodes."""
     draw = np.random.default_rng(7)
 
     def values(*shape: int, positive: bool = False) -> np.ndarray:
@@ -424,10 +424,11 @@ def net(folder: Path) -> Path:
         "w1": values(8, 3, 3, 3), "scale": values(8, positive=True), "shift": values(8), "mean": values(8),
         "var": values(8, positive=True), "w2": values(8, 8, 3, 3), "dense": values(8, 16), "bias": values(16),
         "root": np.array(1.4142135, np.float32), "one": np.array(1.0, np.float32),
-        "half": np.array(0.5, np.float32),
+        "half": np.array(0.5, np.float32), "gain": np.array(0.25, np.float32),
     }  # fmt: skip
     text = """net (float[1, 3, 12, 12] x) => (float[1, 16] y) {
-        c1 = Conv <pads = [1, 1, 1, 1]> (x, w1)
+        s1 = Mul (x, gain)
+        c1 = Conv <pads = [1, 1, 1, 1]> (s1, w1)
         n1 = BatchNormalization (c1, scale, shift, mean, var)
         r1 = Relu (n1)
         i1 = Identity (r1)

@@ -250,8 +250,7 @@ def test_initializers_that_callers_feed_stay(tmp_path: Path) -> None:
         cases=(Case(name="all", inputs=(InputChoice(name="mean", dtype="float", shape=(16,)),)),)
     )
     # Below IR version 4 ONNX Runtime takes weights for constants wherever they are listed: nothing is to be won.
-    proposed = rewrites.proposals(oldest, workload=workload, objective="latency")
-    assert [spec.name for spec, _ in proposed] == ["affine-into-weights"]
+    assert not rewrites.proposals(oldest, workload=workload, objective="latency")
     oldest.ir_version = 4
     save_model(oldest, tmp_path / "old.onnx")
     source = open_model(tmp_path / "old.onnx")

@@ -140,7 +140,7 @@ def test_a_session_that_is_killed_goes_on_and_measures_nothing_twice(seed: int, 
 
 
 def test_budget_that_is_left_is_given_back_with_the_arithmetic(tmp_path: Path) -> None:
-    session = run(4, tmp_path, inputs=INPUTS, budget_s=60.0)
+    session = run(1, tmp_path, inputs=INPUTS, budget_s=60.0)
     assert session.envelope is not None
     budget = session.envelope.result.budget
     assert budget.left_s > 1.0 and budget.next_s > budget.left_s  # else that step would have been taken

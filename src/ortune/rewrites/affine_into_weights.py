@@ -17,12 +17,13 @@ References: Jacob et al., "Quantization and Training of Neural Networks", 2018, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op, only_user, scopes_of
-from ortune.graph.ort_fusions import fused
+from ortune.graph.ort_fusions import folds_behind, fused, scales_product
 from ortune.graph.shapes.nearby import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine
@@ -80,6 +81,30 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
         node.replace_input_with(0, affine.x)
         editor.drop(affine.y)
     return source
+
+
+def beside(product: ir.Node) -> Iterator[ir.Node]:
+    """Yields the scales and shifts that a product's weights can absorb and that ONNX Runtime leaves in the graph."""
+    if not is_op(product, *_affine.PRODUCTS):
+        return
+    user = _only_reader(product.outputs[0])
+    # What ONNX Runtime does is asked first: whether a fold fits takes a pass over the weights.
+    if user is not None and not folds_behind(product, user) and after(product):
+        yield user
+    source = product.inputs[0].producer() if product.inputs[0] is not None else None
+    if source is None or scales_product(product, source) or _taken_up(source):
+        return
+    if before(product):
+        yield source
+
+
+def _taken_up(scale: ir.Node) -> bool:
+    """Returns whether the product before a scale takes it up instead, in ONNX Runtime or by this rewrite."""
+    makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
+    maker = next((maker for maker in makers if maker is not None and is_op(maker, *_affine.PRODUCTS)), None)
+    if maker is None or constant(maker.inputs[1]) is None:
+        return False
+    return is_op(scale, "BatchNormalization") or folds_behind(maker, scale)
 
 
 def _only_reader(value: ir.Value) -> ir.Node | None:
@@ -158,7 +183,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count = sum(bool(after(node) or before(node)) for scope, _ in scopes_of(model) for node in scope)
+    count = sum(any(beside(node)) for scope, _ in scopes_of(model) for node in scope)
     return (
         [
             (

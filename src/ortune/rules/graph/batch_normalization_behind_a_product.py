@@ -20,6 +20,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import is_constant
 from ortune.graph.nodes import is_op, only_user
+from ortune.graph.ort_fusions import folds_behind
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites import PRODUCTS
@@ -56,7 +57,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     norms = [node for node in walked if is_op(node, "BatchNormalization")]
     folded = {after(node): node for node in walked if is_op(node, *PRODUCTS)} if norms else {}
     matches = [
-        node for node in norms if _beyond_a_bias(node) or (node in folded and not _folds_itself(folded[node]))
+        node
+        for node in norms
+        if _beyond_a_bias(node) or (node in folded and not folds_behind(folded[node], node))
     ]
     if matches:
         finding = Finding(
@@ -66,11 +69,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             fix="fold BatchNormalization into the weights at export",
         )
         yield mended_by(REWRITE, finding, facts)
-
-
-def _folds_itself(product: ir.Node) -> bool:
-    """Returns whether ONNX Runtime folds into a product what alone reads it."""
-    return is_op(product, "Conv", "ConvTranspose", "MatMul") and only_user(product.outputs[0]) is not None
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from ortune import rewrites
 from ortune.model.graphs import name_of
 from ortune.records import Finding
-from ortune.rewrites import affine_into_weights
 from ortune.rules._fixes import sure_of
 from ortune.rules.facts import Facts
 
@@ -39,9 +38,6 @@ product (float[2,3,4] x, float[2,4,5] w) => (float[2,3,5] y)
 }
 """
 
-# Rules of their own tell which scales and normalisations ONNX Runtime does not fold by itself. The rewrite folds all.
-FOLDED = affine_into_weights.REWRITE
-
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in the whole model, rewrite by rewrite: patterns alone, since clean-up seldom wins by itself."""
@@ -53,7 +49,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     ):
         rewrite = rewrites.find(spec.name)
         useful = rewrite.stage > rewrites.CLEAN_UP and rewrite.change is not None
-        if useful and rewrite is not FOLDED and facts.begins(rewrite.name):
+        if useful and facts.begins(rewrite.name):
             changed = rewrites.changed_nodes(model, spec)
             finding = Finding(
                 code=CODE, severity="note", what=reason, where=tuple(dict.fromkeys(map(name_of, changed)))
