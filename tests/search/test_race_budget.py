@@ -1,0 +1,143 @@
+"""What a budget holds: plans, a calibration that is repeated, and the confirmation that is kept."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from race_machine import confirmed, entry, plan, race
+
+from ortune.records import Measured, Outcome
+from ortune.search import budget, confirm, controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE
+from ortune.search.first_turns import FirstTurns
+from ortune.search.halving import CURRENT
+from simulated import TRIAL_NS, Field
+
+
+class Controlled(Field):
+    """A machine with both controls, whose identical plan looks like another one in ``failing_calibrations`` of them."""
+
+    failing_calibrations = 0
+
+    def trial(self, arm: str) -> Outcome:
+        seen = self.calls.count(IDENTICAL)
+        unquiet = seen < self.failing_calibrations * controls.CALIBRATION_BLOCKS
+        self.factors |= {IDENTICAL: 1.2 if unquiet else 1.0, SPIKE: 1.0}
+        found = super().trial(arm)
+        if arm != SPIKE or not isinstance(found, Measured):
+            return found
+        times = found.done.cases[0].latency_ns
+        waits = tuple(int(t * controls.SPIKE_RATIO) for t in times)
+        waited = tuple(t + wait for t, wait in zip(times, waits, strict=True))
+        case = msgspec.structs.replace(found.done.cases[0], latency_ns=waited, waits_ns=waits)
+        return msgspec.structs.replace(found, done=msgspec.structs.replace(found.done, cases=(case,)))
+
+
+@pytest.mark.parametrize("references", [1, 2])
+@pytest.mark.parametrize("seconds", [20, 30, 40, 60, 120, 240])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
+    failing: int, seconds: int, references: int
+) -> None:
+    names = [str(i) for i in range(30)]
+    machine = Controlled({plan(n).id: 1.0 for n in names} | {plan("3").id: 0.9}, noise=0.001)
+    machine.failing_calibrations = failing
+    run = race(machine, seconds=seconds, current=references == 2)
+    split = budget.divide(seconds * 1e9, TRIAL_NS, wanted=len(names), references=references)
+    if split is None:
+        assert seconds < 40
+        return
+    run.kept_ns = split.confirm_ns
+    for name in names[: split.plans]:
+        run.add(entry(name))
+    turns = FirstTurns(race=run, room=5)
+    beyond_ns: list[float] = []
+
+    def again() -> bool:
+        dropped, beyond = turns.again(TRIAL_NS)
+        assert [e.plan for e in dropped] == [plan(n) for n in names[split.plans - len(dropped) : split.plans]]
+        beyond_ns.append(beyond)
+        return not beyond
+
+    run.ran = turns.see
+    judgement = run.go(run.calibrate([BASE, CURRENT][:references], "median", also=turns, again=again))
+    blocks = run.calibration
+    run.ran = lambda block: None
+    assert len(beyond_ns) == failing
+    if any(beyond_ns):
+        assert not judgement.ok and all(block.dropped for block in blocks)
+        assert machine.now <= seconds * 1e9
+        return
+    assert judgement.ok
+    run.earlier, run.kept_ns = list(blocks), split.confirm_ns
+    for block in blocks:
+        run.rate(block)
+    run.go(run.screen(list(run.entries.values())))
+    winner = run.live()[0]
+    assert winner.ratios  # fewer plans, and not none
+    left = seconds * 1e9 - machine.now
+    n = budget.confirm_blocks(left, TRIAL_NS, references)
+    found = confirmed(run, winner, n)
+    assert len(found) >= budget.LEAST_CONFIRM
+    # A control that stands in each eighth block comes on top.
+    spare = -(-n // confirm.CONTROL_EVERY) * TRIAL_NS
+    assert machine.now <= seconds * 1e9 + spare
+
+
+@pytest.mark.parametrize("trial_s", [0.2, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("references", [1, 2])
+def test_what_the_budget_is_said_to_hold_fits(trial_s: float, references: int) -> None:
+    total = 240e9
+    split = budget.divide(total, trial_s * 1e9, wanted=40, references=references)
+    if split is None:
+        assert budget.needed_ns(1, trial_s * 1e9, references) > total
+        return
+    least = budget.LEAST_CONFIRM * (references + 1) * trial_s * 1e9
+    assert split.confirm_ns >= min(0.3 * total, least)
+    screening = budget.tries(split.plans, references) * trial_s * 1e9
+    calibration = controls.CALIBRATION_BLOCKS * (references + 2) * trial_s * 1e9
+    assert calibration + screening + split.confirm_ns <= total * 1.001
+    assert 1 <= split.plans <= 40
+
+
+def test_more_time_holds_more_plans_and_the_named_budget_holds_them_all() -> None:
+    counts = [
+        (
+            budget.divide(seconds * 1e9, 1e9, wanted=30, references=1) or budget.Split(plans=0, confirm_ns=0)
+        ).plans
+        for seconds in (40, 60, 120, 240, 480)
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] == 0 < counts[1]
+    needed = budget.needed_ns(30, 1e9, 1)
+    split = budget.divide(needed * 1.001, 1e9, wanted=30, references=1)
+    assert split is not None
+    assert split.plans >= 29
+
+
+@pytest.mark.parametrize(
+    ("left_s", "trial_s", "least"), [(5, 3, 0), (8, 3, 1), (22, 3, 2), (60, 3, 3), (27, 1.5, 2)]
+)
+@pytest.mark.parametrize("references", [1, 2])
+def test_time_that_holds_no_confirmation_shows_plans_and_is_kept(
+    left_s: float, trial_s: float, least: int, references: int
+) -> None:
+    assert budget.divide(left_s * 1e9, trial_s * 1e9, wanted=9, references=references) is None
+    plans = budget.exploratory(left_s * 1e9, trial_s * 1e9, wanted=9, references=references)
+    assert plans >= least - (references == 2)
+    field = Field({plan(str(i)).id: 1.0 - 0.02 * i for i in range(9)}, noise=0.03)
+    field.trial_ns = int(trial_s * 1e9)
+    run = race(field, seconds=left_s, current=references == 2)
+    run.first_trial_ns, run.scale = field.trial_ns, 0.05
+    run.go(run.screen([run.add(entry(str(i))) for i in range(plans)]))
+    assert field.now <= left_s * 1e9
+    seen = [len(e.ratios) for e in run.entries.values()]
+    assert not plans or any(seen)
+    # What is left of the time holds no further block.
+    live = sum(e.live for e in run.entries.values())
+    most = max(seen, default=0)
+    assert (
+        most == budget.ROUNDS[-1]
+        or not live
+        or field.now + (1 + references) * 1.2 * field.trial_ns > left_s * 1e9
+    )
