@@ -7,13 +7,11 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 import trace_files
-from ort_events import nested_model
+from trace_files import FORMULA
 
 from ortune.errors import UsageError
 from ortune.records import Category, ProfiledNode, ProfileResult, TraceInfo
@@ -24,96 +22,6 @@ from ortune.trace.export.csv import EXECUTIONS, NODES
 from ortune.trace.operators import by_node, by_operator, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
-from ortune.trace.timeline import timeline_data
-
-RUNS = 4
-FORMULA = '=HYPERLINK("x")'
-HOSTILE = '</script><script>alert(1)</script>,"[red]'
-
-
-def synthetic() -> str:
-    """A profile with kernels, sizes, thread statistics, a hostile name and a node of no run."""
-
-    def node(name: str, start: int, duration: int, **args: Any) -> dict[str, Any]:
-        return {"cat": "Node", "pid": 1, "tid": 7, "ts": start, "dur": duration, "ph": "X",
-                "name": f"{name}_kernel_time", "args": {"op_name": "Conv", "provider": "CUDA", **args}}  # fmt: skip
-
-    def kernel(name: str, start: int) -> dict[str, Any]:
-        return {
-            "cat": "Kernel",
-            "pid": -1,
-            "tid": 0,
-            "ts": start,
-            "dur": 5,
-            "ph": "X",
-            "name": name,
-            "args": {},
-        }
-
-    stats = {"main_thread": {"Wait": 3, "Distribution": 1}, "sub_threads": {"1": {"num_run": 2}}}
-    events = [
-        kernel("before", 1),
-        node("stray", 2, 3),
-        node("a", 10, 20, output_size="64", mem_bytes_in_use="100", mem_arena_held="256", node_index="0",
-             thread_scheduling_stats=stats, input_type_shape=[{"float": [1, 3]}]),
-        kernel("gemm", 12),
-        kernel("gemm", 18),
-        node(HOSTILE, 30, 10),
-        {"cat": "Session", "pid": 1, "tid": 7, "ts": 10, "dur": 40, "ph": "X", "name": "model_run", "args": {}},
-        node("a", 60, 22),
-        kernel("copy", 63),
-        node(FORMULA, 83, 10),
-        {"cat": "Session", "pid": 1, "tid": 7, "ts": 60, "dur": 50, "ph": "X", "name": "model_run", "args": {}},
-    ]  # fmt: skip
-    return "[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n"
-
-
-@pytest.fixture(scope="module", params=["nested", "parallel", "synthetic"])
-def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Traces of a nested model in both execution modes, and one by hand."""
-    folder = tmp_path_factory.mktemp("trace")
-    if request.param == "synthetic":
-        path = folder / "synthetic.json"
-        path.write_text(synthetic())
-        return read_profile(path)
-    options = ort.SessionOptions()
-    options.enable_profiling = True
-    options.profile_file_prefix = str(folder / request.param)
-    if request.param == "parallel":
-        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
-        options.inter_op_num_threads = 2
-    session = ort.InferenceSession(nested_model(), options, providers=["CPUExecutionProvider"])
-    for _ in range(RUNS):
-        session.run(None, {"x": np.ones((16, 16), np.float32)})
-    return read_profile(Path(session.end_profiling()))
-
-
-@pytest.fixture(scope="module")
-def result(trace: Trace) -> ProfileResult:
-    """The mean run, with an origin for every other node."""
-    found = attribute(trace, range(trace.n_runs))
-    times = found.by_node.mean(axis=1)
-    nodes = [
-        ProfiledNode(
-            name=name,
-            op_type=trace.nodes.op_type[number],
-            provider=trace.nodes.provider[number],
-            layer=f"block.{number}/inner",
-            time_ns=float(times[number]),
-            share_ratio=0.1,
-            originals=(f"/user/{number}", f"/user/{number}/b") if number % 2 else (),
-            flops=1e6 * number,
-        )
-        for number, name in enumerate(trace.name.texts)
-        if found.calls[number]
-    ]
-    return ProfileResult(
-        trace=TraceInfo(path="trace.json", format=trace.format, n_events=trace.n_events, n_runs=trace.n_runs),
-        n_runs=trace.n_runs,
-        wall_ns=found.mean_wall_ns,
-        categories=found.categories(),
-        nodes=tuple(nodes),
-    )
 
 
 def written(kind: str, trace: Trace, result: ProfileResult, folder: Path) -> Path:
@@ -311,80 +219,6 @@ def test_all_are_written_and_named(trace: Trace, result: ProfileResult, tmp_path
         "columns": str(tmp_path / "c.npz"),
     }
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c.npz"]
-
-
-# --- the timeline's input -------------------------------------------------------------------------------
-
-
-def column(data: bytes) -> list[int]:
-    return np.frombuffer(data, dtype="<u4").tolist()
-
-
-def test_timeline_holds_every_execution_in_tracks_without_overlap(trace: Trace) -> None:
-    found = timeline_data(trace)
-    starts, durations, names = (
-        column(c) for c in (found.start_ticks, found.duration_ticks, found.name_codes)
-    )
-    assert not found.n_left_out and not found.note and found.tick_ns == 1000
-    assert len(starts) == len(trace) + len(trace.kernels.row) + trace.n_runs
-    drawn = Counter((found.names[n], d * found.tick_ns) for n, d in zip(names, durations, strict=True))
-    expected = Counter(zip(trace.name, trace.duration_ns.tolist(), strict=True))
-    expected += Counter(zip(trace.kernels.name, trace.kernels.duration_ns.tolist(), strict=True))
-    expected += Counter((f"run {n}", ns) for n, ns in enumerate(trace.run_ns.tolist()))
-    assert drawn == expected
-    first = 0
-    for track in found.tracks:
-        assert track.first == first
-        first += track.count
-        rows = slice(track.first, first)
-        ends = [s + d for s, d in zip(starts[rows], durations[rows], strict=True)]
-        assert all(end <= start + 1 for end, start in zip(ends, starts[rows][1:], strict=False))
-    assert first == len(starts) and min(starts) == 0
-
-
-def test_timeline_puts_bodies_below_their_node(trace: Trace) -> None:
-    found = timeline_data(trace)
-    names = column(found.name_codes)
-    depth = {}
-    for track in found.tracks:
-        for row in range(track.first, track.first + track.count):
-            depth[found.names[names[row]]] = (track.lane, track.depth)
-    if "product" not in depth:
-        assert depth["gemm"][0] == "device" and depth["run 0"][0] == "runs"
-        return
-    assert depth["if"][1] < depth["loop"][1] < depth["product"][1]
-    assert depth["if"][0] == depth["loop"][0] == depth["product"][0]
-
-
-def test_timeline_of_a_long_trace_is_its_last_runs(trace: Trace) -> None:
-    whole = len(trace) + len(trace.kernels.row) + trace.n_runs
-    part = timeline_data(trace, most=whole - 1)
-    outside = int((trace.run == NO_RUN).sum())
-    first = 0 if outside else 1  # without what is in no run, all runs fit
-    assert part.note.startswith("the last" if first else "all runs") and part.n_left_out > 0
-    assert {f"run {n}" for n in range(first, trace.n_runs)} <= set(part.names)
-    assert first == 0 or "run 0" not in part.names
-    small = timeline_data(trace, most=2)
-    assert small.note.startswith("the first 1 ") and len(small.start_ticks) == 8
-
-
-def test_timeline_of_nothing_and_of_what_cannot_be_drawn(tmp_path: Path) -> None:
-    def read(events: list[dict[str, Any]]) -> Trace:
-        path = tmp_path / "trace.json"
-        path.write_text(json.dumps(events))
-        return read_profile(path)
-
-    empty = timeline_data(read([{"cat": "Session", "name": "model_loading", "ts": 1, "dur": 2}]))
-    assert empty.tracks == () and empty.start_ticks == b""
-    far = [{"cat": "Node", "name": f"n{i}_kernel_time", "tid": 1, "ts": ts, "dur": 1}
-           for i, ts in enumerate([-(2**52), 0, 2**52])]  # fmt: skip
-    found = timeline_data(read(far))
-    starts = column(found.start_ticks)
-    assert starts[0] == 0 and starts[1] * found.tick_ns == pytest.approx(2**52 * 1000, rel=1e-6)
-    assert starts[2] == pytest.approx(2 * starts[1], abs=1)
-    at_once = [{"cat": "Node", "name": "n_kernel_time", "tid": 1, "ts": 1, "dur": 100 + i} for i in range(40)]
-    crowded = timeline_data(read(at_once))
-    assert len(crowded.tracks) == 24 and crowded.n_left_out == 16
 
 
 def test_nodes_of_one_name_keep_their_own_figures(tmp_path: Path) -> None:
