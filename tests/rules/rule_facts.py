@@ -10,6 +10,7 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble
@@ -371,3 +372,16 @@ def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
     """The model, as it is read from a file."""
     onnx.save(model, folder / "m.onnx")
     return open_model(folder / "m.onnx")
+
+
+def findings_in(model: onnx.ModelProto | str, code: str, folder: Path) -> list[Finding]:
+    """What a rule finds in a model, or in its text."""
+    proto = onnx.parser.parse_model(model) if isinstance(model, str) else model
+    return rules.find_rule(code).findings(Facts(model=opened(proto, folder)))
+
+
+def graph_text(
+    body: str, *, x: str = "float[8,2] x", y: str = "float[8,2] y", weights: str = "", opset: int = 18
+) -> str:
+    """A model as ONNX text."""
+    return f'<ir_version: 8, opset_import: ["" : {opset}]> g ({x}) => ({y}) {weights} {{ {body} }}'

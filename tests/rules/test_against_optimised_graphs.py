@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
 
 import onnx
 import onnx.parser
-import onnxruntime
 import pytest
-from rule_facts import HOST
+from optimised_graphs import HEAD, HEAD17, ONES, edited, optimised, rule_findings, saved
 
-from facts import facts
 from ortune import rules
-from ortune.model.open import open_model
-from ortune.records import Finding, Plan
+from ortune.records import Plan
 from ortune.rules import Facts
 from ortune.targets.machine import Machine
 
-ONES = ",".join("1" * 16)
-HEAD, HEAD17 = (f'<ir_version: 8, opset_import: ["" : {opset}]>' for opset in (16, 17))
 NORM = """ channels (float[2,8,16] x) => (float[2,8,16] y)
 <float[16] s = {ONES}, float[16] b = {ONES}, float two = {2.0}, float e = {0.00001}, float h = {0.5}>
 { m = ReduceMean <axes = [-1]> (x)
@@ -124,58 +118,6 @@ APART = {
 FUSED = {"GRA020": "SkipLayerNormalization", "GRA021": "Gemm", "GRA022": "BatchNormalization"}
 
 
-PAIRS = """ pairs (float[8,4,1,1] x) => (float[8,4,1,1] y)
-<int8[4,4,1,1] w = {ONES}, float s = {0.1}, uint8 z = {0}, uint8 m = {128}, int8 t = {0},
- float lo = {0.0}, float hi = {6.0}>
-{ q = QuantizeLinear (x, s, z)
-  i = DequantizeLinear (q, s, z)
-  k = DequantizeLinear (w, s, t)
-  p = Conv (i, k)
-  o = QuantizeLinear (p, s, z)
-  y = DequantizeLinear (o, s, z) }""".replace("ONES", ONES)
-MATRIX = PAIRS.replace("[8,4,1,1]", "[8,4]").replace("[4,4,1,1]", "[4,4]").replace("Conv", "MatMul")
-SYMMETRIC = {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, t)", "(o, s, z)": "(o, s, t)"}
-OPEN = {
-    "Relu stays, because the zero point of QuantizeLinear is 0, not -128": SYMMETRIC,
-    "Relu stays, because the zero point of QuantizeLinear is 128, not 0": {
-        "o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, m)", "(o, s, z)": "(o, s, m)",
-    },
-    "Clip stays, because its range 0 to 6 is narrower than 0 to 25.5 of QuantizeLinear": {
-        "o = Q": "r = Clip (p, lo, hi)\n o = Q", "(p, s, z)": "(r, s, z)",
-    },
-    "its input is not quantized: it is a graph input": {"(i, k)": "(x, k)"},
-    "its input is not quantized: Sigmoid produces it": {"(i, k)": "(f, k)", "p = ": "f = Sigmoid (i)\n p = "},
-}  # fmt: skip
-CLOSED = {
-    "a Relu, and the zero point is the least number": {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, z)"},
-    "a Clip beyond what eight bits hold": {
-        "{6.0}": "{60.0}", "o = Q": "r = Clip (p, lo, hi)\n o = Q", "(p, s, z)": "(r, s, z)",
-    },
-    "a Transpose behind": {
-        "o = Q": "r = Transpose (p)\n o = Q", "(p, s, z)": "(r, s, z)", ") => (float[8,4": ") => (float[a,b",
-    },
-    "an Identity before": {"(i, k)": "(f, k)", "p = ": "f = Identity (i)\n p = "},
-}  # fmt: skip
-
-
-def optimised(path: Path) -> Counter[str]:
-    """Operators of the graph that ONNX Runtime makes of a model."""
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(path.with_suffix(".optimised.onnx"))
-    options.log_severity_level = 3
-    onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return Counter(node.op_type for node in onnx.load(options.optimized_model_filepath).graph.node)
-
-
-def saved(model: onnx.ModelProto, folder: Path) -> Path:
-    onnx.save(model, folder / "m.onnx")
-    return folder / "m.onnx"
-
-
-def found(code: str, path: Path) -> list[Finding]:
-    return rules.find_rule(code).findings(Facts(model=open_model(path), host=HOST))
-
-
 def shown(code: str, name: str) -> onnx.ModelProto:
     rule = rules.find_rule(code)
     example = rule.bad if name == "bad" else rule.good
@@ -239,7 +181,7 @@ def test_input_channels_that_are_not_in_fours_leave_the_blocked_layout(
         ),
         tmp_path,
     )
-    assert bool(found("LAY005", path)) != blocked
+    assert bool(rule_findings("LAY005", path)) != blocked
     if "avx2" in Machine().host.features:  # elsewhere there is no such layout
         assert bool(optimised(path)["ReorderOutput"]) == blocked
 
@@ -250,94 +192,27 @@ def test_the_reason_why_it_is_not_fused_is_told_and_holds(reason: str, tmp_path:
     code, fused = ("GRA011", "LayerNormalization") if text is NORM else ("GRA012", "Gelu")
     (tmp_path / "known").mkdir()
     known = saved(onnx.parser.parse_model(HEAD + text), tmp_path / "known")
-    assert found(code, known) == [] and optimised(known)[fused] == 1
+    assert rule_findings(code, known) == [] and optimised(known)[fused] == 1
     for was, becomes in changes.items():
         assert was in text
         text = text.replace(was, becomes)
     path = saved(onnx.parser.parse_model(HEAD + text), tmp_path)
-    (told,) = found(code, path)
+    (told,) = rule_findings(code, path)
     assert told.evidence == reason
     assert not optimised(path)[fused]
 
 
-def changed(text: str, changes: dict[str, str]) -> onnx.ModelProto:
-    for was, becomes in changes.items():
-        assert was in text
-        text = text.replace(was, becomes, 1)
-    return onnx.parser.parse_model(HEAD17 + text)
-
-
-QUANTIZED = pytest.mark.parametrize(
-    ("code", "text", "operator"), [("QNT004", PAIRS, "QLinearConv"), ("QNT010", MATRIX, "QLinearMatMul")]
-)
-
-
-@QUANTIZED
-@pytest.mark.parametrize("reason", OPEN)
-def test_the_reason_why_pairs_stay_is_told_and_holds(
-    code: str, text: str, operator: str, reason: str, tmp_path: Path
-) -> None:
-    path = saved(changed(text, OPEN[reason]), tmp_path)
-    (told,) = found(code, path)
-    assert told.evidence == reason
-    assert not optimised(path)[operator]
-
-
-@QUANTIZED
-@pytest.mark.parametrize(("kind", "told"), [("t", "its output is int8 and read by several nodes"), ("z", "")])
-def test_values_of_int8_that_are_read_twice_keep_pairs_apart_on_x86(
-    code: str, text: str, operator: str, kind: str, told: str, tmp_path: Path
-) -> None:
-    twice = {
-        "s, z) }": "s, z)\n n = Neg (y) }",
-        "1] y)\n": "1] y, float[8,4,1,1] n)\n",
-        "4] y)\n": "4] y, float[8,4] n)\n",
-    }
-    model = changed(text, {was: becomes for was, becomes in twice.items() if was in text})
-    for node in model.graph.node[-4:]:
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.input[0] in ("p", "o"):
-            node.input[2] = kind
-    path = saved(model, tmp_path)
-    assert [each.evidence for each in found(code, path)] == [told][: bool(told)]
-    if HOST.machine == Machine().host.machine:
-        assert bool(optimised(path)[operator]) == (not told)
-
-
-@QUANTIZED
-@pytest.mark.parametrize("way", ["nothing else", *CLOSED])
-def test_pairs_that_go_into_the_product_are_not_told_of(
-    code: str, text: str, operator: str, way: str, tmp_path: Path
-) -> None:
-    model = changed(text, CLOSED.get(way, {}))
-    path = saved(model, tmp_path)
-    assert found(code, path) == []
-    assert optimised(path)[operator] == 1
-
-
-def test_a_product_that_others_read_too_stays_and_one_without_quantizing_behind_does_not(
-    tmp_path: Path,
-) -> None:
-    shared = {"y = D": "n = Neg (p)\n y = D", "[8,4] y)": "[8,4] y, float[8,4] n)"}
-    path = saved(changed(MATRIX, shared), tmp_path)
-    (told,) = found("QNT010", path)
-    facts(told.evidence, "QuantizeLinear", "not the only reader")
-    assert optimised(path)["MatMul"] == 1
-    last = {"o = QuantizeLinear (p, s, z)": "", "DequantizeLinear (o, s, z)": "Neg (p)"}
-    path = saved(changed(MATRIX, last), tmp_path)
-    assert found("QNT010", path) == [] and optimised(path)["MatMulIntegerToFloat"] == 1
-
-
 def test_from_opset_17_on_a_transpose_keeps_no_layer_normalization_apart(tmp_path: Path) -> None:
     text, changes = UNFUSED["before opset 17, ONNX Runtime moves the preceding Transpose past it"]
-    path = saved(changed(text, changes), tmp_path)
-    assert found("GRA011", path) == []
+    path = saved(edited(text, changes), tmp_path)
+    assert rule_findings("GRA011", path) == []
     assert optimised(path)["LayerNormalization"] == 1
 
 
 @pytest.mark.parametrize("bias", ["float[1,2] b = {1,2}", "float[4,1] b = {1,2,3,4}"])
 def test_a_row_and_a_column_are_biases_of_a_product_of_two_axes(bias: str, tmp_path: Path) -> None:
     path = saved(onnx.parser.parse_model(HEAD17 + BIAS.replace("float[2] b = {1,2}", bias)), tmp_path)
-    assert found("GRA021", path) == [] and optimised(path)["Gemm"] == 1
+    assert rule_findings("GRA021", path) == [] and optimised(path)["Gemm"] == 1
 
 
 @pytest.mark.parametrize("reason", APART)
@@ -346,12 +221,12 @@ def test_the_reason_why_two_stay_apart_is_told_and_holds(reason: str, tmp_path: 
     (tmp_path / "known").mkdir()
     known = saved(onnx.parser.parse_model(HEAD17 + text), tmp_path / "known")
     before = optimised(known)
-    assert found(code, known) == []
+    assert rule_findings(code, known) == []
     for was, becomes in changes.items():
         assert was in text
         text = text.replace(was, becomes)
     path = saved(onnx.parser.parse_model(HEAD17 + text), tmp_path)
-    (told,) = found(code, path)
+    (told,) = rule_findings(code, path)
     assert told.evidence == reason
     after = optimised(path)
     if (
@@ -382,13 +257,17 @@ def test_a_scale_is_told_of_where_it_stays(nodes: str, shape: str, stays: bool, 
     text = f"{HEAD17} g (float[1,2,4,4] x) => (float[1,2,4,4] y) {weights} {{ {body} }}"
     path = saved(onnx.parser.parse_model(text), tmp_path)
     left = optimised(path)
-    assert bool(found("GRA016", path)) == stays == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))
+    assert (
+        bool(rule_findings("GRA016", path))
+        == stays
+        == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))
+    )
 
 
 def test_a_batch_normalization_between_convolutions_goes_into_the_first(tmp_path: Path) -> None:
     second = CONV.replace("y = Batch", "n = Batch").replace("s, s) }", "s, s)\n y = Conv (n, w) }")
     path = saved(onnx.parser.parse_model(HEAD17 + second), tmp_path)
-    assert found("GRA016", path) == []
+    assert rule_findings("GRA016", path) == []
     left = optimised(path)
     assert (left["Conv"], left["BatchNormalization"]) == (2, 0)
 
@@ -399,7 +278,7 @@ def test_a_batch_normalization_before_a_gemm_stays_and_is_told_of(tmp_path: Path
     path = saved(
         onnx.parser.parse_model(text + "n = BatchNormalization (r, s, b, m, v)\n y = Gemm (n, w) }"), tmp_path
     )
-    (told,) = found("GRA016", path)
+    (told,) = rule_findings("GRA016", path)
     assert told.plan is not None and optimised(path)["BatchNormalization"] == 1
 
 

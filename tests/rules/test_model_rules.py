@@ -7,7 +7,6 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -28,25 +27,12 @@ from rule_facts import (
     plain,
     profile,
     ran,
-    signed,
     weight,
     work,
 )
 
-from onnx_text import assemble
 from ortune import rules
-from ortune.records import (
-    Case,
-    Finding,
-    InputChoice,
-    Plan,
-    ProfiledNode,
-    ProfileResult,
-    ProviderSpec,
-    RewriteSpec,
-    TraceInfo,
-    Workload,
-)
+from ortune.records import Finding, InputChoice, Plan, ProfiledNode, ProfileResult, RewriteSpec, TraceInfo
 from ortune.rules import Facts
 from ortune.rules._words import listed
 
@@ -282,35 +268,6 @@ def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_wo
     assert not rules.find_rule("ENV004").findings(without_weights)
 
 
-def test_what_webassembly_cannot_reach_is_no_finding() -> None:
-    """The rates of the machine are those of its own vectors, which no page has."""
-    rule, facts = rules.find_rule("GRA006"), profile(ran("slow", floor_ns=1e4, bound="compute"))
-    assert rule.findings(facts)
-    assert not rule.findings(replace(facts, target="web-wasm"))
-    assert rule.findings(replace(profile(ran("slow", floor_ns=4e3, bound="compute")), target="web-wasm"))
-
-
-def integers(folder: Path, dtype: int) -> Facts:
-    sides = [helper.make_tensor_value_info(name, dtype, [8, 8]) for name in ("a", "b")]
-    y = helper.make_tensor_value_info("y", TensorProto.INT32, [8, 8])
-    model = assemble([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "p")], sides, [y])
-    return Facts(model=opened(model, folder), target="cuda")
-
-
-def test_the_one_integer_product_of_cuda_is_none_of_those_without_a_kernel(tmp_path: Path) -> None:
-    assert "eight-bits-on-a-gpu" in findings_of(integers(tmp_path, TensorProto.UINT8))
-    of_int8 = integers(tmp_path, TensorProto.INT8)
-    assert "eight-bits-on-a-gpu" not in findings_of(of_int8)
-    assert "eight-bits-on-a-gpu" in findings_of(replace(of_int8, target="webgpu"))
-
-
-def test_saturation_that_is_set_against_is_no_finding(tmp_path: Path) -> None:
-    facts = signed(tmp_path, 90)
-    rule = rules.find_rule("QNT009")
-    assert rule.findings(facts)
-    assert not rule.findings(replace(facts, plan=Plan(settings={"x64_quant_precision": True})))
-
-
 @pytest.mark.parametrize(
     ("start", "limit", "step"),
     [([0.0, 1.0], [9.0], [1.0]), ([0.0], [np.inf], [1.0]), ([np.nan], [9.0], [1.0]), ([0.0], [9.0], [0.0])],
@@ -324,14 +281,6 @@ def test_a_range_without_a_length_is_no_constant_that_grows(
     ]
     facts = facts_of(tmp_path, [node("Range", ["a", "b", "c"], ["y"])], held)
     assert rules.find_rule("MEM002").findings(facts) == []
-
-
-def test_settings_that_a_page_has_not_are_no_fix_there(tmp_path: Path) -> None:
-    rule = rules.find_rule("MEM002")
-    assert rule.bad is not None
-    facts = Facts(model=opened(rule.bad(), tmp_path))
-    assert any(found.plan for found in rule.findings(facts))
-    assert not any(found.plan for found in rule.findings(replace(facts, target="web-wasm")))
 
 
 def test_only_float32_has_a_blocked_layout_to_leave(tmp_path: Path) -> None:
@@ -374,45 +323,6 @@ def test_what_the_caller_of_a_function_says_is_not_known_in_it(tmp_path: Path) -
         rule.findings(facts)
 
 
-@pytest.mark.parametrize(
-    ("code", "target", "provider"),
-    [
-        ("CUD001", "cuda", "CUDAExecutionProvider"),
-        ("CUD003", "tensorrt", "TensorrtExecutionProvider"),
-        ("MOB001", "nnapi", "NnapiExecutionProvider"),
-        ("MOB001", "qnn", "QNNExecutionProvider"),
-        ("PLC004", "cuda", "CUDAExecutionProvider"),
-    ],
-)
-def test_sizes_that_the_plan_fixes_are_not_open(
-    code: str, target: str, provider: str, tmp_path: Path
-) -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17]>
-    two (float[n,3,h,w] x, float[1,3,h,w] z) => (float[n,2,h,w] y)
-    <float[2,3,1,1] k = {1,2,3,4,5,6}> { s = Add (x, z)  y = Conv (s, k) }"""
-    model = opened(onnx.parser.parse_model(text), tmp_path)
-    options = {"enable_cuda_graph": "1"} if code == "PLC004" else {}
-
-    def where(sizes: dict[str, str] | None, **settings: str) -> list[tuple[str, ...]]:
-        fixed = () if sizes is None else (RewriteSpec(name="fixed-dimensions", params=sizes),)
-        spec = ProviderSpec(name=provider, options=options)
-        plan = Plan(providers=(spec,), rewrites=fixed, settings=dict(settings))
-        return [
-            each.where
-            for each in rules.find_rule(code).findings(Facts(model=model, target=target, plan=plan))
-        ]
-
-    assert where(None) == [("x", "z")]
-    assert where({"n": "1"}) == [("x", "z")]
-    assert where({"h": "8", "w": "8"}) == [("x",)]
-    assert where({"h": "8", "w": "8", "x[0]": "1"}) == []
-    assert where({}) == []  # all of them, as the inputs are
-    assert where(None, web_free_dimensions="n=1;h=8;w=8") == []
-    if options:  # the same asked for by a setting
-        options.clear()
-        assert where(None) == [] and where(None, cuda_graph="1") == [("x", "z")]
-
-
 @pytest.mark.parametrize("value", ["four", 4.0, [4]], ids=repr)
 @pytest.mark.parametrize("name", ["bits", "accuracy_level"])
 def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
@@ -427,25 +337,3 @@ def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
     product.attribute.extend([*kept, helper.make_attribute(name, value)])
     found = rule.findings(Facts(model=opened(proto, tmp_path), target=rule.target or "cpu"))
     assert [each.code for each in found] == ["QNT008"]  # as if it were not there
-
-
-def test_a_graph_is_not_captured_with_nodes_elsewhere_or_from_several_threads(tmp_path: Path) -> None:
-    text = '<ir_version: 8, opset_import: ["" : 17]>\nfixed (float[1,8] x) => (float[1,8] y) { y = Relu (x) }'
-    model = opened(onnx.parser.parse_model(text), tmp_path)
-    spec = ProviderSpec(name="WebGpuExecutionProvider", options={"enableGraphCapture": "1"})
-    rule = rules.find_rule("PLC004")
-
-    def what(**known: Any) -> list[str]:
-        facts = Facts(model=model, target="webgpu", plan=Plan(providers=(spec,)), **known)
-        return [finding.what for finding in rule.findings(facts)]
-
-    assert what() == []
-    case = Case(name="default", inputs=())
-    (several,) = what(work=Workload(cases=(case,), callers=4))
-    assert "graph capture" in several and "4 threads" in several
-    mixed = profile(
-        ran("all", provider="WebGpuExecutionProvider"), ran("last", provider="CPUExecutionProvider")
-    )
-    assert mixed.profile is not None
-    (elsewhere,) = what(profile=mixed.profile)
-    assert "graph capture" in elsewhere and "1 node ran on the CPU (last)" in elsewhere

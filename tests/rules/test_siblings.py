@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rule_examples import HOST
+from rule_facts import findings_in, graph_text
 
 from onnx_text import assemble, dims
 from ortune import rewrites, rules
 from ortune.model.open import open_model
-from ortune.records import Finding
 from ortune.rules import Facts
 from ortune.targets.machine import Machine
 
 FLOAT = TensorProto.FLOAT
-PAIR = "q = QuantizeLinear (x, s, z)\n dx = DequantizeLinear (q, s, z)\n"
-CLOSED = "o = QuantizeLinear (p, s, z)\n y = DequantizeLinear (o, s, z)"
-
-
-def found(model: onnx.ModelProto | str, code: str, folder: Path) -> list[Finding]:
-    made = onnx.parser.parse_model(model) if isinstance(model, str) else model
-    onnx.save(made, folder / "m.onnx")
-    return rules.find_rule(code).findings(Facts(model=open_model(folder / "m.onnx")))
-
-
-def text(
-    body: str, *, x: str = "float[8,2] x", y: str = "float[8,2] y", weights: str = "", opset: int = 18
-) -> str:
-    return f'<ir_version: 8, opset_import: ["" : {opset}]> g ({x}) => ({y}) {weights} {{ {body} }}'
 
 
 # --- lists that grow in loops ----------------------------------------------------------------------------------------
@@ -84,7 +68,7 @@ GROWN = {
 @pytest.mark.parametrize("spelling", GROWN)
 def test_a_list_that_grows_in_a_loop(spelling: str, tmp_path: Path) -> None:
     body, grown, names = GROWN[spelling]
-    where = [name for finding in found(loop(body, grown), "GRA024", tmp_path) for name in finding.where]
+    where = [name for finding in findings_in(loop(body, grown), "GRA024", tmp_path) for name in finding.where]
     assert where == names
 
 
@@ -105,8 +89,8 @@ MIXED = "<int64[3,4] index = {1,1,1,1,5,5,5,5,2,2,2,3}>"
     ],
 )
 def test_rows_scattered_by_elements(body: str, weights: str, named: bool, tmp_path: Path) -> None:
-    model = text(body.replace(") ", ")\n"), x=ROWS, y="float[8,4] y", weights=weights)
-    assert bool(found(model, "GRA023", tmp_path)) == named
+    model = graph_text(body.replace(") ", ")\n"), x=ROWS, y="float[8,4] y", weights=weights)
+    assert bool(findings_in(model, "GRA023", tmp_path)) == named
 
 
 @pytest.mark.parametrize(
@@ -127,10 +111,10 @@ def test_rows_scattered_by_a_repeated_column(
     body += f"y = ScatterElements <axis = {axis}> (zeros, all, x)"
     weights = f"<int64[1] last = {{-1}}, int64[1] first = {{0}}, int64[2] rows = {{-1,1}}, int64[2] shape = {shape}, "
     weights += "int64[2] sizes = {8,4}>"
-    model = text(
+    model = graph_text(
         body.replace(") ", ")\n"), x=f"int64[{length}] i, float[3,4] x", weights=weights, y="float[8,4] y"
     )
-    assert bool(found(model, "GRA023", tmp_path)) == named
+    assert bool(findings_in(model, "GRA023", tmp_path)) == named
 
 
 # --- boxes without a threshold ---------------------------------------------------------------------------------------
@@ -158,11 +142,11 @@ def test_boxes_without_a_threshold(
     body = f"{scores} y = NonMaxSuppression (boxes, s, most, overlap{least})".replace(") ", ")\n")
     weights = "<int64[1] most = {16}, float[1] overlap = {0.5}>"
     model = onnx.parser.parse_model(
-        text(body, x="float[1,16,4] boxes, float[1,2,16] l", y="int64[n,3] y", weights=weights)
+        graph_text(body, x="float[1,16,4] boxes, float[1,2,16] l", y="int64[n,3] y", weights=weights)
     )
     if threshold is not None:
         model.graph.initializer.append(numpy_helper.from_array(np.array(threshold, np.float32), "least"))
-    whats = [finding.what for finding in found(model, "GRA026", tmp_path)]
+    whats = [finding.what for finding in findings_in(model, "GRA026", tmp_path)]
     assert [named in what for what in whats] == ([True] if named else [])
 
 
@@ -185,8 +169,8 @@ def test_spectra_of_odd_lengths(length: int, body: str, named: bool, tmp_path: P
     weights = (
         f"<int64 step = {{50}}, int64 length = {{{length}}}, int64 power = {{512}}, int64[1] first = {{0}}>"
     )
-    model = text(body.replace(") ", ")\n"), x="float[1,400,1] x", y="float[1,f,b,2] y", weights=weights)
-    (*_,) = findings = found(model, "GRA025", tmp_path)
+    model = graph_text(body.replace(") ", ")\n"), x="float[1,400,1] x", y="float[1,f,b,2] y", weights=weights)
+    (*_,) = findings = findings_in(model, "GRA025", tmp_path)
     assert bool(findings) == named
     assert not named or f"length {length} samples" in findings[0].evidence
 
@@ -210,7 +194,7 @@ def row(copied: bool, kernel: tuple[int, ...]) -> onnx.ModelProto:
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize("kernel", [(3,), (3, 3)])
 def test_convolutions_of_one_dimension(copied: bool, kernel: tuple[int, ...], tmp_path: Path) -> None:
-    assert bool(found(row(copied, kernel), "LAY006", tmp_path)) == (len(kernel) == 1)
+    assert bool(findings_in(row(copied, kernel), "LAY006", tmp_path)) == (len(kernel) == 1)
 
 
 def grouped(shape: tuple[int, ...], groups: int) -> onnx.ModelProto:
@@ -236,7 +220,7 @@ def grouped(shape: tuple[int, ...], groups: int) -> onnx.ModelProto:
 def test_convolutions_that_two_dimensions_would_not_help(
     outs: int, ins: int, groups: int, named: bool, tmp_path: Path
 ) -> None:
-    assert bool(found(grouped((outs, ins, 3), groups), "LAY006", tmp_path)) == named
+    assert bool(findings_in(grouped((outs, ins, 3), groups), "LAY006", tmp_path)) == named
     if "avx2" in Machine().host.features:  # elsewhere there is no such layout
         options = ort.SessionOptions()
         options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
@@ -266,90 +250,13 @@ def test_a_defect_behind_a_copy(code: str, body: str, x: str, y: str, tmp_path: 
     weights = "<int64[2] shape = {4096,2048}, int32[3] rows = {0,1,2}, float[3,2] w = {1,2,3,4,5,6}, "
     weights += "int64[1] one = {1}, int64 three = {3}, float[2] ends = {0,1}>"
     onnx.save(
-        onnx.parser.parse_model(text(body.replace(") ", ")\n"), x=x, y=y, weights=weights)),
+        onnx.parser.parse_model(graph_text(body.replace(") ", ")\n"), x=x, y=y, weights=weights)),
         tmp_path / "m.onnx",
     )
     rule = rules.find_rule(code)
     (finding,) = rule.findings(Facts(model=open_model(tmp_path / "m.onnx"), target=rule.target))
     for spec in finding.plan.rewrites if finding.plan else ():
         assert rewrites.find(spec.name).apply(open_model(tmp_path / "m.onnx").ir, spec.params).modified
-
-
-# --- 8 bits ----------------------------------------------------------------------------------------------------------
-
-NUMBERS = "float s = {0.5}, uint8 z = {128}, int8[2,2] w = {1,2,3,4}, int8 t = {0}, float sb = {0.25}"
-ENDS = "int32[2] b = {8,2147483647}"
-
-
-@pytest.mark.parametrize(
-    ("product", "bias", "named"),
-    [
-        ("p = Gemm <beta = 0.5> (dx, dw, db)", "int32[2] b = {8,9}", "its beta is 0.5, not 1"),
-        ("p = Gemm <alpha = 2.0, transB = 1> (dx, dw, db)", "int32[2] b = {8,9}", "its alpha is 2, not 1"),
-        ("p = Gemm <alpha = 1.0, beta = 1.0> (dx, dw, db)", "int32[2] b = {8,9}", ""),
-    ],
-)
-def test_factors_of_a_product_between_pairs(product: str, bias: str, named: str, tmp_path: Path) -> None:
-    body = f"{PAIR}dw = DequantizeLinear (w, s, t)\n db = DequantizeLinear (b, sb)\n {product}\n {CLOSED}"
-    evidence = [f.evidence for f in found(text(body, weights=f"<{NUMBERS}, {bias}>"), "QNT010", tmp_path)]
-    assert evidence == ([named] if named else [])
-
-
-@pytest.mark.parametrize(
-    ("body", "bias", "named"),
-    [
-        ("c = Identity (b)\n db = DequantizeLinear (c, sb)\n y = Add (x, db)", ENDS, True),
-        ("y = QLinearConv (x, s, z, v, s, t, s, z, b)", ENDS, True),
-        ("y = QLinearConv (x, s, z, v, s, t, s, z, b)", "int32[2] b = {8,2147000000}", False),
-    ],
-)
-def test_a_bias_at_its_ends(body: str, bias: str, named: bool, tmp_path: Path) -> None:
-    conv = "QLinearConv" in body
-    sides = {"x": "uint8[1,2,4,4] x", "y": "uint8[1,2,4,4] y"} if conv else {}
-    weights = f"<{NUMBERS}, int8[2,2,1,1] v = {{1,2,3,4}}, {bias}>"
-    findings = found(text(body, weights=weights, **sides), "QNT012", tmp_path)
-    assert [finding.where for finding in findings] == ([("b",)] if named else [])
-
-
-UNLIKE = "127,0,1,2,90,1,60,100"
-
-
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ("y = MatMulInteger (x, w, z, t)", True),
-        ("y = QLinearMatMul (x, s, z, w, s, t, s, z)", True),
-        ("y = QLinearMatMul (x, s, z, w, each, t, s, z)", False),
-    ],
-)
-def test_channels_under_one_scale(body: str, named: bool, tmp_path: Path) -> None:
-    weights = f"<float s = {{0.5}}, uint8 z = {{128}}, int8 t = {{0}}, int8[1,8] w = {{{UNLIKE}}}, "
-    weights += "float[8] each = {1,1,1,1,1,1,1,1}>"
-    kind = "int32" if "Integer" in body else "uint8"
-    model = text(body, x="uint8[4,1] x", y=f"{kind}[4,8] y", weights=weights)
-    assert bool(found(model, "QNT014", tmp_path)) == named
-
-
-@pytest.mark.parametrize(
-    ("body", "domain", "named"),
-    [
-        ("t1 = Transpose (dw)\n y = Gemm (x, t1)", "", True),
-        ("y = Gemm <transB = 1> (x, dw)", "", True),
-        ("y = DynamicQuantizeMatMul (x, wt, one, t)", "com.microsoft", True),
-        ("y = DynamicQuantizeMatMul (x, wt, each, zeros)", "com.microsoft", False),
-    ],
-)
-def test_channels_under_one_scale_of_other_products(
-    body: str, domain: str, named: bool, tmp_path: Path
-) -> None:
-    weights = f"<float s = {{0.5}}, int8 t = {{0}}, int8[8,1] w = {{{UNLIKE}}}, int8[1,8] wt = {{{UNLIKE}}}, "
-    weights += "float[1] one = {0.5}, float[8] each = {1,1,1,1,1,1,1,1}, int8[8] zeros = {0,0,0,0,0,0,0,0}>"
-    model = onnx.parser.parse_model(
-        text(f"dw = DequantizeLinear (w, s, t)\n {body}", x="float[4,1] x", y="float[4,8] y", weights=weights)
-    )
-    model.graph.node[-1].domain = domain
-    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    assert bool(found(model, "QNT014", tmp_path)) == named
 
 
 # --- weights that are not finite -------------------------------------------------------------------------------------
@@ -379,56 +286,14 @@ def test_channels_under_one_scale_of_other_products(
     ],
 )
 def test_weights_that_are_not_finite(body: str, number: float, named: str, tmp_path: Path) -> None:
-    model = onnx.parser.parse_model(text(body, weights="<float[2,2] w = {1,2,3,4}, float[2] b = {1,2}>"))
+    model = onnx.parser.parse_model(
+        graph_text(body, weights="<float[2,2] w = {1,2,3,4}, float[2] b = {1,2}>")
+    )
     shape = (2, 2) if "low, b" in body else (2,)
     model.graph.initializer.append(numpy_helper.from_array(np.full(shape, number, np.float32), "low"))
-    findings = found(model, "PRC006", tmp_path)
+    findings = findings_in(model, "PRC006", tmp_path)
     assert [named in finding.what for finding in findings] == ([True] if named else [])
     assert all(finding.where == ("low",) for finding in findings)
-
-
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ("r = Gather (dw, i)\n y = Relu (r)", True),
-        ("r = Gather (dw, i)\n o = QuantizeLinear (r, s, t)\n y = DequantizeLinear (o, s, t)", True),
-        ("a, h = RNN <hidden_size = 2> (x, dv, v)\n y = Squeeze (h)", True),
-        ("y = MatMul (k, dw)", False),
-    ],
-)
-def test_weights_dequantized_for_tables_and_recurrences(body: str, named: bool, tmp_path: Path) -> None:
-    """Each stays in the graph that ONNX Runtime optimises, beside a product that becomes MatMulNBits."""
-    weights = f"<{NUMBERS}, int8[1,2,2] w1 = {{1,2,3,4}}, float[1,2,2] v = {{1,2,3,4}}>"
-    before = "dv = DequantizeLinear (w1, s, t)" if "RNN" in body else "dw = DequantizeLinear (w, s, t)"
-    model = text(
-        f"{before}\n {body}", x="int64[3] i, float[3,1,2] x, float[3,2] k", y="float[n,m] y", weights=weights
-    )
-    assert bool(found(model, "QNT013", tmp_path)) == named
-    left = onnx.load(_optimised(tmp_path / "m.onnx"))
-    makers = {node.output[0]: node for node in left.graph.node}
-    floats = [node for node in left.graph.node if node.op_type in ("Gather", "RNN")]
-    fed = [makers[name].op_type for node in floats for name in node.input if name in makers]
-    assert ("DequantizeLinear" in fed) == named
-
-
-def _optimised(path: Path) -> Path:
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.optimized_model_filepath = str(path.with_suffix(".optimised.onnx"))
-    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return path.with_suffix(".optimised.onnx")
-
-
-@pytest.mark.parametrize("code", ["QNT003", "QNT009"])
-def test_weights_behind_a_copy_are_weights(code: str, tmp_path: Path) -> None:
-    kind, features = ("uint8", ("avx512_vnni",)) if code == "QNT003" else ("int8", ("avx2",))
-    product = "c = Identity (w)\n dw = DequantizeLinear (c, s, t)\n i = Identity (dw)\n p = MatMul (dx, i)"
-    body = f"{PAIR}{product}\n {CLOSED}"
-    weights = f"<float s = {{0.5}}, uint8 z = {{128}}, {kind}[2,2] w = {{100,2,3,4}}, {kind} t = {{0}}>"
-    onnx.save(onnx.parser.parse_model(text(body, weights=weights)), tmp_path / "m.onnx")
-    host = msgspec.structs.replace(HOST, features=features)
-    facts = Facts(model=open_model(tmp_path / "m.onnx"), host=host)
-    assert rules.find_rule(code).findings(facts)
 
 
 # --- declared shapes -------------------------------------------------------------------------------------------------
@@ -453,4 +318,4 @@ def test_what_a_file_declares_of_a_branch_contradicts_nothing(
     columns: str, declared: str, between: str, tmp_path: Path
 ) -> None:
     model = SQUEEZED.replace("N]", f"{columns}]").replace("DECLARED", declared).replace("BETWEEN", between)
-    assert found(model, "SHP003", tmp_path) == []
+    assert findings_in(model, "SHP003", tmp_path) == []
