@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+from growing_graph import Feeds, GrowingGraph
 from onnx import TensorProto, helper, numpy_helper
-from random_steps import RANDOM_STEPS, Feeds, GrowingGraph
+from random_steps import RANDOM_STEPS
 
 OPSETS = (9, 10, 11, 12, 13, 13, 14, 15, 17, 17, 18, 20, 21)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 import onnx_ir as ir
+from growing_graph import Feeds
 from onnx import helper, numpy_helper
 from random_graphs import random_graph
-from random_steps import Feeds
 from same_outputs import REFUSED, all_same, rounded_worse, run, run_or_evaluate
 
 from ortune import platform, rewrites

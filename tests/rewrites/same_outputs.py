@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import onnxruntime as ort
+from growing_graph import Feeds
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import (
@@ -15,7 +16,6 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
     NotImplemented,
     RuntimeException,
 )
-from random_steps import Feeds
 
 REFUSED = (Fail, InvalidArgument, NotImplemented, RuntimeException)
 """Of a random graph: what is empty, has no kernel for its type, or reads in a body what ONNX Runtime has lost."""

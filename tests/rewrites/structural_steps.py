@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from growing_graph import GrowingGraph
 from onnx import TensorProto, helper, numpy_helper
 
-G = Any  # random_graphs._Graph, which has these steps among its own
 
-
-def axes_of(g: G, *axes: int) -> tuple[list[str], dict[str, object]]:
+def axes_of(g: GrowingGraph, *axes: int) -> tuple[list[str], dict[str, object]]:
     """Axes as this opset wants them: further inputs, or attributes."""
     if g.opset >= 13:
         return [g.constant(np.array(axes, np.int64))], {}
     return [], {"axes": list(axes)}
 
 
-def hidden(g: G, operator: str, inputs: list[str], **attributes: object) -> str:
+def hidden(g: GrowingGraph, operator: str, inputs: list[str], **attributes: object) -> str:
     """A node whose output is no value that others pick."""
     name = f"h{len(g.nodes)}"
     g.nodes.append(
@@ -26,11 +23,11 @@ def hidden(g: G, operator: str, inputs: list[str], **attributes: object) -> str:
     return name
 
 
-def ints(g: G, *numbers: int) -> str:
+def ints(g: GrowingGraph, *numbers: int) -> str:
     return g.constant(np.array(numbers, np.int64))
 
 
-def computed_constant(g: G) -> None:
+def computed_constant(g: GrowingGraph) -> None:
     """Arithmetic of constants, then with a value; sometimes more than a limit."""
     x = g.pick()
     shape = g.values[x]
@@ -46,7 +43,7 @@ def computed_constant(g: G) -> None:
     g.add("Mul", [x, made], shape)
 
 
-def size_of(g: G, x: str, axis: int) -> str:
+def size_of(g: GrowingGraph, x: str, axis: int) -> str:
     """One size of a value, as a list."""
     if g.rng.random() < 0.5 or g.opset < 10:
         number = hidden(g, "Gather", [hidden(g, "Shape", [x]), g.constant(np.array(axis, np.int64))], axis=0)
@@ -55,7 +52,7 @@ def size_of(g: G, x: str, axis: int) -> str:
     return hidden(g, "Slice", [hidden(g, "Shape", [x]), ints(g, axis), ints(g, axis + 1), ints(g, 0)])
 
 
-def shape_arithmetic(g: G) -> None:
+def shape_arithmetic(g: GrowingGraph) -> None:
     """A Reshape by sizes of the value, or of another one, and numbers."""
     x = g.pick(2, 3, 4)
     if x is None:
@@ -76,7 +73,7 @@ def shape_arithmetic(g: G) -> None:
     g.add("Reshape", [x, hidden(g, "Concat", [first, *sizes], axis=0)], shape)
 
 
-def twice(g: G) -> None:
+def twice(g: GrowingGraph) -> None:
     """The same product twice: with one weight, or with two that are equal."""
     x = g.pick(2, 3)
     if x is None:
@@ -89,7 +86,7 @@ def twice(g: G) -> None:
     g.add("Add", [g.add("Relu", [a], (*shape[:-1], 3)), b], (*shape[:-1], 3))
 
 
-def there_and_back(g: G) -> None:
+def there_and_back(g: GrowingGraph) -> None:
     """Two nodes that undo each other, or are one."""
     x = g.pick()
     shape = g.values[x]
@@ -140,7 +137,7 @@ def there_and_back(g: G) -> None:
             g.add("Add", names, shape)
 
 
-def joined_in_steps(g: G) -> None:
+def joined_in_steps(g: GrowingGraph) -> None:
     """A Concat of a Concat, along one axis or two; the inner one is sometimes read by others too."""
     x = g.pick(2, 3, 4)
     if x is None:
@@ -160,7 +157,7 @@ def joined_in_steps(g: G) -> None:
         g.add("Concat", [inner, g.add("Tanh", [inner], two)], joined, axis=other)
 
 
-def nothing(g: G) -> None:
+def nothing(g: GrowingGraph) -> None:
     """A node that changes nothing."""
     x = g.pick()
     shape = g.values[x]
@@ -185,7 +182,7 @@ def nothing(g: G) -> None:
         g.add("Concat", [x], shape, axis=0)
 
 
-def branch(g: G) -> None:
+def branch(g: GrowingGraph) -> None:
     """An If whose condition is a constant, or depends on a size."""
     x = g.pick()
     shape = g.values[x]
@@ -209,7 +206,7 @@ def branch(g: G) -> None:
     g.add("If", [condition], shape, then_branch=bodies[0], else_branch=bodies[1])
 
 
-def rounds(g: G) -> None:
+def rounds(g: GrowingGraph) -> None:
     """A Loop of a few rounds, that may gather what it makes."""
     x = g.pick()
     shape = g.values[x]
@@ -246,7 +243,7 @@ def rounds(g: G) -> None:
         g.values[names[1]] = (count, *shape)
 
 
-def einsum(g: G) -> None:
+def einsum(g: GrowingGraph) -> None:
     """A product of matrices as an equation."""
     x = g.pick(2, 3)
     if (
@@ -265,13 +262,13 @@ def einsum(g: G) -> None:
         g.add("Einsum", [x, x], (shape[0], shape[1], shape[1]), equation="bij,bkj->bik")
 
 
-def left_over(g: G) -> None:
+def left_over(g: GrowingGraph) -> None:
     """Nodes and a weight that nobody reads."""
     x = g.pick()
     hidden(g, "Neg", [hidden(g, "Mul", [x, g.constant(g.some(1))])])
 
 
-def same_input(g: G) -> None:
+def same_input(g: GrowingGraph) -> None:
     """Several products of one value, often of one row."""
     x = g.pick(2, 3)
     if x is None:
@@ -286,7 +283,7 @@ def same_input(g: G) -> None:
             g.add("Relu", [made], g.values[made])
 
 
-def padded(g: G) -> None:
+def padded(g: GrowingGraph) -> None:
     """A Pad before a convolution, that may pad with something else, or something else."""
     x = g.pick(4)
     if x is None:
@@ -316,7 +313,7 @@ def padded(g: G) -> None:
         g.add("Relu", [made], (n, c, height, width))
 
 
-def meeting(g: G) -> None:
+def meeting(g: GrowingGraph) -> None:
     """Transposes, mostly alike, whose results meet behind other operators; sometimes others read within."""
     x = g.pick(2, 3, 4)
     if x is None:

@@ -6,14 +6,11 @@ nothing of a rewrite.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from fused_forms import GELUS, LOG_SOFTMAXES, NORMS, RMS, SOFTMAXES
+from growing_graph import GrowingGraph
 from onnx import TensorProto
 from structural_steps import axes_of, hidden, ints
-
-G = Any  # random_graphs._Graph, which has these steps among its own
 
 HALF, SINGLE, DOUBLE, BRAIN = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BFLOAT16
 WIDE = TensorProto.INT64
@@ -24,7 +21,7 @@ _EDGES = (0, 1, -1, 2, 7, -100, 2**31 - 1, -(2**31), 2**31, 2**40)
 class _Typed:
     """Makes the forms of exporters in another type; what lies within is used nowhere else."""
 
-    def __init__(self, g: G, dtype: int) -> None:
+    def __init__(self, g: GrowingGraph, dtype: int) -> None:
         self.g, self.dtype = g, _ARRAYS[dtype]
 
     def op(self, operator: str, *inputs: str, **attributes: object) -> str:
@@ -37,7 +34,7 @@ class _Typed:
         return str(self.g.constant(array if array.dtype.kind in "iu" else array.astype(self.dtype)))
 
 
-def _moved(g: G, value: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+def _moved(g: GrowingGraph, value: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """What only moves numbers about, and the shape then."""
     kind = int(g.rng.integers(5))
     if kind == 0:
@@ -55,7 +52,7 @@ def _moved(g: G, value: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ..
     return hidden(g, "Identity", [value]), shape
 
 
-def round_trip(g: G) -> None:
+def round_trip(g: GrowingGraph) -> None:
     """To a smaller type and back, of numbers that it holds."""
     shape = g.values["x"]
     value = hidden(g, "Floor", [hidden(g, "Mul", ["x", g.number(4.0, len(shape))])])
@@ -76,7 +73,7 @@ def round_trip(g: G) -> None:
         g.add("Cast", [value], shape, to=SINGLE)
 
 
-def in_other_type(g: G) -> None:
+def in_other_type(g: GrowingGraph) -> None:
     """Arithmetic, products and forms of exporters in float16 or float64, also of what is fed in it."""
     shape = g.values["x"]
     dtype = HALF if g.rng.random() < 0.6 else DOUBLE
@@ -116,7 +113,7 @@ def in_other_type(g: G) -> None:
     g.end(value, shape, dtype)
 
 
-def _whole(g: G) -> tuple[str, tuple[int, ...]]:
+def _whole(g: GrowingGraph) -> tuple[str, tuple[int, ...]]:
     """Integers that are bounded, and their shape: indices, or what a narrow type holds."""
     shape = g.values["x"]
     kind = int(g.rng.integers(3))
@@ -135,12 +132,12 @@ def _whole(g: G) -> tuple[str, tuple[int, ...]]:
     return hidden(g, "Cast", [hidden(g, "Cast", ["x"], to=narrow)], to=WIDE), shape
 
 
-def _number(g: G) -> str:
+def _number(g: GrowingGraph) -> str:
     number = int(g.rng.choice(_EDGES)) if g.rng.random() < 0.4 else int(g.rng.integers(-9, 9))
     return str(g.constant(np.full((1,) * int(g.rng.integers(2)), number, np.int64)))
 
 
-def integers(g: G) -> None:
+def integers(g: GrowingGraph) -> None:
     """Arithmetic and comparisons of 64-bit integers, near the ends of 32 bits too."""
     value, shape = _whole(g)
     for _ in range(int(g.rng.integers(1, 4))):
