@@ -9,15 +9,7 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.records import (
-    Case,
-    CaseResult,
-    Envelope,
-    Gate,
-    NonFiniteOutput,
-    OutputDifference,
-    Workload,
-)
+from ortune.records import CaseResult, Envelope, Gate, NonFiniteOutput, OutputDifference
 from ortune.report import (
     compare_headline,
     compare_outputs,
@@ -27,8 +19,6 @@ from ortune.report import (
     markdown,
     sides,
 )
-from ortune.report.html import pages
-from ortune.verbs import compare
 
 WIDTHS = (80, 100, 140)
 
@@ -294,77 +284,6 @@ def test_a_shape_of_a_mix_shows_the_change_alone_where_its_medians_show_another(
     assert [cell.text for cell in row][2:5] == ["12.1 ms", "8.80 ms", "-28.0 %"]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "seen"),
-    [(1.73, "1.73x slower than A in p50 (+73.0 %)"), (0.015, "66.67x faster than A in p50 (-98.5 %)")],
-)
-def test_too_few_blocks_are_inconclusive_with_what_was_seen_and_what_decides(ratio: float, seen: str) -> None:
-    made = golden.comparison(
-        ratio=ratio, ratio_low=0.0, ratio_high=None, smallest_effect_ratio=None, n_blocks=5, more_blocks=1,
-        verdict="inconclusive",
-    )  # fmt: skip
-    gate = Gate(threshold_ratio=0.05, answer="no-answer", undecided_counts_as="pass", reason="too-few-blocks")
-    envelope = golden.compared(comparison=made, controls=(), gate=gate, enough_s=31.0)
-    flat = " ".join(shown(envelope, 140).split())
-    assert "no difference" not in flat
-    assert f"inconclusive: B looks {seen}, but 5 blocks" in flat
-    facts(flat, "5 blocks", "confirm", "6 needed", "--budget 40s")
-    facts(flat, "NO ANSWER", "5.0 %", "5 blocks", "6 needed")
-    assert "checks: controls not run;" in flat, "beside a guard that failed"
-    assert github.render(compare_words.document(envelope)).startswith("::error ")
-    assert compare.exit_code(envelope) == 3
-
-
-def test_a_rerun_of_a_gate_is_the_same_gate() -> None:
-    gate = Gate(threshold_ratio=0.05, answer="no-answer", undecided_counts_as="fail", reason="too-few-blocks")
-    envelope = golden.compared(
-        comparison=None, base_figures=None, new_figures=None, cases=(), controls=(), gate=gate, enough_s=31.0
-    )
-    work = Workload(cases=(Case(name="default", inputs=()),))
-    flat = " ".join(shown(msgspec.structs.replace(envelope, workload=work), 140).split())
-    assert "wrong" not in flat
-    assert "--threshold 5% --undecided fail --budget 40s" in flat
-
-
-def test_a_rerun_of_an_open_question_has_one_budget_and_the_tolerance_of_the_user() -> None:
-    made = golden.comparison(
-        ratio=0.97, ratio_low=0.68, ratio_high=1.25, n_blocks=6, verdict="inconclusive", more_s=7000.0,
-        more_blocks=500,
-    )  # fmt: skip
-    accepted = OutputDifference(ok=True, relative_l2=0.02, tolerance=0.02)
-    envelope = golden.compared(
-        comparison=made, controls=(), gate=None, enough_s=130.0, elapsed_s=70.0, outputs=accepted
-    )
-    work = Workload(cases=(Case(name="default", inputs=()),))
-    flat = " ".join(shown(msgspec.structs.replace(envelope, workload=work), 140).split())
-    assert re.findall(r"--budget \S+", flat) == ["--budget 8490s"]
-    assert "--tolerance 0.02 --budget 8490s" in flat
-    assert "controls not run" in flat
-
-
-def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:
-    gate = Gate(
-        threshold_ratio=0.05, answer="no-answer", undecided_counts_as="pass", reason="controls-not-run"
-    )
-    envelope = golden.compared(controls=(), gate=gate, enough_s=31.0)
-    flat = " ".join(shown(envelope, 140).split())
-    facts(flat, "24 blocks", "not run", "--budget 40s")
-    facts(flat, "gate: NO ANSWER at 5.0 %", "controls not run")
-    page = pages.render(envelope)
-    assert "Faster; controls not run" in page
-    assert compare.exit_code(envelope) == 3
-
-
-def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
-    made = golden.comparison(
-        ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80, more_s=372.0
-    )
-    text = compare_headline.headline(golden.compared(comparison=made).result)
-    assert text.startswith("inconclusive: -0.3 % in p50 (95 % interval -10.0 % or more, 24 blocks)")
-    assert "-10.0 % or more" in text
-    facts(text, "2.1 %", "6 min")
-
-
 def test_an_interrupted_run_says_so_in_every_format() -> None:
     envelope = golden.msgspec.structs.replace(golden.compared(), status="interrupted")
     assert "stopped early" in shown(envelope, 80)
@@ -405,30 +324,3 @@ def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
         compare_outputs.outputs(OutputDifference(ok=False, what=what))
         == f"outputs differ: {what}; beyond exact"
     )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0.3, "1 s"), (38, "40 s"), (372, "6 min"), (5000, "83 min"), (9000, "2 h")]
-)
-def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
-    made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
-    assert compare_headline.seen(made).endswith(f" (about {said} more may settle it)")
-
-
-def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
-    assert compare_headline.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
-        "minimum detectable effect"
-    )
-
-
-def test_too_few_blocks_have_no_interval_and_say_so() -> None:
-    made = golden.comparison(
-        ratio=0.7,
-        ratio_low=0.0,
-        ratio_high=None,
-        smallest_effect_ratio=None,
-        n_blocks=1,
-        verdict="inconclusive",
-    )
-    text = compare_headline.headline(golden.compared(comparison=made).result)
-    facts(text, "inconclusive", "1.43x", "faster", "p50", "-30.0 %", "1 block", "confirm")

@@ -1,0 +1,195 @@
+"""The answer of a tuning that confirmed nothing: what was seen, what was not tested, and the command that decides."""
+
+from __future__ import annotations
+
+import math
+import re
+from types import SimpleNamespace
+from typing import Any, cast
+
+import golden
+import golden_tune
+import msgspec
+import pytest
+
+from facts import facts
+from ortune.records import Control, Envelope, Plan, ProviderSpec, StoredSession
+from ortune.report import brief, history, markdown, tune_headline, tune_page, tune_words
+from ortune.report.html import pages
+from ortune.search.halving import ENDED, Entry
+from ortune.search.tables import candidates
+
+
+def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:
+    text = tune_headline.headline(golden_tune.KINDS["exploratory"].result)
+    facts(
+        text,
+        "inconclusive: ",
+        "looks 1.11x faster in p50",
+        "exploratory: 2 blocks",
+        "rerun with --budget 150s",
+    )
+    assert "no improvement" not in text and "best" not in text
+    slower = tune_headline.headline(golden_tune.exploratory(1.02).result)
+    facts(slower, "inconclusive: nothing looks faster", "unconfirmed", "--budget 150s")
+    envelope = golden_tune.KINDS["exploratory"]
+    rendered = pages.render(envelope)
+    assert "<span>Inconclusive</span>" in rendered
+    asked = "120s"  # stands where the page says how it was made
+    for text in (rendered, markdown.render(tune_words.document(envelope))):
+        assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
+    proposed = tune_words.next_commands(envelope)
+    assert [line for line in proposed if "--budget" in line] == [
+        "ortune tune model.onnx --dim seq=128 --budget 150s"
+    ]
+
+
+def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
+    (row,) = tune_words.explored(golden_tune.exploratory().result).rows
+    assert [cell.text for cell in row][1:] == ["1.11x", "2", "exploratory, unconfirmed"]
+    assert not tune_words.explored(golden_tune.default_best().result).rows
+    found = golden_tune.exploratory().result
+    for ratio in (None, 0.05):
+        wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output", ratio=ratio)
+        both = msgspec.structs.replace(found, candidates=(found.candidates[0], wrong))
+        shown = tune_words.explored(both)
+        assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
+        assert "looks 1.11x faster" in tune_headline.headline(both)
+
+
+def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed() -> None:
+    entry = Entry(plan=Plan(settings={"allow_spinning": False}), origin="rule", ratios=[math.log(0.8)])
+    search = SimpleNamespace(
+        race=SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None),
+        default=Plan(),
+        current=None,
+    )
+    (row,) = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)
+    (claimed,) = candidates(cast("Any", search), [], Plan(), None)
+    assert claimed.ratio is None
+
+
+def test_one_block_of_a_plan_is_told_with_what_was_seen_and_what_decides() -> None:
+    """The budget ended before its second block: something was tested, and it claims nothing."""
+    entry = Entry(plan=Plan(settings={"intra_op_num_threads": 1}), origin="knob", ratios=[math.log(0.08)])
+    entry.retire("not-tried", ENDED)
+    race = SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None)
+    search = SimpleNamespace(race=race, default=Plan(), current=None)
+    rows = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    assert [(row.fate, row.ratio, row.n_blocks) for row in rows] == [("retired", pytest.approx(0.08), 1)]
+    envelope = golden_tune.exploratory(candidates=rows)
+    text = tune_headline.headline(envelope.result)
+    facts(text, "inconclusive: intra_op_num_threads=1 looks 12.5x faster in p50", "1 block, unconfirmed")
+    assert text.endswith("rerun with --budget 150s")
+    shown = golden.printed(tune_words.document(envelope), 120)
+    facts(shown, "intra_op_num_threads=1", "12.5x", "1", "exploratory, unconfirmed")
+
+
+def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
+    text = tune_headline.headline(golden_tune.KINDS["not-confirmed"].result)
+    facts(text, "inconclusive: ", "-3.0 %", "+1.0 %", "intra_op_num_threads=2", "best of 7 configurations")
+    assert "faster" not in text and "keep" not in text
+
+
+def test_nothing_tried_claims_nothing() -> None:
+    text = tune_headline.headline(golden_tune.KINDS["bare"].result)
+    assert text == "nothing tested: nothing fits"
+    assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
+
+
+def untested(kind: str = "default") -> Envelope:
+    """A tuning whose time was over after calibrating."""
+    left = tuple(
+        msgspec.structs.replace(
+            c, fate="not-tried", why="not tested: the budget ended", ratio=None, n_blocks=0
+        )
+        for c in golden_tune.candidates()
+        if c.fate not in ("default", "current")
+    )
+    changes = {"candidates": left, "smallest_effect_ratio": None, "against_current": None}
+    if kind == "default":
+        return golden_tune.default_best(**changes)
+    none = {"winner": golden_tune.CURRENT, "winner_figures": None, "settings": ()}
+    return golden_tune.with_current(**changes, **none, against_default=None)
+
+
+def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() -> None:
+    result = msgspec.structs.replace(untested().result, not_tried=())
+    on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    waiting = msgspec.structs.replace(
+        result.candidates[-1], plan=on, fate="not-tried", why="the budget ended"
+    )
+    asked = msgspec.structs.replace(result, candidates=(*result.candidates, waiting))
+    (late,) = tune_words.late(asked, ["openvino"])
+    facts(late, "openvino", "not tested", "no time", "--budget 360s")
+    # Before anything was proposed, and where it was refused with a reason, which is told instead.
+    assert tune_words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
+    assert tune_words.late(result, ["openvino"]) == ()
+    text = tune_words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
+    facts(text, "not tested", "1 not possible or allowed here (-v lists them)", "openvino", "--budget 360s")
+
+
+@pytest.mark.parametrize("kind", ["default", "today"])
+def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
+    envelope = untested(kind)
+    text = tune_headline.headline(envelope.result)
+    facts(text, "nothing tested: the budget ended before any other configuration ran", "--budget 360s")
+    found = brief.make(envelope, {}, spins=lambda plan: True)
+    assert found is not None
+    assert found.decision == "unproven" and found.answer.startswith("nothing tested")
+    enough = f"--budget {envelope.result.budget.enough_s or 600:.0f}s"
+    assert any(enough in step for step in found.next_steps)
+    large = tune_page.title(envelope.result)
+    assert large == "Nothing tested"
+    page_text = pages.render(envelope)
+    for claim in (
+        "Keep the default",
+        "keep the default",
+        "Keep the current configuration",
+        "no gain confirmed",
+    ):
+        assert claim not in text + page_text
+    session = StoredSession(id="x", verb="tune", state="done", document=envelope)
+    assert "no better configuration found" not in history.rows([session])[0]
+
+
+@pytest.mark.parametrize(("share", "best"), [(0.83, False), (0.2, False), (None, False), (0.05, True)])
+def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
+    share: float | None, best: bool
+) -> None:
+    for envelope in (
+        golden_tune.default_best(smallest_effect_ratio=share),
+        msgspec.structs.replace(
+            golden_tune.KINDS["current-best"],
+            result=msgspec.structs.replace(
+                golden_tune.KINDS["current-best"].result, smallest_effect_ratio=share
+            ),
+        ),
+    ):
+        found = brief.make(envelope, {}, spins=lambda plan: True)
+        assert found is not None
+        text = tune_headline.headline(envelope.result)
+        assert "no gain confirmed among" in text and ("keep " in text) == best
+        assert tune_page.title(envelope.result).startswith("Keep " if best else "Inconclusive")
+        assert found.decision == ("keep" if best else "unproven")
+
+
+def test_configurations_that_all_failed_are_no_proof() -> None:
+    failed = tuple(
+        msgspec.structs.replace(c, fate="failed", ratio=None, n_blocks=0)
+        for c in golden_tune.candidates()
+        if c.fate not in ("default", "current", "not-tried")
+    )
+    text = tune_headline.headline(
+        golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result
+    )
+    facts(text, "no gain confirmed", f"{len(failed)} configurations", "failed")
+
+
+def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
+    found = golden_tune.default_best(smallest_effect_ratio=None).result
+    assert "an artificial +5.0 % slowdown was detected" in tune_headline.headline(found)
+    missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
+    quiet = msgspec.structs.replace(found, controls=(missed,))
+    assert "the minimum detectable effect is not known" in tune_headline.headline(quiet)
