@@ -16,7 +16,7 @@ from onnx_text import model_of, saved
 from ortune import rewrites, rules
 from ortune.model.open import open_model
 from ortune.rules import Facts
-from ortune.rules.graph import layer_normalization_left_in_parts
+from ortune.rules.graph import unfused_layer_normalization
 
 NUMBERS = """<float root = {1.41421356}, float two = {2}, float one = {1}, float half = {0.5},
     float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] k = {1,2}, float[2] s = {1,2}, float[2] b = {0,1}, float[2] v = {1,2}>"""
@@ -88,7 +88,7 @@ def copies(text: str) -> Iterator[str]:
 
 
 def test_a_normalisation_with_a_copy_anywhere_is_named_and_mended(tmp_path: Path) -> None:
-    rule, spellings = rules.find_rule("GRA011"), [*copies(layer_normalization_left_in_parts.BAD)]
+    rule, spellings = rules.find_rule("GRA011"), [*copies(unfused_layer_normalization.BAD)]
     assert len(spellings) > 10
     for text in spellings:
         onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
@@ -103,7 +103,7 @@ def test_a_normalisation_with_a_copy_anywhere_is_named_and_mended(tmp_path: Path
 
 
 def test_a_normalisation_with_a_copy_anywhere_is_left_to_onnx_runtime(tmp_path: Path) -> None:
-    for text in copies(layer_normalization_left_in_parts.GOOD):
+    for text in copies(unfused_layer_normalization.GOOD):
         onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
         assert optimised(tmp_path / "m.onnx")["LayerNormalization"] == 1
         assert rules.find_rule("GRA011").findings(Facts(model=open_model(tmp_path / "m.onnx"))) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.experiment.feed_kinds import pooled
 from ortune.records import CaseTimes, Finding
 from ortune.rules import Facts, rule_of
-from ortune.rules.measurement import depends_on_feeds
+from ortune.rules.measurement import data_dependent_latency
 
 
 def times(**ms: list[float]) -> tuple[CaseTimes, ...]:
@@ -16,7 +16,7 @@ def times(**ms: list[float]) -> tuple[CaseTimes, ...]:
 
 
 def found(kinds: tuple[CaseTimes, ...]) -> list[Finding]:
-    return list(rule_of(depends_on_feeds).findings(Facts(kinds=kinds)))
+    return list(rule_of(data_dependent_latency).findings(Facts(kinds=kinds)))
 
 
 def test_what_one_trial_alone_saw_is_no_dependence() -> None:

@@ -13,12 +13,12 @@ from ortune.model.open import open_model
 from ortune.records import Finding, SourceInput, SourceOpened
 from ortune.rules import rule_of
 from ortune.rules.graph import (
-    attention_left_in_parts,
-    functions_written_out,
-    gelu_left_in_parts,
-    hard_swish_in_parts,
-    layer_normalization_left_in_parts,
+    inlined_functions,
     old_opset,
+    unfused_attention,
+    unfused_gelu,
+    unfused_hard_swish,
+    unfused_layer_normalization,
 )
 from ortune.verbs import _exported
 
@@ -35,9 +35,9 @@ SAVED = SourceOpened(
 )
 RELU = '<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }'
 LEFT: list[tuple[ModuleType, int, str]] = [
-    (layer_normalization_left_in_parts, 17, "layer_norm"),
-    (gelu_left_in_parts, 20, "gelu"),
-    (attention_left_in_parts, 23, "scaled_dot_product_attention"),
+    (unfused_layer_normalization, 17, "layer_norm"),
+    (unfused_gelu, 20, "gelu"),
+    (unfused_attention, 23, "scaled_dot_product_attention"),
 ]
 """What is left in parts, the first opset that has one operator for it, and the function that becomes that operator."""
 
@@ -72,11 +72,11 @@ def test_what_was_left_is_named_with_the_opset_that_has_one_operator_for_it(
 
 
 def test_a_hard_swish_by_hand_is_named_with_the_function_at_any_opset(tmp_path: Path) -> None:
-    code = rule_of(hard_swish_in_parts).code
+    code = rule_of(unfused_hard_swish).code
     for opset in (13, 20):
-        finding = found(at(hard_swish_in_parts.BAD, opset), tmp_path)[code]
+        finding = found(at(unfused_hard_swish.BAD, opset), tmp_path)[code]
         assert finding.fix.startswith("call torch.nn.functional.hardswish ")
-    assert code not in found(parser.parse_model(hard_swish_in_parts.GOOD), tmp_path)
+    assert code not in found(parser.parse_model(unfused_hard_swish.GOOD), tmp_path)
 
 
 def test_an_old_opset_is_named_with_a_new_one(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_an_old_opset_is_named_with_a_new_one(tmp_path: Path) -> None:
 
 
 def test_functions_that_grow_are_named(tmp_path: Path) -> None:
-    code = rule_of(functions_written_out).code
-    assert "export again" in found(functions_written_out.bad(), tmp_path)[code].fix
-    assert code not in found(functions_written_out.good(), tmp_path)
+    code = rule_of(inlined_functions).code
+    assert "export again" in found(inlined_functions.bad(), tmp_path)[code].fix
+    assert code not in found(inlined_functions.good(), tmp_path)
 
 
 def test_fixed_sizes_are_named_where_no_axis_was_asked_for(tmp_path: Path) -> None:

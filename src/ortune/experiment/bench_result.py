@@ -24,7 +24,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.rules import rule_of
-from ortune.rules.shapes import grows_faster_than_its_inputs
+from ortune.rules.shapes import superlinear_latency
 from ortune.search.blocks import BASE
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
@@ -64,7 +64,7 @@ def make_result(
             rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
-    growth = rule_of(grows_faster_than_its_inputs).findings(replace(baseline.facts(), rows=rows))
+    growth = rule_of(superlinear_latency).findings(replace(baseline.facts(), rows=rows))
     return BenchResult(
         side=side.seen([t.trial for t in trials]),
         rows=tuple(rows),

@@ -21,7 +21,7 @@ from ortune.report import compare_rows, compare_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.placement_words import in_browser
 from ortune.rules import rule_of
-from ortune.rules.measurement import software_adapter
+from ortune.rules.measurement import emulated_device
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
 from ortune.search.phases import AFTER_SHARE, LEAST_LOAD_S, PROFILED_TRIALS
@@ -113,7 +113,7 @@ class Comparing:
                 baseline.facts(), page=first.done.page, emulated=targets.of(new.side.plan).emulated(first)
             )
             if not baseline.pilot.functional_only:
-                baseline.findings += rule_of(software_adapter).findings(facts)
+                baseline.findings += rule_of(emulated_device).findings(facts)
 
     @property
     def timed(self) -> list[New]:

@@ -14,7 +14,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.records import FeedRef, Finding, LevelCheck, Record
 from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
+from ortune.rules.measurement import non_finite_outputs, wrong_when_optimised
 from ortune.search.phases import LEVEL_TIMES
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
@@ -64,7 +64,7 @@ def settle(
         place = baseline.scratch / "not-finite"
         source = first_not_finite(side, baseline.refs[0], baseline.executor, place, line=line)
     facts = replace(baseline.facts(), nonfinite=nonfinite, not_finite=source)
-    alerts = rule_of(outputs_not_finite).findings(facts)
+    alerts = rule_of(non_finite_outputs).findings(facts)
     if check is not None and check.wrong:
         alerts += _wrong(
             baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s

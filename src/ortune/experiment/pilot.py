@@ -20,8 +20,8 @@ from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
 from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import depends_on_feeds, outputs_not_finite, software_adapter
-from ortune.rules.web import wrong_in_the_browser
+from ortune.rules.measurement import data_dependent_latency, emulated_device, non_finite_outputs
+from ortune.rules.web import wrong_outputs_in_browser
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.controls import Judgement
 from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
@@ -195,7 +195,7 @@ class Pilot:
     @property
     def functional_only(self) -> bool:
         """Returns whether the times are those of no hardware that anybody has."""
-        return any(finding.code == software_adapter.CODE for finding in self._field.findings)
+        return any(finding.code == emulated_device.CODE for finding in self._field.findings)
 
     def question_page(self, base: Arm, first: Measured) -> None:
         """Holds what a browser answers against the CPU outside of it, and asks whose times these are.
@@ -206,7 +206,7 @@ class Pilot:
         """
         emulated = targets.of(base.plan).emulated(first)
         facts = replace(self._field.facts(), emulated=emulated)
-        self._field.findings += rule_of(software_adapter).findings(facts)
+        self._field.findings += rule_of(emulated_device).findings(facts)
         if first.done.page is None:
             return
         self.answer_natively()
@@ -219,14 +219,14 @@ class Pilot:
                 Path(native.outputs_path), Path(ours.outputs_path), self._field.refs, None
             )
         facts = replace(self._field.facts(), page=first.done.page, native=difference)
-        for rule in (software_adapter, wrong_in_the_browser):
+        for rule in (emulated_device, wrong_outputs_in_browser):
             self._field.findings += rule_of(rule).findings(facts)
 
     def _question_numbers(self, outputs: Path) -> None:
         """Says first of all that a page gave no numbers, be a process there to hold them against or not."""
         check, field = self._check, self._field
         check.nonfinite = check.not_finite(outputs)
-        for alert in rule_of(outputs_not_finite).findings(replace(field.facts(), nonfinite=check.nonfinite)):
+        for alert in rule_of(non_finite_outputs).findings(replace(field.facts(), nonfinite=check.nonfinite)):
             field.alerts.append(alert)
             field.say(finding_words.sentence(alert, evidence=False))
 
@@ -279,7 +279,7 @@ class Pilot:
             )
 
         def seen(kinds: tuple[CaseTimes, ...]) -> tuple[Finding, ...]:
-            return tuple(rule_of(depends_on_feeds).findings(replace(self._field.facts(), kinds=kinds)))
+            return tuple(rule_of(data_dependent_latency).findings(replace(self._field.facts(), kinds=kinds)))
 
         kinds = timed(again=False)
         if seen(kinds):

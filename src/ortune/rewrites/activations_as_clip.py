@@ -5,8 +5,8 @@ What it is: ``HardSigmoid(x)`` becomes ``clip(6 * alpha * x + 6 * beta, 0, 6) / 
 Why it costs: NNAPI and CoreML's NeuralNetwork have neither operator, so each node splits the model into one more
     region, with copies before and after it. Both have a Clip from 0 to 6.
 Evidence: HardSigmoid or HardSwish among the nodes that ``ortune partition`` leaves on the CPU.
-Fix and its safety: exact: the same function; sums and products are rounded in another order. On the CPU the plain
-    operators are faster: the rewrite is for phones.
+Fix and its safety: exact: the same function; sums and products are rounded in another order. On the CPU, HardSigmoid
+    and HardSwish are faster; use this rewrite for phones only.
 Example: ``--rewrite activations-as-clip``
 References: ONNX operators, "HardSigmoid" and "HardSwish"; NNAPI, "ANEURALNETWORKS_RELU6".
 """

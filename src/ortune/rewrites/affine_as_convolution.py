@@ -1,7 +1,7 @@
 """Turns a per-channel scale and shift between convolutions into a 1x1 depthwise convolution.
 
-What it is: ``x * scale + shift`` per channel or with a single number, where neither neighbour's weights can absorb it
-    (the next convolution pads, or other nodes use the value too).
+What it is: ``x * scale + shift`` per channel or with a scalar, where the weights of neither adjacent layer can absorb
+    it (the next convolution pads, or other nodes use the value too).
 Why it costs: the CPU provider computes convolutions in a blocked layout (NCHWc) that has no Mul or Add with a
     constant. Around each, the tensor is converted out of the layout and back, which is two extra passes. A depthwise
     convolution stays in the layout and does both operations in one pass.

@@ -1,11 +1,10 @@
 """Folds scales, shifts and BatchNormalization into adjacent weights.
 
 What it is: Mul, Div, Add or Sub with a constant, and BatchNormalization, are a scale and shift per channel. After a
-    Conv, ConvTranspose, Gemm or MatMul with constant weights they are folded into weights and bias. Before such a
-    node they are folded too, but a shift only without padding in between. Patterns that ONNX Runtime fuses itself are
-    not touched (the factor 0.5 of a Gelu, the factors of a normalisation). Weights shared by several layers stay,
-    because each layer would need a copy. A layer whose values other nodes read stays, because a second copy would
-    cost more.
+    Conv, ConvTranspose, Gemm or MatMul with constant weights they are folded into weights and bias. Before such a node
+    they are folded too; a shift only if the layer does not pad. Patterns that ONNX Runtime fuses itself are not touched
+    (the factor 0.5 of a Gelu, the factors of a normalisation). Weights shared by several layers stay, because each
+    layer would need a copy. A layer whose output other nodes read stays, because a second copy would cost more.
 Why it costs: each of these nodes reads and writes the whole tensor. ONNX Runtime folds some of them: per channel,
     after a Conv. It does not fold scalars, nodes before a Conv or after a ConvTranspose, or BatchNormalization after
     an Add. Next to a convolution they also interrupt its blocked layout.

@@ -1,9 +1,9 @@
 """Merges consecutive nodes of the same kind into one, or removes both.
 
-What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes
-    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, or
-    of slices that are a whole value; Split of a Concat along the same axis and in the same pieces; Concat after a
-    Concat along the same axis.
+What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes the
+    shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, or of
+    slices that together cover a whole tensor; Split of a Concat along the same axis and in the same pieces; Concat
+    after a Concat along the same axis.
 Why it costs: each node copies its tensor, or at least costs the overhead of a node. ONNX Runtime merges Cast and
     Transpose, and keeps the rest. Exporters leave such nodes between their own steps.
 Evidence: such pairs in the graph.

@@ -1,7 +1,7 @@
 """Removes casts to a smaller type that are immediately reversed.
 
 What it is: Cast to float16 or bfloat16 and Cast back to float32 (or from float64 to a smaller type and back). Nodes
-    that only move data (Transpose, Reshape, Slice and others) may lie in between, and then process the original value.
+    that only move data (Transpose, Reshape, Slice and others) may be in between, and then process the original value.
 Why it costs: two passes over the tensor that only round it, and operators on either side are not fused.
 Evidence: consecutive Cast nodes.
 Fix and its safety: numerics: outputs change by the rounding that is removed, and values beyond 65504 no longer become

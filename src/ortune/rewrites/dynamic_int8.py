@@ -2,8 +2,8 @@
 
 What it is: ONNX Runtime's dynamic quantizer: MatMul, Gemm and LSTM become integer operators whose activation scales
     are computed at run time. No calibration is needed.
-Why it costs: matrix multiplications are limited by reading weights, which have four times the bytes in float32.
-    Integer dot products also do several multiplications per instruction.
+Why it costs: matrix multiplications with few rows are limited by reading the weights, which in float32 have four times
+    the bytes of int8. Integer dot products also do several multiplications per instruction.
 Evidence: the time of MatMul, Gemm and LSTM in the profile; the output error, size and time of the quantized model.
 Fix and its safety: numerics: outputs change by about one percent. Convolutions stay in float32.
 Example: ``--rewrite dynamic-int8:scales=channel``

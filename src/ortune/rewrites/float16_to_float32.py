@@ -3,8 +3,8 @@
 What it is: float16 weights, constants, casts and declared types become float32, including subgraphs and functions.
     Inputs and outputs keep their type, with a Cast after or before them.
 Why it costs: ONNX Runtime's CPU provider has few float16 kernels. At every load it inserts Casts around the other
-    nodes, removes most of them again, and converts the weights. Loading a convolutional model took twice as long this
-    way, with equally fast runs. Remaining Casts cost time in every run.
+    nodes, removes most of them again, and converts the weights. A convolutional model took twice as long to load in
+    float16, while its runs were equally fast. Remaining Casts cost time in every run.
 Evidence: float16 weights; Casts that ONNX Runtime inserted into the optimised graph, and their share of a trace.
 Fix and its safety: numerics: sums are rounded less, and values beyond 65504 no longer become infinite. Weights take
     twice the memory.

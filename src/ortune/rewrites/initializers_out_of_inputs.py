@@ -7,7 +7,7 @@ Why it costs: values that are not constant are not folded, fused or prepacked: B
     convolution, MatMul and Add do not become Gemm, and layouts are converted in every run.
 Evidence: ONNX Runtime's warning "Initializer ... appears in graph inputs and will not be treated as constant value";
     more operators in the optimised graph than without the inputs.
-Fix and its safety: exact. Callers that feed one of the initializers must keep it: ``keep`` takes names joined by
+Fix and its safety: exact. If callers feed one of the initializers, keep it as an input: ``keep`` takes names joined by
     ``+``.
 Example: ``--rewrite initializers-out-of-inputs``
 References: ONNX IR specification, "Graphs"; microsoft/onnxruntime#4507, #6094.

@@ -1,4 +1,4 @@
-"""Keeps only the named outputs, and removes everything that only the others needed.
+"""Keeps only the named outputs, and removes everything that only other outputs need.
 
 What it is: the named outputs of a model stay, with their names and order. The others are removed, together with the
     nodes and weights that only they needed. Inputs stay, because they are fed by name.

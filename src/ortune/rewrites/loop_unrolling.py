@@ -2,8 +2,8 @@
 
 What it is: a Loop with a small constant trip count, whose body never stops early, becomes copies of its body. Each
     copy reads the results of the one before. Scan outputs are joined by Concat.
-Why it costs: every iteration sets up an executor and copies the carried values. Nothing is fused or laid out across
-    iterations, and what depends only on the iteration number is recomputed every time.
+Why it costs: every iteration sets up an executor and copies the carried values. No fusion or layout optimisation
+    crosses an iteration, and values that depend only on the iteration number are recomputed in every run.
 Evidence: a Loop with a constant trip count and a body of few nodes; its time compared with that of the nodes in it.
 Fix and its safety: exact: the same nodes in the same order. The file grows with the trip count, up to ``most`` nodes.
 Example: ``--rewrite loop-unrolling``

@@ -1,7 +1,8 @@
-"""Merges several small matrix multiplications of one row into one.
+"""Merges several small matrix multiplications of the same row into one.
 
-What it is: MatMul or Gemm nodes with the same single-row input and small constant weights become one with
-    concatenated weights, followed by Split. Heads of a classifier and gates of a cell are often written this way.
+What it is: MatMul or Gemm nodes with the same single-row input and small constant weights become one MatMul or Gemm
+    with concatenated weights, followed by a Split. Heads of a classifier and gates of a cell are often written this
+    way.
 Why it costs: a multiplication of that size takes less time than launching it. For one row the Split copies a few
     numbers. For more rows it copies the whole result, which costs more than it saves.
 Evidence: several multiplications of one single-row tensor, with up to 65,536 weights each.

@@ -2,11 +2,11 @@
 
 What it is: values with the same Transpose that pass through operators independent of axis order (arithmetic,
     activations, Pad, Slice, Softmax and reductions along known axes, added or removed axes of size one) until one
-    operator combines them. All are computed in the original order, followed by one Transpose, or by none where the
-    moved axes are dropped.
-Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimiser cancels a Transpose with its
-    inverse, and merges two that meet directly. It leaves Transposes with an operator in between, because no single
-    step removes one. Before a matrix multiplication, the remaining Transpose may be absorbed.
+    operator combines them. All these operators then use the original axis order, followed by one Transpose, or by none
+    where the moved axes are dropped.
+Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimiser cancels a Transpose with its inverse,
+    and merges two that meet directly. It keeps Transposes with an operator in between, because no single step removes
+    one. Before a matrix multiplication, the remaining Transpose may be absorbed.
 Evidence: Transposes with the same permutation before two inputs of an Add, Mul or Concat in the optimised graph.
 Fix and its safety: exact: the same values; reductions sum in another order. Applied only where all of these
     Transposes disappear, and the result is no larger than the tensors they transpose now.

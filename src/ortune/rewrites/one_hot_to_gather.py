@@ -1,9 +1,9 @@
-"""Replaces a one-hot encoding multiplied by a matrix with a row lookup.
+"""Replaces the product of a one-hot encoding and a matrix with a row lookup.
 
-What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, followed by ``MatMul`` with a
-    constant, selects one row of the matrix per index, or none for an index out of range. Gather does the same, with a
-    row of zeros for an index out of range. Following elementwise operators (a bias, a Gelu) are applied to the table
-    once.
+What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, followed by ``MatMul`` with a constant,
+    selects one row of the matrix per index, or none for an index out of range. Gather selects the same rows, and a row
+    of zeros for an index out of range. Elementwise operators that follow (a bias, a Gelu) are applied once, to the
+    table.
 Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. The
     MatMul multiplies almost only zeros.
 Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.

@@ -2,7 +2,7 @@
 
 What it is: ``onnxscript.optimizer.optimize``, which torch's newer exporter applies to its output: functions inlined,
     constants and shapes folded, redundant Casts, Reshapes and Transposes removed. ortune never installs it.
-Why it costs: ONNX Runtime removes only part of the leftovers of other exporters, and again at each start.
+Why it costs: ONNX Runtime removes only some of what exporters leave behind, and does so again at every start.
 Evidence: the number of nodes in the optimised graph, with and without.
 Fix and its safety: exact: the same sums, some in another order. Outputs are compared, as for every rewrite.
 Example: ``--rewrite onnxscript-optimizer``

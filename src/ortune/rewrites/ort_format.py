@@ -1,16 +1,16 @@
 """Writes the model in ORT format, with ONNX Runtime's converter.
 
 What it is: an optimised graph as a flatbuffer, weights included, which loads without parsing. The level sets how far
-    the graph is optimised: basic folds constants and BatchNormalization, extended adds CPU fusions, all adds CPU
-    layouts (except the NCHWc blocks of x86). The style fixed applies everything now. The style runtime keeps the
-    graph at basic and stores the CPU fusions for load time.
+    the graph is optimised: ``basic`` folds constants and BatchNormalization, ``extended`` adds CPU fusions, ``all``
+    adds CPU layouts (except the NCHWc blocks of x86). Style ``fixed`` applies all optimisations now. Style ``runtime``
+    keeps the graph at level basic and stores the CPU fusions for load time.
 Why it costs: an .onnx file is parsed and optimised at every start. Builds for phones, and small builds for web pages,
     read only this format.
 Evidence: session creation time; the size of the build that can read it.
-Fix and its safety: exact (sums are reassociated). Keep the original, because an .ort file cannot be changed. From
-    level extended upwards, it contains CPU operators (FusedConv, FusedGemm, FusedMatMul), which on WebGPU are slow,
-    wrong, or make session creation fail. Even at level basic, WebGPU inserts no copies between CPU and GPU for an
-    .ort file, so use the .onnx file there.
+Fix and its safety: exact (sums are reassociated). Keep the original, because an .ort file cannot be changed. At level
+    extended or higher, the file contains CPU operators (FusedConv, FusedGemm, FusedMatMul), which on WebGPU are slow,
+    wrong, or make session creation fail. Even at level basic, WebGPU inserts no copies between CPU and GPU for an .ort
+    file, so use the .onnx file there.
 Example: ``--rewrite ort-format:level=basic``
 References: ONNX Runtime documentation, "ORT model format"; microsoft/onnxruntime#24475.
 """

@@ -5,7 +5,7 @@ What it is: a Pad that mirrors (``reflect``) or repeats the edge (``edge``) beco
 Why it costs: NNAPI supports Pad only with a constant, and CoreML's MLProgram not at all, according to ONNX Runtime's
     lists. Each Pad splits the model into one more region, with copies before and after it.
 Evidence: Pad among the nodes that ``ortune partition`` leaves on the CPU.
-Fix and its safety: exact: the same elements. On the CPU one Pad is faster: the rewrite is for phones.
+Fix and its safety: exact: the same elements. On the CPU, the single Pad is faster; use this rewrite for phones only.
 Example: ``--rewrite pad-as-concat``
 References: ONNX operators, "Pad", "Slice" and "Concat".
 """

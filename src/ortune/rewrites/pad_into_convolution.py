@@ -3,8 +3,8 @@
 What it is: Pad with zeros along height and width before a Conv: its sizes are added to the ``pads`` of the
     convolution.
 Why it costs: Pad copies the whole tensor to add a border, and interrupts the blocked layout. A convolution pads with
-    zeros at no cost. ONNX Runtime does the same at load if every reader of the Pad is a convolution or a pool, but
-    not if another node reads it too.
+    zeros at no cost. ONNX Runtime does the same at session creation if every reader of the Pad is a convolution or a
+    pool, but not if another node reads it too.
 Evidence: Pad before Conv in the optimised graph.
 Fix and its safety: exact: the same values.
 Example: ``--rewrite pad-into-convolution``

@@ -1,9 +1,9 @@
 """Moves the ranges of activations into the weights that read them, before quantization.
 
-What it is: MatMul and Gemm that read a normalisation or a product, directly or through Relu, Mul and Add. The node
-    that computes an activation divides each channel by a power of two, and the rows of the following weights are
-    multiplied by it. The power follows from the largest values on calibration inputs (SmoothQuant, with a strength of
-    one half).
+What it is: MatMul and Gemm that read a normalisation or a product, directly or through Relu, Mul and Add. Each channel
+    of the activation is divided by a power of two in the node that computes it. The matching rows of the following
+    weights are multiplied by the same power. It is chosen from the largest values on calibration inputs (SmoothQuant,
+    with a strength of one half).
 Why it costs: in 8 bits, one scale covers a whole activation. In transformers, a few channels are a hundred times
     larger than the others, so the others use only two or three of the quantized values. Weights have one scale per
     channel and tolerate larger ranges.

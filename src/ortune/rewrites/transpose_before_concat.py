@@ -1,4 +1,4 @@
-"""Moves a Transpose before the Concat whose joined axis it moves.
+"""Moves a Transpose from the output of a Concat to its inputs.
 
 What it is: a Concat along the last axis (channels, in models from TensorFlow), optionally a Slice, and a Transpose
     that moves this axis. Each input is transposed instead, and the results are joined along an outer axis.

@@ -2,8 +2,8 @@
 
 What it is: ONNX Runtime's weight-only quantizer: a MatMul with constant weights becomes MatMulNBits, with weights in
     blocks that have one scale each.
-Why it costs: one row times a large matrix is limited by reading the matrix, which in 4 bits has an eighth of the
-    bytes.
+Why it costs: multiplying one row by a large matrix is limited by memory bandwidth, and with 4 bits the matrix has an
+    eighth of the bytes.
 Evidence: MatMul with few rows and large weights; the output error, size and time.
 Fix and its safety: numerics: 8 bits change outputs by about 0.1 %, 4 bits by several percent.
 Example: ``--rewrite weight-only-bits:bits=4,block=64``

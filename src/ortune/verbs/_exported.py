@@ -12,26 +12,26 @@ from ortune.printable import operand
 from ortune.records import Finding, Plan, SourceOpened
 from ortune.rules import Facts, rule_of
 from ortune.rules.graph import (
-    attention_left_in_parts,
-    functions_written_out,
-    gelu_left_in_parts,
-    hard_swish_in_parts,
-    layer_normalization_left_in_parts,
+    inlined_functions,
     old_opset,
+    unfused_attention,
+    unfused_gelu,
+    unfused_hard_swish,
+    unfused_layer_normalization,
 )
 
 _OPSETS = {
-    layer_normalization_left_in_parts: 17,
+    unfused_layer_normalization: 17,
     old_opset: 18,
-    gelu_left_in_parts: 20,
-    attention_left_in_parts: 23,
+    unfused_gelu: 20,
+    unfused_attention: 23,
 }
 """What PyTorch's exporters leave in parts, or old, and the first opset that has an operator for it."""
 _FUNCTIONS = {
-    hard_swish_in_parts: "hardswish",
-    layer_normalization_left_in_parts: "layer_norm",
-    gelu_left_in_parts: "gelu",
-    attention_left_in_parts: "scaled_dot_product_attention",
+    unfused_hard_swish: "hardswish",
+    unfused_layer_normalization: "layer_norm",
+    unfused_gelu: "gelu",
+    unfused_attention: "scaled_dot_product_attention",
 }
 """What both exporters write as one operator. The same arithmetic by hand stays in parts at any opset."""
 _DYNAMO, _SCRIPT = "dynamo", "torchscript"
@@ -49,7 +49,7 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
     """
     facts = Facts(model=model, plan=Plan())
     opset = model.facts.opsets.get("", 0)
-    findings = list(rule_of(functions_written_out).findings(facts))
+    findings = list(rule_of(inlined_functions).findings(facts))
     if _DYNAMO not in source.exporters:
         return tuple(findings)
     for module in (*_FUNCTIONS, old_opset):

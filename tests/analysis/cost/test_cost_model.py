@@ -29,7 +29,7 @@ from ortune.errors import InputError
 from ortune.inputs import workload
 from ortune.model.extent import written_nodes
 from ortune.model.open import open_model
-from ortune.rules.graph import functions_written_out
+from ortune.rules.graph import inlined_functions
 
 
 @pytest.mark.parametrize("declared", [(1, 1, 9, 9), (1, 1, "h", "w"), None])
@@ -294,7 +294,7 @@ def test_an_operand_that_is_left_out_where_one_must_be_is_no_error_of_ours():
 
 
 @pytest.mark.parametrize(
-    ("build", "written"), [(functions_written_out.good, True), (functions_written_out.bad, False)]
+    ("build", "written"), [(inlined_functions.good, True), (inlined_functions.bad, False)]
 )
 def test_functions_that_multiply_are_not_written_out_to_be_counted(build, written):
     """To name each copy takes as long as there are copies before it: 12,800 nodes took 48 seconds."""

@@ -3,7 +3,7 @@
 What it is: with 1 the bodies of control flow are partitioned too.
 Why it costs: each body becomes a separate Core ML model, called in every iteration.
 Evidence: placement, and latency of models with control flow.
-Fix and its safety: on where it is measured to be faster; exact.
+Fix and its safety: on where it measures faster; exact.
 Example: ``--target coreml --set coreml_subgraphs=1``
 References: ONNX Runtime documentation, "CoreML Execution Provider", ``EnableOnSubgraphs``. Not run on this system.
 """

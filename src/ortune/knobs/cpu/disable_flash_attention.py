@@ -3,7 +3,7 @@
 What it is: MultiHeadAttention on the CPU computes block by block; off, it forms the whole matrix of scores.
 Why it costs: blocks are faster for long sequences; short ones can be faster in one piece.
 Evidence: latency of the attention nodes by sequence length.
-Fix and its safety: on for short sequences where it is measured to be faster; exact (sums are reassociated).
+Fix and its safety: on for short sequences where it measures faster; exact (sums are reassociated).
 Example: ``--set flash_off=1``
 References: ONNX Runtime contrib operators, "MultiHeadAttention".
 """

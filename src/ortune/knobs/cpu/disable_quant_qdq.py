@@ -5,7 +5,7 @@ What it is: operators between the pairs are not replaced with quantized ones; th
 Why it costs: if quantized kernels are slow on a processor, or few match, float kernels can be faster. In most models,
     the unfused conversions cost far more than they save.
 Evidence: QLinear operators in the optimised graph; latency.
-Fix and its safety: on where the float kernels are measured to be faster; numerics.
+Fix and its safety: on where the float kernels measure faster; numerics.
 Example: ``--set qdq_off=1``
 References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#12854, #17389.
 """

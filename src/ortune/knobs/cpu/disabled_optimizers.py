@@ -5,7 +5,7 @@ What it is: names of ONNX Runtime's graph transformers, separated by semicolons.
 Why it costs: a fusion replaces nodes with one kernel. That kernel can be slower here than the nodes were, because it
     lacks threads or a vectorised path; or the fusion hides a pattern from a better one.
 Evidence: ``GraphTransformer NAME modified: 1`` in the log at level INFO; latency with the optimiser disabled.
-Fix and its safety: disable an optimiser if the model is measured to be faster without it; exact (sums may be
+Fix and its safety: disable an optimiser if the model measures faster without it; exact (sums may be
     reassociated).
 Example: ``--set without=SkipLayerNormFusion``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#10538.

@@ -4,7 +4,7 @@ What it is: default walks the graph backwards from the outputs, depth first; pri
     the ready node with the highest priority; memory_efficient is for training builds only; others reject it.
 Why it costs: the order decides which tensors are still in the caches, and how many live at the same time.
 Evidence: latency and peak memory by order.
-Fix and its safety: the order that is measured to be faster; exact.
+Fix and its safety: the order that measures faster; exact.
 Example: ``--set order=priority_based``
 References: ONNX Runtime Python API, ``ExecutionOrder``.
 """

@@ -4,7 +4,7 @@ What it is: off, basic (folding, redundant nodes), extended (fusions), layout (a
 Why it costs: lower levels keep nodes that could be fused. A fused kernel can be slower than the nodes that it
     replaced, so the highest level is not always the fastest.
 Evidence: operators of the optimised graph by level; latency by level.
-Fix and its safety: the level that is measured to be fastest; exact (sums may be reassociated).
+Fix and its safety: the level that measures fastest; exact (sums may be reassociated).
 Example: ``--set level=basic``
 References: ONNX Runtime documentation, "Graph Optimizations"; microsoft/onnxruntime#10538.
 """

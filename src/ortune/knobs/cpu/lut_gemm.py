@@ -3,7 +3,7 @@
 What it is: MatMulNBits with 2-bit weights uses tables of partial sums where the shape allows it.
 Why it costs: unpacking two bits to multiply them costs more than reading a table.
 Evidence: latency of MatMulNBits nodes.
-Fix and its safety: on where it is measured to be faster; numerics.
+Fix and its safety: on where it measures faster; numerics.
 Example: ``--set lut=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

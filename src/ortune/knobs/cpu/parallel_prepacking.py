@@ -3,7 +3,7 @@
 What it is: the packing of different weights runs at the same time in the intra-op pool.
 Why it costs: one thread packs all weights of a large model while the others wait.
 Evidence: load time.
-Fix and its safety: on where start counts; exact.
+Fix and its safety: on where load time matters; exact.
 Example: ``--set prepack_parallel=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

@@ -4,7 +4,7 @@ What it is: if off, int8 activations of QDQ models become uint8, which x86 kerne
     ARM kernels need.
 Why it costs: the other type adds conversions or takes a slower path.
 Evidence: QLinear operators and conversions in the optimised graph.
-Fix and its safety: the value that is measured to be faster; numerics.
+Fix and its safety: the value that measures faster; numerics.
 Example: ``--set qdq_int8=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

@@ -3,7 +3,7 @@
 What it is: the block length used when per-channel or per-tensor 4-bit weights become MatMulNBits.
 Why it costs: short blocks read more scales; long ones spread each thread's work unevenly.
 Evidence: ``block_size`` of MatMulNBits in the optimised graph; latency.
-Fix and its safety: the value that is measured to be faster; numerics.
+Fix and its safety: the value that measures faster; numerics.
 Example: ``--set nbits_block=64``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

@@ -1,6 +1,6 @@
 """Whether leftover QuantizeLinear and DequantizeLinear pairs are removed after fusion.
 
-What it is: a QuantizeLinear followed by a DequantizeLinear that no fusion used is removed, with its rounding.
+What it is: a pair of QuantizeLinear and DequantizeLinear that no fusion used is removed, and the rounding with it.
 Why it costs: each leftover pair is two passes over a tensor.
 Evidence: QuantizeLinear and DequantizeLinear in the optimised graph.
 Fix and its safety: on where the outputs stay within the tolerance; numerics.

@@ -1,7 +1,7 @@
 """Whether 8-bit matrix products on x86 avoid saturation.
 
 What it is: if on, U8S8 products run as U8U8 on processors without VNNI, so 16-bit sums cannot saturate.
-Why it costs: the exact products are slower on AVX2 and AVX-512; with VNNI there is no difference.
+Why it costs: products without saturation are slower on AVX2 and AVX-512; with VNNI the setting changes nothing.
 Evidence: latency and accuracy of quantized models.
 Fix and its safety: on for accuracy, not for speed; numerics.
 Example: ``--set quant_precision=1``

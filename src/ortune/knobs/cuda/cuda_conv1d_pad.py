@@ -3,7 +3,7 @@
 What it is: cuDNN has no one-axis convolution: with 0 [N,C,D] is padded to [N,C,D,1], with 1 to [N,C,1,D].
 Why it costs: kernels are written for wide innermost axes; with an innermost axis of 1 most of each tile is wasted.
 Evidence: latency of models with Conv over three-dimensional tensors: speech and audio.
-Fix and its safety: the value that is measured to be faster; numerics, since another algorithm may run.
+Fix and its safety: the value that measures faster; numerics, since another algorithm may run.
 Example: ``--target cuda --set cuda_conv1d_pad=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``cudnn_conv1d_pad_to_nc1d``.
 """

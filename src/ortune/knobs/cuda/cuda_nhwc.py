@@ -4,7 +4,7 @@ What it is: ONNX Runtime moves Conv, pooling and normalisation into NHWC, and tr
     part.
 Why it costs: tensor cores read channels last: cuDNN otherwise transposes inside each convolution.
 Evidence: latency, and Transpose nodes in the profile.
-Fix and its safety: on where it is measured to be faster; numerics, since other algorithms run.
+Fix and its safety: on where it measures faster; numerics, since other algorithms run.
 Example: ``--target cuda --set cuda_nhwc=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``prefer_nhwc``.
 """

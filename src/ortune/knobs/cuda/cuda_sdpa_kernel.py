@@ -5,7 +5,7 @@ What it is: a sum of these numbers: 1 flash attention, 2 memory-efficient attent
     attention.
 Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime chooses by rules.
 Evidence: latency of models with fused attention (MultiHeadAttention, GroupQueryAttention).
-Fix and its safety: the sum that is measured to be fastest; numerics.
+Fix and its safety: the sum that measures fastest; numerics.
 Example: ``--target cuda --set cuda_sdpa_kernel=8``
 References: ONNX Runtime, ``AttentionBackend`` and ``sdpa_kernel``.
 """

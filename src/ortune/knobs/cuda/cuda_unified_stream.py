@@ -3,7 +3,7 @@
 What it is: by default each run has its own stream; with 1, all runs share one.
 Why it costs: runs in one stream wait for each other; several streams compete for the GPU, and each holds memory.
 Evidence: throughput with several callers, and the GPU's memory.
-Fix and its safety: the value that is measured to be better with as many callers as in production; behaviour.
+Fix and its safety: the value that measures better with as many callers as in production; behaviour.
 Example: ``--target cuda --callers 4 --set cuda_unified_stream=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``use_ep_level_unified_stream``.
 """

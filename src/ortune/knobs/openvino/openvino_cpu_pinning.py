@@ -3,7 +3,7 @@
 What it is: each thread stays on one core, or the system may move it.
 Why it costs: a thread that moves loses its caches; a pinned thread waits if another program uses its core.
 Evidence: latency and its spread. OpenVINO does not return the value.
-Fix and its safety: the value that is measured to be faster; behaviour, since other programs on the machine are
+Fix and its safety: the value that measures faster; behaviour, since other programs on the machine are
     affected.
 Example: ``--target openvino --set openvino_cpu_pinning=0``
 References: OpenVINO, ``ENABLE_CPU_PINNING``, given as ``load_config``.

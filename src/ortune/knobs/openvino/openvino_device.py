@@ -3,7 +3,7 @@
 What it is: the CPU, an Intel GPU or NPU, or OpenVINO's own choice among them.
 Why it costs: a GPU computes faster, but each call copies inputs and outputs; the CPU needs no copies.
 Evidence: latency. If the device does not exist, the session has no OpenVINO provider, and the trial fails.
-Fix and its safety: the device that is measured to be fastest; numerics, since GPU and NPU compute in float16.
+Fix and its safety: the device that measures fastest; numerics, since GPU and NPU compute in float16.
 Example: ``--target openvino --set openvino_device=gpu``
 References: OpenVINO execution provider, ``device_type``.
 """

@@ -3,7 +3,7 @@
 What it is: one thread per hardware thread, or one per core.
 Why it costs: two threads on a core share its arithmetic, and help only where one waits for memory.
 Evidence: latency. OpenVINO does not return the value.
-Fix and its safety: the value that is measured to be faster; exact.
+Fix and its safety: the value that measures faster; exact.
 Example: ``--target openvino --set openvino_hyper_threading=0``
 References: OpenVINO, ``ENABLE_HYPER_THREADING``, given as ``load_config``.
 """

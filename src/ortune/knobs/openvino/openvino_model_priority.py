@@ -1,4 +1,4 @@
-"""Which of several models has the better cores.
+"""Which of several models has priority on a shared device.
 
 What it is: a hint for devices that several models share.
 Why it costs: if models compete, one with a low rank waits. A single model is not affected.

@@ -1,6 +1,6 @@
 """What OpenVINO's plugin optimises for.
 
-What it is: OpenVINO chooses the numbers of streams and threads for this aim.
+What it is: OpenVINO chooses the number of streams and threads for latency or for throughput.
 Why it costs: settings that suit one caller leave cores idle if there are many callers.
 Evidence: latency and throughput by hint. OpenVINO does not return the value.
 Fix and its safety: throughput where many callers share the session; exact.

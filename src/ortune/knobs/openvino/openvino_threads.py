@@ -1,9 +1,9 @@
 """How many threads OpenVINO computes with.
 
-What it is: the size of OpenVINO's own pool; ONNX Runtime's pool only serves what stays on the CPU provider.
+What it is: the size of OpenVINO's own pool; ONNX Runtime's pool serves only the nodes that stay on the CPU provider.
 Why it costs: small layers end before the last thread has started; under a CPU quota threads wait for each other.
 Evidence: latency by number of threads. OpenVINO does not return the value.
-Fix and its safety: the count that is measured to be fastest; exact (sums may be reassociated).
+Fix and its safety: the count that measures fastest; exact (sums may be reassociated).
 Example: ``--target openvino --set openvino_threads=1``
 References: OpenVINO execution provider, ``num_of_threads``; OpenVINO, ``INFERENCE_NUM_THREADS``.
 """

@@ -2,8 +2,8 @@
 
 What it is: with 1 the nodes of a float32 model run on the NPU in float16; with 0 they need a QNN that computes
     float32.
-Why it costs: the NPU has no float32 arithmetic: without float16 such nodes stay on the CPU or run far slower.
-Evidence: placement, latency, and the outputs' distance from the CPU's.
+Why it costs: the NPU has no float32 arithmetic: with 0, float32 nodes stay on the CPU or run far slower.
+Evidence: placement, latency, and the output error relative to the CPU.
 Fix and its safety: on for float models; numerics. NPUs before v68 have no float16.
 Example: ``--target qnn --set qnn_fp16=1``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``enable_htp_fp16_precision``.

@@ -4,7 +4,7 @@ What it is: the mode of graph finalization: 1 prepares fastest, 2 and 3 search l
 Why it costs: a longer search takes seconds to minutes at every start, unless the compiled graph is kept as an
     EPContext model.
 Evidence: load time, and latency on the device.
-Fix and its safety: 3 where compiled graphs are kept, 1 where each start compiles; exact.
+Fix and its safety: 3 where the compiled graph is kept, 1 where every start compiles it; exact.
 Example: ``--target qnn --set qnn_graph_optimization=3``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``htp_graph_finalization_optimization_mode``.
 """

@@ -5,7 +5,7 @@ What it is: QuantizeLinear at the graph's inputs and DequantizeLinear at its out
 Why it costs: on the NPU, full-size float tensors are copied for these two float nodes; on the CPU, they take CPU
     time.
 Evidence: placement of the first and the last nodes, copies, latency.
-Fix and its safety: the value that is measured to be faster; exact.
+Fix and its safety: the value that measures faster; exact.
 Example: ``--target qnn --set qnn_offload_io_quantization=0``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``offload_graph_io_quantization``.
 """

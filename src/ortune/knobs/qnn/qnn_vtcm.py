@@ -3,7 +3,7 @@
 What it is: the NPU's vector memory (VTCM), shared by all models on the device.
 Why it costs: too little makes tiles smaller, which reads main memory more often; all of it makes other models wait.
 Evidence: latency alone and while another model runs.
-Fix and its safety: a share where several models run at once; behaviour.
+Fix and its safety: a part of the VTCM where several models run at once; behaviour.
 Example: ``--target qnn --set qnn_vtcm=4``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``vtcm_mb``.
 """

@@ -3,7 +3,7 @@
 What it is: independent branches run concurrently; -1 lets TensorRT choose, 0 means none.
 Why it costs: more streams need more memory and synchronisation; with fewer, branches wait.
 Evidence: latency of models with branches, and the GPU's memory.
-Fix and its safety: 0 if memory matters, otherwise the value that was measured to be faster; exact.
+Fix and its safety: 0 if memory matters, otherwise the value that measured faster; exact.
 Example: ``--target tensorrt --set trt_auxiliary_streams=0``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``. Not run on this
     system.

@@ -2,7 +2,7 @@
 
 What it is: the builder also times bfloat16 kernels, which have the range of float32 and fewer digits than float16.
 Why it costs: models that overflow in float16 do not overflow in bfloat16.
-Evidence: latency, and the outputs' distance from the CPU's.
+Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where float16 overflows; numerics.
 Example: ``--target tensorrt --set trt_bf16=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_bf16_enable``. Not run on this system.

@@ -3,7 +3,7 @@
 What it is: engines that never run at the same time share one block.
 Why it costs: otherwise, a model in many parts holds scratch memory for each part.
 Evidence: the GPU's memory.
-Fix and its safety: on where a model falls into several parts; exact.
+Fix and its safety: on where a model is split into several parts; exact.
 Example: ``--target tensorrt --set trt_context_memory_sharing=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``. Not run
     on this system.

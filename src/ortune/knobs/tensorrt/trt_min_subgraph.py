@@ -4,7 +4,7 @@ What it is: smaller parts stay with CUDA or the CPU.
 Why it costs: each part is an engine with borders that cost copies and synchronisation; a part of two nodes is rarely
     faster.
 Evidence: number of parts, and latency.
-Fix and its safety: larger where a model falls into many parts; numerics.
+Fix and its safety: a larger number where a model is split into many parts; numerics.
 Example: ``--target tensorrt --set trt_min_subgraph=5``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``. Not run on this
     system.

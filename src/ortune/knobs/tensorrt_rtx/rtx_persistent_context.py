@@ -3,7 +3,7 @@
 What it is: with 1 the memory of the execution context is kept; with 0 it is allocated for each run.
 Why it costs: allocating takes time in each run; keeping takes memory.
 Evidence: latency, and the GPU's memory between runs.
-Fix and its safety: the value that is measured to be better; exact.
+Fix and its safety: the value that measures better; exact.
 Example: ``--target tensorrt-rtx --set rtx_persistent_context=1``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_persistent_context_memory``. Not run on this system.
 """

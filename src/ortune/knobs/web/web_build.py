@@ -5,7 +5,7 @@ What it is: the package has several: jsep (the default import: WebGPU and WebNN 
     only) and webgl.
 Why it costs: the WebAssembly file is downloaded and compiled before the first run: 14 MB for wasm, 17 MB for jspi, 27
     MB for asyncify, 28 MB for jsep (1.30). The same CPU kernels are up to 20 % slower in the larger builds, and jsep
-    is deprecated since 1.29.
+    has been deprecated since 1.29.
 Evidence: the names of the files that the page loads; time to the first result; latency.
 Fix and its safety: wasm where only the CPU is used, asyncify or jspi for WebGPU; exact. jspi needs a browser with
     JavaScript Promise Integration (JSPI) for WebAssembly.

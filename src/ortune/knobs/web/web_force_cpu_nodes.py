@@ -5,7 +5,7 @@ What it is: names of nodes, separated by semicolons, that run in WebAssembly alt
 Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
     computations would go to the GPU for only a few numbers.
 Evidence: copies in the optimised graph; latency.
-Fix and its safety: the nodes that are measured to be faster on the CPU; exact.
+Fix and its safety: the nodes that measure faster on the CPU; exact.
 Example: ``--target web-webgpu --set web_force_cpu_nodes=/head/Gather``
 References: onnxruntime-common, ``forceCpuNodeNames``; microsoft/onnxruntime#23154.
 """

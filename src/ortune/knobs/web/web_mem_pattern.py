@@ -4,7 +4,7 @@ What it is: for sizes that were used before, one block is allocated for all tens
 Why it costs: the plan takes memory; without a plan, each tensor is allocated separately. With WebGPU it is always
     off.
 Evidence: latency; the size of WebAssembly memory.
-Fix and its safety: the value that is measured to be better; exact.
+Fix and its safety: the value that measures better; exact.
 Example: ``--target web-wasm --set web_mem_pattern=1``
 References: onnxruntime-common, ``enableMemPattern``.
 """

@@ -4,7 +4,7 @@ What it is: NHWC puts channels last; NCHW keeps the layout that most exporters w
 Why it costs: Transpose nodes are added where the layout changes, and each layout has its own kernels, including fused
     ones.
 Evidence: Transpose and FusedConv in the optimised graph; latency.
-Fix and its safety: the layout that is measured to be faster; exact (sums are reassociated).
+Fix and its safety: the layout that measures faster; exact (sums are reassociated).
 Example: ``--target web-webgpu --set web_layout=NCHW``
 References: onnxruntime-common, ``preferredLayout``.
 """

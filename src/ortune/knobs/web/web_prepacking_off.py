@@ -1,10 +1,10 @@
 """Whether onnxruntime-web leaves weights as they are instead of packing them for its kernels.
 
 What it is: at session creation MatMul, Gemm and others copy their weights into the layout that their kernel reads.
-Why it costs: packing takes time and temporarily holds the weights twice, of at most 4 GiB; without it, every run
-    packs them again.
+Why it costs: packing takes time, and temporarily needs twice the memory of the weights, in a WebAssembly memory of at
+    most 4 GiB. Without prepacking, every run packs the weights again.
 Evidence: session creation time, memory and latency.
-Fix and its safety: on where start or memory counts more than the runs; exact.
+Fix and its safety: on where load time or memory matters more than latency; exact.
 Example: ``--target web-wasm --set web_prepacking_off=1``
 References: ONNX Runtime, ``session.disable_prepacking``.
 """

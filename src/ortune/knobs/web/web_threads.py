@@ -5,7 +5,7 @@ What it is: workers that share the page's memory, including the calling thread. 
 Why it costs: with too few threads, cores are idle; more threads than fast cores wait for each other. Without
     cross-origin isolation there is only one.
 Evidence: latency by number of threads.
-Fix and its safety: the number that is measured to be fastest; exact.
+Fix and its safety: the number that measures fastest; exact.
 Example: ``--target web-wasm --set web_threads=2``
 References: onnxruntime-web, ``env.wasm.numThreads``; microsoft/onnxruntime#9681; huggingface/transformers.js#882.
 """

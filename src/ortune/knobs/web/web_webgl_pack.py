@@ -4,7 +4,7 @@ What it is: a texel has four channels; with packing, all four are used.
 Why it costs: without packing, three quarters of the data that is read and written is empty; packing and unpacking are
     separate kernels.
 Evidence: latency.
-Fix and its safety: the value that is measured to be faster; exact.
+Fix and its safety: the value that measures faster; exact.
 Example: ``--target web-webgl --set web_webgl_pack=1``
 References: onnxruntime-common, ``env.webgl.pack``.
 """

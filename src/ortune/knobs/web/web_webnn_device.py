@@ -3,7 +3,7 @@
 What it is: the CPU, the GPU or a neural processing unit (NPU), if the browser's backend supports it.
 Why it costs: each has its own operators and precision; operators that the device lacks run in WebAssembly.
 Evidence: latency; nodes that WebNN does not run.
-Fix and its safety: the device that is measured to be fastest; numerics, since GPU and NPU may compute in float16.
+Fix and its safety: the device that measures fastest; numerics, since GPU and NPU may compute in float16.
 Example: ``--target web-webnn --set web_webnn_device=gpu``
 References: onnxruntime-common, ``deviceType`` of WebNN; W3C, Web Neural Network API.
 """

@@ -4,7 +4,7 @@ What it is: names of nodes, one per line, that run on the CPU although the GPU h
 Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
     computations would go to the GPU for only a few numbers.
 Evidence: placement of these nodes, copies; latency.
-Fix and its safety: the nodes that are measured to be faster on the CPU; exact.
+Fix and its safety: the nodes that measure faster on the CPU; exact.
 Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``. For several, put a line break between names
     (Enter within quotes in a shell): the provider takes no other separator, since a name may hold a comma.
 References: onnxruntime-ep-webgpu, ``forceCpuNodeNames``. microsoft/onnxruntime#23154

@@ -3,7 +3,7 @@
 What it is: NHWC puts channels last; NCHW keeps the layout that most exporters write.
 Why it costs: Transpose nodes are added where the layout changes, and each layout has its own kernels.
 Evidence: Transpose and FusedConv in the optimised graph; latency.
-Fix and its safety: the layout that is measured to be faster; exact (sums are reassociated).
+Fix and its safety: the layout that measures faster; exact (sums are reassociated).
 Example: ``--target webgpu --set webgpu_layout=nchw``
 References: onnxruntime-ep-webgpu, ``preferredLayout``.
 """

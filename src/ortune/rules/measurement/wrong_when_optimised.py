@@ -2,10 +2,10 @@
 
 What it is: outputs at the requested optimisation level (usually the default) differ from those of the unoptimised
     model by more than rounding, which is measured too.
-Why it costs: a wrong answer is useless at any speed. A faulty fusion computes something else than the nodes it
+Why it costs: a wrong answer is useless at any speed. A faulty fusion computes something other than the nodes it
     replaces, without an error.
-Evidence: the output error, the error of one rounding step, and the first node whose value differs.
-    Or fused 8-bit products saturate on a CPU without VNNI, where those of single nodes do not.
+Evidence: the output error, the error of one rounding step, and the first node whose value differs. On a CPU without
+    VNNI, the reason may be saturation: fused 8-bit products saturate where those of separate nodes do not.
 Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug;
     where 8-bit products saturate, the same level with x64_quant_precision.
 Example: a QGemm fused from a Gemm whose int32 bias has its own scale (onnxruntime 1.32)

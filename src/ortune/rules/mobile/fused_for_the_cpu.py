@@ -1,13 +1,13 @@
 """Operators were fused for the CPU before the model was saved.
 
-What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (NCHWc) in a file for NNAPI, CoreML, QNN or
-    XNNPACK. ONNX Runtime creates them from the level extended upwards when it saves a model.
+What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (NCHWc) in a file for NNAPI, CoreML, QNN or XNNPACK.
+    ONNX Runtime creates these operators when it saves a model at level extended or higher.
 Why it costs: these providers support only standard ONNX operators. Fused nodes stay on the CPU, and split the graph
     into parts with copies between them.
 Evidence: the operators.
-Fix and its safety: advice: ship the .onnx that the file was converted from, or convert it again for the place where it
-    runs: ``ortune convert --to ort --for nnapi`` uses the level basic. With ``--style runtime`` the phone's CPU
-    fuses nodes that no accelerator runs, and with ``--aware`` those nodes are fused in the file.
+Fix and its safety: advice: ship the .onnx that the file was converted from, or convert it again for its target:
+    ``ortune convert --to ort --for nnapi`` uses level basic. With ``--style runtime`` the phone's CPU fuses nodes that
+    no accelerator runs, and with ``--aware`` those nodes are fused in the file.
 Example: ``ortune convert model.onnx --to ort --for nnapi``
 References: microsoft/onnxruntime#9054, #13709; ONNX Runtime documentation, "ORT model format" (runtime optimizations).
 """

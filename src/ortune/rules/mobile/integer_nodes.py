@@ -1,7 +1,7 @@
-"""Nodes compute with integers that the accelerator lacks.
+"""Nodes use integer types that the accelerator does not support.
 
-What it is: nodes on int64 or int32 tensors, whose operators NNAPI, CoreML or QNN supports only for other types: shape
-    arithmetic, indices, masks.
+What it is: nodes on int64 or int32 tensors (shape arithmetic, indices, masks) whose operators NNAPI, CoreML or QNN
+    supports only for other types.
 Why it costs: such a node stays on the CPU, and splits the model if it is between supported nodes.
 Evidence: element types in the file, before any optimisation, and the provider's constraints on them.
 Fix and its safety: advice: fix the input shapes, which folds shape arithmetic (``fixed-dimensions``), and cast what

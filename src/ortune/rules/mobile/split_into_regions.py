@@ -1,15 +1,15 @@
-"""Operators split the model into many regions of the accelerator.
+"""Unsupported operators split the model into many accelerator regions.
 
 What it is: NNAPI, CoreML or QNN runs the model in three or more regions, with unsupported nodes in between that stay on
     the CPU. XNNPACK has CPU kernels itself, so its regions need no copies.
 Why it costs: every boundary copies tensors between accelerator and CPU, and transfers control. With many small regions,
     that takes longer than running everything on the CPU.
 Evidence: the operators and constraints of the provider, and the regions that ONNX Runtime's partitioner creates from
-    the graph in the file. ``ortune partition`` counts those at ONNX Runtime's level basic, which may differ.
-Fix and its safety: advice: ``ortune partition`` names the operator that splits the model most, and the rewrite that
-    replaces it, if there is one.
+    the graph in the file. ``ortune partition`` counts the regions at level basic, where the number may differ.
+Fix and its safety: advice: run ``ortune partition``. It names the operator that splits the model most, and the rewrite
+    that replaces this operator, if there is one.
 Example: ``ortune partition model.onnx --for nnapi``
-References: ONNX Runtime documentation, "Performance tuning" of ORT mobile; the usability checker of its wheel.
+References: ONNX Runtime documentation, "Performance tuning" of ORT mobile; "Model usability checker".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Waiting for the device and transferring inputs and outputs take a part of the run.
 
 What it is: time before and after the executor: uploading inputs, waiting for the device, and reading outputs back.
-Why it costs: the host's node times do not show it; the work on the device decides.
+Why it costs: node times on the host do not include this time; its length depends on the work queued on the device.
 Evidence: a profile with the start and end of the executor.
 Fix and its safety: advice: profile the device; bind inputs and outputs to it.
 Example: ``ortune profile model.onnx --target cuda``

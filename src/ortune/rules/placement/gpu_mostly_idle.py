@@ -31,7 +31,7 @@ from ortune.records import Finding, ProfiledNode, ProfileResult
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
-from ortune.rules.placement import islands_on_the_cpu
+from ortune.rules.placement import cpu_fallback
 
 CODE = "PLC007"
 JOINS = ("GRA005", "PLC001", "PLC002", "PLC003", "PLC005", "WEB007")
@@ -72,7 +72,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     plain_ns = run.wall_ns / max(run.slowdown_ratio or 1.0, 1.0)
     if computing_ns is None or computing_ns >= _MOSTLY * plain_ns:
         return
-    islands = [*islands_on_the_cpu.find(facts)]
+    islands = [*cpu_fallback.find(facts)]
     causes = sorted(_causes(facts, run, nodes, islands), key=lambda cause: -cause.share)
     device_timed = run.device_ns or run.trace.device_only
     remedy = f"{causes[0].remedy}; " if causes else ""

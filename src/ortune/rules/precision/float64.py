@@ -4,8 +4,8 @@ What it is: inputs, weights or casts in float64, which is seldom intended: NumPy
     export.
 Why it costs: twice the bytes of float32 and half the values per vector; many operators have no fast float64 kernel.
 Evidence: the types, by name.
-Fix and its safety: numerics: the rewrite ``float64-to-float32`` converts what is inside; outputs then differ within
-    float32 precision. Inputs and outputs keep their type: float32 there is a matter of the export.
+Fix and its safety: numerics: the rewrite ``float64-to-float32`` converts everything between inputs and outputs; outputs
+    then differ within float32 precision. Inputs and outputs keep their type; to change it, export the model in float32.
 Example: ``--rewrite float64-to-float32``
 References: ONNX Runtime documentation, "Operators and kernels", the types of each.
 """

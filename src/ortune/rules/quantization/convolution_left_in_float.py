@@ -1,11 +1,12 @@
 """Convolutions between quantized values run in float32.
 
 What it is: Conv whose weights come from DequantizeLinear, but whose input does not, or whose output does not go to a
-    single QuantizeLinear. Relu, Clip and data movement may be in between. A Relu or Clip in between is absorbed only
-    if QuantizeLinear clips at the same values. A Relu before a symmetric QuantizeLinear therefore stays. On x86, an
-    int8 input or output with several readers also prevents the fusion; all others become uint8 there.
-Why it costs: ONNX Runtime creates QLinearConv only from the whole group. Otherwise the values are widened and the
-    convolution runs in float32, which adds the cost of quantization to that of the float model.
+    single QuantizeLinear. Relu, Clip and data movement may be in between. A Relu or Clip in between is absorbed only if
+    QuantizeLinear clips at the same values. A Relu before a symmetric QuantizeLinear therefore stays. On x86, an int8
+    input or output with several readers also prevents the fusion; one with a single reader is converted to uint8.
+Why it costs: ONNX Runtime creates QLinearConv only from the complete group of DequantizeLinear, Conv and
+    QuantizeLinear. Otherwise the values are dequantized and the convolution runs in float32, which adds the cost of
+    quantization to that of the float model.
 Evidence: the nodes around each convolution. They stay in the graph that ONNX Runtime 1.31 optimises.
 Fix and its safety: advice: let the quantizer include the adjacent operators, with asymmetric activations where a Relu
     follows (``ActivationSymmetric=False``) and uint8 activations on x86; or exclude these convolutions from

@@ -1,8 +1,8 @@
 """Weights are stored as external data.
 
 What it is: files that the model refers to and that must be distributed with it.
-Why it costs: no cost per run. A session created from bytes in memory does not find them, and a web page always creates
-    sessions this way: there each file must be passed (``externalData: [{ path, data }]``).
+Why it costs: no cost per run. A session created from bytes in memory does not find these files. Web pages always create
+    sessions this way, so each file must be passed (``externalData: [{ path, data }]``).
 Evidence: the file names.
 Fix and its safety: advice: none is needed, unless the model is below 2 GiB and should be a single file.
 Example: ``onnx.save(onnx.load("model.onnx"), "one.onnx")``

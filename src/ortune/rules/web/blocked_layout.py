@@ -1,12 +1,11 @@
 """The file is optimised for x86 CPUs and cannot run in a browser.
 
-What it is: operators of a blocked layout (com.microsoft.nchwc) in a model for a browser. ONNX Runtime inserts them
-    when it saves a model at the level all on x86, as does the converter to ORT format with ``--target_platform
-    amd64``.
+What it is: operators of a blocked layout (com.microsoft.nchwc) in a model for a browser. ONNX Runtime inserts them when
+    it saves a model at level all on x86, as does the converter to ORT format with ``--target_platform amd64``.
 Why it costs: no build of onnxruntime-web has these operators, so session creation fails on WebGPU and on the CPU.
 Evidence: operators of that domain.
 Fix and its safety: advice: start from the exported model.
-Example: a model saved with ``optimized_model_filepath`` at the level all
+Example: a model saved with ``optimized_model_filepath`` at level all
 References: ONNX Runtime documentation, "Graph optimizations", section on offline mode; microsoft/onnxruntime#24475.
 """
 

@@ -1,8 +1,8 @@
 """WebGPU runs in the deprecated build of onnxruntime-web.
 
 What it is: the JSEP build, the default of ``import 'onnxruntime-web'``, with WebGPU.
-Why it costs: JSEP is deprecated since 1.29. Fixes and optimisations go into the native WebGPU provider, which supports
-    more operators and has smaller files.
+Why it costs: JSEP has been deprecated since onnxruntime-web 1.29. Fixes and optimisations go into the native WebGPU
+    provider, which supports more operators and has smaller files.
 Evidence: the build (JSEP unless another is chosen) and the target. Not reported for a file that is not run.
 Fix and its safety: advice: measure ``import 'onnxruntime-web/webgpu'`` (asyncify); jspi where browsers support it.
 Example: ``--target web-webgpu --set web_build=asyncify``

@@ -2,7 +2,7 @@
 
 What it is: DequantizeLinear of uint8 or int8 in the JSEP build, the default of ``import 'onnxruntime-web'``, with
     WebGPU.
-Why it costs: outputs are silently wrong, because the kernel reads four values as one (1.30).
+Why it costs: outputs are silently wrong, because the kernel reads four values as one (version 1.30).
 Evidence: the build, the provider and the operator.
 Fix and its safety: exact: the build asyncify (onnxruntime-web/webgpu), whose kernel is correct.
 Example: ``--target web-webgpu --set web_build=asyncify``

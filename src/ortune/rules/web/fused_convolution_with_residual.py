@@ -1,12 +1,12 @@
 """A fused convolution has a residual input, which WebGPU ignores.
 
 What it is: com.microsoft.FusedConv with a fourth input (Z, a residual connection) on WebGPU. ONNX Runtime creates it
-    only for the CPU, at the level all.
+    only for the CPU, at level all.
 Why it costs: outputs are silently wrong, because the WebGPU kernel never reads the residual input. (The older JSEP
     rejects it.)
 Evidence: the operator and its inputs.
-Fix and its safety: advice: ship the original .onnx, or optimise it no further than the level extended.
-Example: a residual network saved with ``optimized_model_filepath`` at the level all
+Fix and its safety: advice: ship the original .onnx, or optimise it no further than level extended.
+Example: a residual network saved with ``optimized_model_filepath`` at level all
 References: ONNX Runtime contrib operators, "FusedConv"; microsoft/onnxruntime#24475.
 """
 

@@ -1,12 +1,12 @@
 """A model in ORT format is used with WebGPU.
 
-What it is: an .ort file for WebGPU. Its graph is final: it was optimised for the CPU, at the level all unless
+What it is: an .ort file for WebGPU. Its graph is final: it was optimised for the CPU, at level all unless
     ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL was set.
-Why it costs: with FusedConv in the file (from the level extended), session creation fails, because an .ort lacks what
-    WebGPU's layout conversion needs. An .ort also gets no copies between CPU and GPU. If one node runs on the CPU, or
-    both sides use a constant, runs fail or silently return wrong values.
+Why it costs: with FusedConv in the file (level extended or higher), session creation fails, because an .ort file lacks
+    what WebGPU's layout conversion needs. ONNX Runtime also inserts no copies between CPU and GPU into an .ort file. If
+    one node runs on the CPU, or CPU and GPU share a constant, runs fail or silently return wrong values.
 Evidence: the format and the operators.
-Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort, use the level basic, with every node on
+Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort file, use level basic, with every node on
     the GPU, and compare the outputs.
 Example: ``ortune convert model.onnx --to ort --for web-webgpu``
 References: microsoft/onnxruntime#24475, #23072.

@@ -1,0 +1,74 @@
+"""A scale or shift could be folded into adjacent weights.
+
+What it is: Mul, Add, Sub or Div by a constant next to a layer with constant weights (Conv, Gemm, MatMul), or
+    BatchNormalization before one. ONNX Runtime does not fold this form.
+Why it costs: each reads and writes the whole tensor, although it could be folded into weights and bias. Next to a
+    convolution it also interrupts the blocked layout (NCHWc): the tensor is converted out of it and back.
+Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.31 optimises: all forms before a layer; after a
+    Conv, only a scalar, Sub or Div.
+Fix and its safety: exact: the rewrite ``affine-into-weights``.
+Example: ``--rewrite affine-into-weights``
+References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
+    microsoft/onnxruntime#12522.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites import PRODUCTS, gelu, hard_swish
+from ortune.rewrites.affine_into_weights import REWRITE, beside
+from ortune.rules._fixes import sure_of
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA016"
+
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+scaled (float[1,2,4,4] x) => (float[1,2,4,4] y)
+<float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] k = {2,3}>
+{"""
+
+BAD = f"""{_HEAD}
+    [bad_scale] s = Mul (x, k)
+    y = Conv (s, w)
+}}
+"""
+GOOD = f"""{_HEAD}
+    c = Conv (x, w)
+    y = Mul (c, k)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    if facts.model is None:
+        return
+    # The quotient or half of an activation, which is told of as a whole.
+    others = {end for module in (hard_swish, gelu) for end in module.PATTERN.ends(facts.model.ir)}
+    products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
+    scales = [
+        scale
+        for product in products
+        for scale in beside(product)
+        if scale not in others and not _normalises(scale, product)
+    ]
+    if scales:
+        finding = Finding(
+            code=CODE,
+            what=f"{counted(scales)} could be folded into adjacent weights",
+            where=tuple(dict.fromkeys(map(name_of, scales))),
+        )
+        yield sure_of(REWRITE, finding, facts)
+
+
+def _normalises(scale: ir.Node, product: ir.Node) -> bool:
+    """Returns whether a node is the BatchNormalization behind a product, which a rule of its own tells."""
+    return is_op(scale, "BatchNormalization") and scale.inputs[0] is product.outputs[0]

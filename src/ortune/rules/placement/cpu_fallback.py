@@ -1,0 +1,82 @@
+"""CPU nodes are placed between nodes on a device.
+
+What it is: operators for which the execution provider has no kernel, or none for their type or opset. ONNX Runtime runs
+    them on the CPU in the middle of the device graph.
+Why it costs: their inputs are copied from the device and their outputs back, and each copy waits for all work queued
+    before. A provider that compiles subgraphs gets several small ones instead of one.
+Evidence: the provider that ran each node, and the nodes around it, in a profile.
+Fix and its safety: advice: use another operator, type or opset for these nodes; move post-processing (NonZero,
+    NonMaxSuppression) out of the graph; or run a whole small section on the CPU.
+Example: a NonMaxSuppression in the middle of a detector on CUDA
+References: microsoft/onnxruntime#17434, #16886, #14326, #18032, #28022.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from ortune.providers import ON_CPU, short
+from ortune.records import Finding, ProfiledNode
+from ortune.rules._words import listed, place, plural
+from ortune.rules.facts import Facts
+
+CODE = "PLC005"
+
+_COPIES = "device-copies"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Finds it in a profiled run."""
+    run = facts.profile
+    nodes = facts.nodes()
+    elsewhere = {node.provider for node in nodes} - ON_CPU
+    if run is None or not elsewhere:
+        return
+    islands = _between(nodes)
+    if islands:
+        kinds = Counter(node.op_type for node in islands)
+        copied = sum(node.time_ns for node in nodes if node.category == _COPIES)
+        share = (sum(node.time_ns for node in islands) + copied) / run.wall_ns
+        names = ", ".join(sorted(short(name) for name in elsewhere))
+        yield Finding(
+            code=CODE,
+            what=f"{len(islands)} {plural(len(islands), 'node')} on the CPU between nodes on {names}: "
+            f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
+            where=place(islands),
+            share_ratio=share,
+            fix="use operators or types that the device supports, or run everything after these nodes on the CPU",
+        )
+
+
+def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
+    """Nodes on the CPU that take, through copies and each other, from a device, and give to one."""
+    by_name = {node.name: node for node in nodes}
+    sources = {
+        name: [name_read for name_read in node.reads if name_read in by_name]
+        for name, node in by_name.items()
+    }
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    for name, read in sources.items():
+        for source in read:
+            users[source].append(name)
+    # Below a device and above one: what only prepares inputs, or only reads outputs, needs no copy in both
+    # directions.
+    below, above = _reached(by_name, users), _reached(by_name, sources)
+    return [
+        node
+        for name, node in by_name.items()
+        if node.provider in ON_CPU and node.category != _COPIES and name in below and name in above
+    ]
+
+
+def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
+    """Returns where one comes from a device, going on over what is on the CPU."""
+    waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
+    reached: set[str] = set()
+    while waiting:
+        for name in next_.get(waiting.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached

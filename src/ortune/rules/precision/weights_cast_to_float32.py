@@ -1,0 +1,61 @@
+"""Weights are stored in a small type and only cast to float32.
+
+What it is: weights of 16 or 8 bits whose every reader is a Cast to float32.
+Why it costs: a run costs no more, because the Cast is folded. But only the file is smaller; memory use and bytes read
+    per run are those of float32.
+Evidence: the types of weights, and the nodes that read them.
+Fix and its safety: advice: use a model that computes in the small type, if that is faster on this machine.
+Example: a float16 export whose weights all pass through Cast
+References: ONNX Runtime documentation, "Float16 and mixed precision models".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import cast_to
+from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import graphs, type_name
+from ortune.records import Finding
+from ortune.rules._words import are, plural
+from ortune.rules.facts import Facts
+
+CODE = "PRC001"
+
+_LEAST = 1024
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Finds one for each type of such weights."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
+        for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
+            tensor, users = constant_tensor(value), [*_readers(value)]
+            if tensor is None or tensor.size < _LEAST or not users:
+                continue
+            # Text has no width.
+            if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
+                continue
+            if all(cast_to(node) == ir.DataType.FLOAT for node in users):
+                names[type_name(tensor.dtype)].append(value.name or "")
+    for dtype, weights in names.items():
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{len(weights)} {dtype} {plural(len(weights), 'weight')} {are(len(weights))} only cast to float32, "
+            "which saves disk space but no memory",
+            where=tuple(weights),
+        )
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Node]:
+    """The nodes that read a value, or a copy of it."""
+    for node, _ in value.uses():
+        if is_op(node, "Identity"):
+            yield from _readers(node.outputs[0])
+        else:
+            yield node

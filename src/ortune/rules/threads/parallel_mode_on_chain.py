@@ -1,0 +1,57 @@
+"""Parallel execution is enabled, but the operators form a chain.
+
+What it is: execution_mode=parallel with a model whose convolutions and matrix multiplications depend on each other one
+    after another.
+Why it costs: the nodes still run one after another, while a second thread pool takes CPUs away from the threads that
+    work inside a node.
+Evidence: how many of the convolutions and matrix multiplications are on the longest path.
+Fix and its safety: exact: execution_mode=sequential.
+Example: ``--set execution_mode=sequential``
+References: microsoft/onnxruntime#23303, #11668, #12891.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.knobs.cpu.execution_mode import KNOB
+from ortune.model.graphs import op_set
+from ortune.records import Finding, Plan
+from ortune.rules.facts import Facts
+
+CODE = "THR004"
+TIER = "preview"
+
+_CHAIN = 0.85
+_LARGE = op_set(
+    "Conv ConvTranspose Gemm MatMul LSTM GRU RNN Attention QLinearConv QLinearMatMul MatMulInteger MatMulNBits"
+)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Finds it in the main graph, where the setting is made."""
+    if facts.model is None or facts.plan.settings.get(KNOB.name) != "parallel":
+        return
+    total, longest = _chain(facts.model.ir.graph)
+    if total and longest >= _CHAIN * total:
+        yield Finding(
+            code=CODE,
+            what=f"parallel execution is enabled, but {longest} of {total} large operators depend on each other in "
+            f"one chain",
+            plan=Plan(settings={KNOB.name: "sequential"}),
+            safety="exact",
+        )
+
+
+def _chain(graph: ir.Graph) -> tuple[int, int]:
+    """Large operators, and the most of them on one way through the graph."""
+    depth: dict[ir.Value, int] = {}
+    total = longest = 0
+    for node in graph:
+        large = node.op_type in _LARGE
+        here = large + max((depth.get(value, 0) for value in node.inputs if value is not None), default=0)
+        total, longest = total + large, max(longest, here)
+        depth.update(dict.fromkeys(node.outputs, here))
+    return total, longest
