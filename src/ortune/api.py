@@ -97,7 +97,7 @@ def as_written(field: OptionField, value: Any) -> Any:
     sign = re.search("[=:]", field.spelling.metavar)
     if sign is None or "[" in field.spelling.metavar:
         raise UsageError(
-            f"{value!r} is not a list", where=field.name, do=f"give {field.spelling.metavar} or a list"
+            f"{value!r} is not a list", where=field.name, do=f"pass {field.spelling.metavar} or a list"
         )
     between = "x" if sign[0] == ":" else ","
     texts = {

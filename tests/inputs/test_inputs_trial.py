@@ -126,7 +126,7 @@ def test_what_the_user_gave_is_never_changed():
     assert error.where == "input 'x'"
     assert "1x9x4 float" in error.what
     assert "--shape x:1x9x4" not in error.do
-    _, advice = shlex.split(error.do.partition("give ")[2].partition(", or ")[0])
+    _, advice = shlex.split(error.do.partition("pass ")[2].partition(", or ")[0])
     name, shape = workload.parse_shape(advice)
     chosen, _ = find(proto, shapes={name: shape})
     assert chosen.tries == 0 and chosen.cases[0].inputs[0].shape == (1, 37, 4), "it works as it is advised"

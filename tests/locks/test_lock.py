@@ -151,7 +151,7 @@ def test_the_optimiser_switched_off_is_named(base: Path) -> None:
 def test_other_weights_pass_and_their_outputs_are_told(base: Path, tmp_path: Path) -> None:
     path = model(tmp_path / "new.onnx", scale=2.0)
     verdict, headline, said = check(path, locked(base))
-    assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, other weights")
+    assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, different weights")
     assert "the outputs changed" in headline
     assert any(line.startswith("output y: norm ") for line in said), said
     assert [line for line in said if line.startswith("weight g ") and "values" in line]
@@ -244,7 +244,7 @@ def test_what_was_not_compared_is_not_claimed_and_fails_when_strict(base: Path, 
     verdict, headline, said = check(base, lock)
     assert verdict == "unchanged"
     facts(headline, "unchanged", "operators and memory", "NOT compared: outputs")
-    told = "the outputs are not compared: locked with --inputs real.npz, checked with values made from seed 0"
+    told = "the outputs are not compared: locked with --inputs real.npz, checked with values generated from seed 0"
     assert said == [told]
     assert check(base, lock, strict=True) == ("changed", told, [told])
     assert check(base, lock, strict=True, inputs=tmp_path / "real.npz")[::2] == ("unchanged", [])

@@ -62,7 +62,8 @@ def test_the_kernels_of_a_node_are_what_it_took(path: Path) -> None:
     assert (row.name, row.difference_ns) == (CONV, pytest.approx(more_ns))
     told = ProfileDifference(a="a", b="b", a_wall_ns=found.a_ns, b_wall_ns=found.b_ns, gpu=found)
     assert (
-        CONV in "\n".join(difference_words.brief(told)) and "kernels a run" in difference_words.brief(told)[1]
+        CONV in "\n".join(difference_words.brief(told))
+        and "kernels per run" in difference_words.brief(told)[1]
     )
     assert any(table.title == "on the GPU, by node" for table in difference_tables.tables(told))
 

@@ -42,7 +42,7 @@ def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None
     (cost,) = adopted.result.costs
     same = msgspec.structs.replace(cost, load_ns=12.1e6, peak_bytes=89 * 2**20)
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(same,))))
-    assert rows["where it loses"] == "nowhere, as far as it was measured"
+    assert rows["where it loses"] == "nowhere in what was measured"
     unknown = msgspec.structs.replace(cost, peak_bytes=None)  # of a page
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(unknown,))))
     assert "memory" not in rows["runs on"] + rows["where it loses"]

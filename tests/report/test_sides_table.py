@@ -130,7 +130,7 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
         side=golden.side(),
         estimand=QUARTILE,
         figures=golden.figures(11e6, objective_ns=10e6),
-        findings=(Finding(code="SES002", what="graph optimisations are limited to the level basic"),),
+        findings=(Finding(code="SES002", what="graph optimisations are limited to level basic"),),
         tried=(fix,),
         session="20261123-abcdef",
     )

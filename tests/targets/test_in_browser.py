@@ -120,7 +120,7 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
     assert (envelope.verdict == "functional-only") == bool(software)
     assert any("no kernel for Shrink shrink" in note for note in result.notes)
     # Where the machine is too busy for a profile, that is said in its place.
-    told = ("kernels a run on the GPU: B ", "kernels of B were not counted: ")
+    told = ("kernels per run on the GPU: B ", "kernels of B were not counted: ")
     assert any(note.startswith(told) for note in result.notes) == bool(software)
 
 

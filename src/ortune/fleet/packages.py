@@ -132,7 +132,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
         brought = "onnxruntime-web" if provider.in_page else f"every {CPU.wheel}"
         raise UsageError(
             f"no package can be installed for {name}: "
-            f"{provider.by_hand or provider.otherwise or f'it is in {brought}'}",
+            f"{provider.by_hand or provider.otherwise or f'it is part of {brought}'}",
             do="pass an environment that has it: --runtime PATH",
         )
     if not choices and name.endswith(".whl"):

@@ -83,7 +83,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
             raise InputError(
                 f"its shape {shape} has a negative size",
                 where=f"input {choice.name!r}",
-                do=f"give --shape {choice.name}:... with other sizes",
+                do=f"pass --shape {choice.name}:... with other sizes",
             )
         count = math.prod(choice.shape)
         element_bytes = _TEXT_BYTES if "string" in choice.dtype else _BYTES.get(element_type(choice.dtype), 4)
@@ -98,7 +98,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
             raise InputError(
                 f"its shape {shape} needs {above}, and at most {most} are generated",
                 where=f"input {choice.name!r}",
-                do=f"give smaller sizes with --shape {choice.name}:... or --dim, or values of your own with --inputs",
+                do=f"pass smaller sizes with --shape {choice.name}:... or --dim, or values of your own with --inputs",
             )
 
 
@@ -130,7 +130,7 @@ def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     if choice.low is not None and choice.high is not None:
         values = _between(choice, rng, kind, integral=_is_integral(element))
     elif _is_integral(element):
-        raise InputError("its value range is unknown", where=f"input {choice.name!r}", do="give --inputs")
+        raise InputError("its value range is unknown", where=f"input {choice.name!r}", do="pass --inputs")
     else:
         values = _floats(choice, rng, kind)
     return np.asarray(values).astype(dtype)
@@ -148,7 +148,7 @@ def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
         raise InputError(
             f"synthetic values of type {element} are not supported",
             where=f"input {name!r}",
-            do="give --inputs",
+            do="pass --inputs",
         ) from unknown
 
 

@@ -304,7 +304,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         f"for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
         f"{_first_line(error_text)}",
         where=f"input {culprit.name!r}",
-        do=f"give {flag}--inputs FILE.npz with real inputs",
+        do=f"pass {flag}--inputs FILE.npz with real inputs",
     )
 
 

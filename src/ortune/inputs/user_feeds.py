@@ -60,7 +60,7 @@ def labelled(
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
     """Reads inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
     if not files.exists(path):
-        raise InputError("no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
+        raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
     values = feedable(ir_model)
     sets = [
         (where, _named(raw, values, where), _label(raw, values)) for where, raw in _raw_sets(path, option)
@@ -99,7 +99,7 @@ def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue
     if arrays:
         return [(f"{option} {file}", _from_numpy(file, f"{option} {file}")) for file in arrays]
     if not folders:
-        raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"give {_LAYOUT}")
+        raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"pass {_LAYOUT}")
     return [(f"{option} {folder}", _from_protobuf(folder)) for folder in folders]
 
 
@@ -123,7 +123,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
             where=where,
-            do=f"give {_LAYOUT}",
+            do=f"pass {_LAYOUT}",
         ) from error
     others = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if others:
@@ -173,12 +173,12 @@ def _value_of(path: Path) -> FeedValue:
             raise InputError(
                 "it is a sequence of something other than tensors, which is not supported",
                 where=str(path),
-                do=f"give {_LAYOUT}",
+                do=f"pass {_LAYOUT}",
             )
         return [_array(element, path) for element in sequence.tensor_values]
     except (DecodeError, *HEADER_ERRORS, ValueError) as error:
         raise InputError(
-            f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"give {_LAYOUT}"
+            f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"pass {_LAYOUT}"
         ) from error
 
 

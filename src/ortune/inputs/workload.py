@@ -168,7 +168,7 @@ def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dic
                     raise InputError(
                         f"two inputs share {symbol!r}, but the shapes make it {user[symbol]} and {value}",
                         where=f"--shape {name}",
-                        do="give both inputs the same size there",
+                        do="pass the same size for both inputs there",
                     )
     for name, shape in shapes.items():  # sums last, when their symbols may be known from other inputs
         _check_sums(by_name[name], shape, user)
@@ -195,7 +195,7 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
     return InputError(
         f"{asked} does not fit the model's {declared}",
         where=f"--shape {spec.name}",
-        do="give one size for each dimension, with the fixed ones unchanged",
+        do="pass one size for each dimension, with the fixed ones unchanged",
     )
 
 

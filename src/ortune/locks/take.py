@@ -97,9 +97,9 @@ def take(
         custom_ops=tuple(inputs.custom_ops),
     )
     if len(work.cases) != 1:
-        where, do = "--dim", "give one size per dimension"
+        where, do = "--dim", "pass one size per dimension"
         if inputs.inputs is not None:
-            where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
+            where, do = f"--inputs {inputs.inputs}", "pass one test_data_set_N or an .npz"
         raise UsageError("a lock records one set of shapes", where=where, do=do)
     work, refs, trial = _fed(side, model, work, scratch, watch, machine)
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))

@@ -43,7 +43,7 @@ class Flatbuffer:
         """Returns where the offset stored at a position leads; offsets are relative and only go forward."""
         offset = self.number("I", at)
         if offset == 0:
-            raise self.damaged(at, "an offset leads nowhere")
+            raise self.damaged(at, "an offset is zero")
         self.check(at + offset, 4)
         return at + offset
 

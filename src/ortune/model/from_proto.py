@@ -48,7 +48,7 @@ def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
         graphs.require_signatures(model)
     except (SerdeError, ValueError, TypeError, KeyError, NotImplementedError, RecursionError) as error:
         raise ModelError(
-            f"The graph contradicts itself: {_root_cause(error)}",
+            f"The graph is inconsistent: {_root_cause(error)}",
             where=where,
             do="Check the model with onnx.checker.check_model, and export it again.",
         ) from error

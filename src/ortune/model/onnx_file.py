@@ -20,7 +20,7 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _OTHER_FORMATS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, _LFS_POINTER, "a Git LFS pointer, not the model itself", "Run `git lfs pull` in its repository."),
     (0, b"PK\x03\x04", "a ZIP archive (PyTorch and Keras also save these)",
-     "Unpack it and give the .onnx inside, or export the checkpoint to ONNX first."),
+     "Unpack it and pass the .onnx inside, or export the checkpoint to ONNX first."),
     (0, b"\x1f\x8b", "compressed with gzip", "Decompress it with gunzip."),
     (0, b"\xfd7zXZ", "compressed with xz", "Decompress it with unxz."),
     (0, b"\x28\xb5\x2f\xfd", "compressed with zstd", "Decompress it with unzstd."),
@@ -35,7 +35,7 @@ _OTHER_FORMATS: tuple[tuple[int, bytes, str, str], ...] = (
 # The fields of ModelProto with their wire types: what the first byte of a model can say.
 _MODEL_FIELDS = {(1, 0), (5, 0)} | {(number, 2) for number in (2, 3, 4, 6, 7, 8, 14)}
 
-_EXPORT_AGAIN = "Give an .onnx or .ort file; if this should be one, export or download it again."
+_EXPORT_AGAIN = "Pass an .onnx or .ort file; if this should be one, export or download it again."
 
 
 def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
@@ -107,8 +107,8 @@ def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:
         raise ModelError(
             "This is not an ONNX model: it is a web page.",
             where=where,
-            do="The download gave a page instead of the file (a login, a licence or an error); look at it, "
-            "and use the raw file's address.",
+            do="The download returned a page instead of the file (a login, a licence or an error); open it, "
+            "and use the address of the raw file.",
         )
     # A model's second field or so is a number or a length, never readable text throughout.
     if all(byte >= 0x20 or byte in b"\t\r\n" for byte in head) and _is_utf8(head):

@@ -211,7 +211,7 @@ class WeightFiles:
         if not path.is_file():
             raise self._error(
                 f"The external data file {location!r} (tensor {name!r}) is missing next to the model.",
-                do=f"Copy or download {location!r} into {self._path.parent}; the model is useless without it.",
+                do=f"Copy or download {location!r} into {self._path.parent}; the model cannot be used without it.",
             )
         return path
 

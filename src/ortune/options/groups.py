@@ -94,7 +94,7 @@ class Feeding:
         fixed = [f"--{name}" for name in ("shape", "dim", "inputs") if given(name)]
         if given("workload") and fixed:
             raise UsageError(
-                f"the workload file already sets {fixed[0]} says",
+                f"the workload file already sets what {fixed[0]} sets",
                 where="--workload",
                 do="pass one of them",
             )
@@ -103,7 +103,7 @@ class Feeding:
             raise UsageError(
                 "--metric and --tolerance 'metric>=...' only work together",
                 where="--metric" if metric else "--tolerance",
-                do="give both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
+                do="pass both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
             )
         cpus, memory = given("cpus"), given("memory")
         pod = None

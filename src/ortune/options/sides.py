@@ -78,9 +78,9 @@ class _Named(OnePlan):
     """A base and one side that is held against it, as they are named and altered."""
 
     a: Annotated[
-        AnyPath, Argument("A", "The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+        AnyPath, Argument("A", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
     ]
-    b: Annotated[AnyPath | None, Argument("[B]", "The new side; also a plan.json. Omitted: A's model.")] = (
+    b: Annotated[AnyPath | None, Argument("[B]", "The candidate; also a plan.json. Omitted: A's model.")] = (
         None
     )
     rewrite: Rewrites = ()
@@ -91,7 +91,7 @@ class TwoSides(_Named):
     """A base and one side that is held against it."""
 
     map: Annotated[
-        Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
+        Sequence[str], Option("--map", "a=b", "Input a of A corresponds to input b of B. Repeatable.", MODEL)
     ] = ()
 
     @cached_property

@@ -64,7 +64,7 @@ _PLACES = (
         name=WEB_WEBGPU.target,
         target=WEB_WEBGPU.target,
         platform="any",
-        note="an .ort has no copies between CPU and GPU, so nodes on the CPU fail or give wrong results: "
+        note="an .ort gets no copies between CPU and GPU, so nodes on the CPU fail or return wrong results: "
         "ship the .onnx unless every node runs on the GPU",
     ),
     Place(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),
@@ -158,14 +158,14 @@ def choose(
 
 def _require_aware(choice: Choice) -> None:
     if choice.place.takes_fusions:
-        do = "leave --aware out: level all optimises every node"
+        do = "omit --aware: level all optimises every node"
         raise UsageError(f"{choice.place.name} has no provider to keep nodes for", where="--aware", do=do)
     if not choice.place.provider.standard_operators:
-        what = f"an .ort has no copies between GPU and CPU, so a file with nodes on both fails on {choice.place.name}"
-        do = "ship the .onnx: ONNX Runtime fuses the nodes that the GPU leaves when it loads the file"
+        what = f"an .ort gets no copies between GPU and CPU, so a file with nodes on both fails on {choice.place.name}"
+        do = "ship the .onnx: ONNX Runtime fuses the nodes that stay on the CPU when it loads the file"
         raise UsageError(what, where="--aware", do=do)
     if choice.level == "basic" or choice.style == "runtime":
-        what = "a provider-aware file has its other nodes fused at once"
+        what = "in a provider-aware file, all other nodes are fused already"
         raise UsageError(what, where="--aware", do="use --level extended or all, and --style fixed")
 
 

@@ -103,7 +103,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
         raise OrtuneError(
             "Nodes that were fused outside the provider's regions depend on each other.",
             where="provider-aware file",
-            do="Use the level basic for this provider.",
+            do="Use level basic for this provider.",
             code="not-aware",
         ) from error
     for node in reversed(list(graph)):

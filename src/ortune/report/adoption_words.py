@@ -22,7 +22,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
     return [
         *adopted,
         ("runs on", f"{cost.device}; {_figures(cost)}"),
-        ("where it loses", ", ".join(lost) or "nowhere, as far as it was measured"),
+        ("where it loses", ", ".join(lost) or "nowhere in what was measured"),
     ]
 
 

@@ -176,7 +176,7 @@ def on_gpu(gpu: GpuDifference) -> str:
     """What kernels took, in one sentence."""
     sure = gpu.low_ns is not None and gpu.high_ns is not None
     span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
-    counts = f"{gpu.a_kernels} kernels a run -> {gpu.b_kernels}"
+    counts = f"{gpu.a_kernels} kernels per run -> {gpu.b_kernels}"
     return f"on the GPU {duration(gpu.a_ns)} -> {duration(gpu.b_ns)}{span}, {counts}"
 
 

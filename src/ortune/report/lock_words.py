@@ -38,7 +38,7 @@ def headline(
         said = "; ".join(sentence(c) for c in first)
         return f"{said}{_cause(was, now, {c.part for c in first})}{more}"
     parts = {c.part for c in changes}
-    start = "same snapshot, other weights" if "weights" in parts else "unchanged"
+    start = "same snapshot, different weights" if "weights" in parts else "unchanged"
     start += " as far as compared" if not_compared else ""
     same = ["operators", *(["memory"] if "peak-memory" not in parts else [])]
     by_value = "outputs" not in not_compared and not now.run.random and not was.run.random
@@ -128,7 +128,7 @@ def _other_feeds(was: LockedRun, now: LockedRun) -> str:
     """Why input values differ from the lock."""
     if was.inputs != now.inputs or was.seed != now.seed:
         then, here = (
-            f"--inputs {r.inputs}" if r.inputs else f"values made from seed {r.seed}" for r in (was, now)
+            f"--inputs {r.inputs}" if r.inputs else f"values generated from seed {r.seed}" for r in (was, now)
         )
         if then != here:
             return f"locked with {then}, checked with {here}"

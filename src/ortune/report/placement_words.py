@@ -49,7 +49,7 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
 def kernels_there(counts: Mapping[str, int]) -> list[str]:
     """How many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
     parts = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return [f"kernels a run on the GPU: {parts}"] if parts else []
+    return [f"kernels per run on the GPU: {parts}"] if parts else []
 
 
 def kernels_not_counted(name: str, why: str) -> str:
@@ -65,7 +65,7 @@ def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
         if (pages := [done.page for done in trials if done.page is not None])
     }
     parts = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
-    return [f"frames of 60 Hz lost while the model runs once: {parts}"] if parts else []
+    return [f"frames lost per run at 60 Hz: {parts}"] if parts else []
 
 
 STATES = {

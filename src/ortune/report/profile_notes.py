@@ -150,7 +150,7 @@ def untraced(reason: str) -> list[str]:
     if not reason:
         return []
     return [
-        f"the GPU's kernels are not timed ({reason}): pip install nvidia-cuda-cupti beside onnxruntime-gpu"
+        f"the GPU's kernels are not timed ({reason}): pip install nvidia-cuda-cupti next to onnxruntime-gpu"
     ]
 
 

@@ -20,11 +20,11 @@ def headline(result: SkeletonResult) -> str:
     """The answer in one sentence."""
     what = f"{size(result.bytes_after)} of {size(result.bytes_before)}"
     if result.same:
-        return f"{what}: findings and profile are the original's"
+        return f"{what}: findings and profile match the original"
     if result.profile is None:
         return f"{what}; unconfirmed: it could not be profiled together with the original"
     if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
-        return f"{what}: findings and nodes are the original's; the machine was too busy to compare where the time goes"
+        return f"{what}: findings and nodes match the original; the machine was too busy to compare where the time goes"
     return f"{what}; it differs from the original in {_where(result)}"
 
 

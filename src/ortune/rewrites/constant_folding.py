@@ -179,7 +179,7 @@ class _Folding:
 
     def _too_large(self, node: ir.Node, size: int) -> None:
         text = (
-            f"the result of {node.op_type} {node.name!r} would have {size >> 10} KiB, which exceeds the limit"
+            f"the result of {node.op_type} {node.name!r} would take {size >> 10} KiB, which exceeds the limit"
         )
         self.reasons[text] = None
 

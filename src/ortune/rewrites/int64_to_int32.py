@@ -210,7 +210,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         return unchanged(*(reasons or ("only shapes are computed in int64",)))
     _Narrowing(model, chosen).run()
     computing = sum(node.op_type in COMPUTING for node in chosen)
-    what = f"Converted {len(chosen)} int64 node{'s' if len(chosen) > 1 else ''} to int32, of which {computing} compute."
+    nodes = f"{len(chosen)} int64 node{'s' if len(chosen) > 1 else ''}"
+    what = f"Converted {nodes} to int32 ({computing} compute, the others move data)."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 

@@ -81,7 +81,7 @@ PROFILE_ALONE_SHARE = _phase(
     "profile without fixes", "diagnose", 0.6, "of the time left", "the rest is for rules"
 )
 IN_BROWSERS_SHARE = _phase(
-    "other places in a browser",
+    "other targets in a browser",
     "tune",
     0.3,
     "of the time left",

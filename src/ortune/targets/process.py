@@ -117,7 +117,7 @@ class Process(Worker):
         end = self.end
         wrong = [] if not isinstance(end, TrialDone) else [r for r in end.read_back if not r.ok]
         if wrong:
-            what = f"{wrong[0].knob} did not arrive: {wrong[0].seen or 'nothing seen'}"
+            what = f"{wrong[0].knob} was not applied: {wrong[0].seen or 'no effect observed'}"
             end = TrialError(reason="not-applied", what=what)
         if isinstance(end, TrialError):
             return Failed(

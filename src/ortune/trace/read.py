@@ -15,7 +15,7 @@ HEAD_BYTES = 1 << 16
 _JSON = re.compile(rb"\s*(?:\{|\[\s*(?:[{\]]|\Z))")
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_HOW = "give the JSON file that end_profiling() names, or the saved console output of onnxruntime-web"
+_HOW = "pass the JSON file that end_profiling() names, or the saved console output of onnxruntime-web"
 
 
 def read_trace(path: Path) -> Trace:

@@ -172,7 +172,7 @@ _NOT_APPLIED = (
     ),
     ("took none of the nodes", "omit it: it supports no node of this model"),
     ("was refused", "omit it, or use another value"),
-    ("did not arrive", "omit it, or use another value"),
+    ("was not applied", "omit it, or use another value"),
 )
 """What helps where a setting or a provider was not applied, by what was said of it."""
 _LACKING = "use a browser or an onnxruntime-web that has it: --browser PATH, --headful, --ort-web VERSION"

@@ -23,7 +23,7 @@ def checked(text: str | None) -> str:
     """
     if text is not None and text not in METRICS and not _FUNCTION.fullmatch(text):
         do = (
-            f"give one of {', '.join(METRICS)}, or e.g. --metric evaluate:accuracy for accuracy(outputs, inputs) in "
+            f"pass one of {', '.join(METRICS)}, or e.g. --metric evaluate:accuracy for accuracy(outputs, inputs) in "
             "evaluate.py of this folder"
         )
         what = f"{text!r} is neither a built-in metric nor of the form module:function"

@@ -1,4 +1,4 @@
-"""The memory allocator of the process, put in place by preloading its library.
+"""The memory allocator of the process, replaced by preloading its library.
 
 What it is: mimalloc, jemalloc or tcmalloc instead of the C library's malloc, through ``LD_PRELOAD``.
 Why it costs: ONNX Runtime allocates outside its arena too; for small models with many nodes the allocator matters.
@@ -19,7 +19,7 @@ KNOB = Knob(
     choices=("mimalloc", "jemalloc", "tcmalloc"),
     default="the system's malloc",
     probe="maps",
-    summary="memory allocator by preload",
+    summary="memory allocator, preloaded",
     tries=("mimalloc", "jemalloc", "tcmalloc"),
     prior=OFTEN,
     priors={"latency": 0.3, "memory": 0.3, "cold-start": 0.2},

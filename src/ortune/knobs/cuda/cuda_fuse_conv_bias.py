@@ -4,7 +4,7 @@ What it is: the convolution's graph in cuDNN includes the following operators, i
 Why it costs: each separate operator reads and writes the whole output once more.
 Evidence: latency. onnxruntime 1.31.1 with cuDNN 9 on an H100 computed NaN with this setting and was slower, so check
     the outputs.
-Fix and its safety: on where outputs stay right and it measures faster; numerics.
+Fix and its safety: on where outputs stay correct and it measures faster; numerics.
 Example: ``--target cuda --set cuda_fuse_conv_bias=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``fuse_conv_bias``.
 """

@@ -21,5 +21,5 @@ KNOB = Knob(
     maximum=1125899906842624,
     default="no limit",
     safety="behaviour",
-    summary="most memory of the GPU's arena, in bytes",
+    summary="limit of the GPU arena, in bytes",
 )

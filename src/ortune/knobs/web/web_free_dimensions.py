@@ -24,5 +24,5 @@ KNOB = Knob(
     joined_by=";",
     default="dynamic, as in the model",
     safety="behaviour",
-    summary="numbers for symbolic dimensions",
+    summary="sizes of symbolic dimensions",
 )

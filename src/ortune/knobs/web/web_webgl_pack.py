@@ -19,7 +19,7 @@ KNOB = Knob(
     provider=WEB_WEBGL.name,
     kind="bool",
     default="off",
-    summary="four values in each point of a texture",
+    summary="four values in each texel",
     tries=("1",),
     prior=OFTEN,
 )

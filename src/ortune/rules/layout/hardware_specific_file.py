@@ -34,5 +34,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what="the file is already optimised for the kind of CPU it was saved on (NCHWc layout)",
             where=tuple(name_of(node) for node in blocked),
-            fix="use the exported model from before that optimisation",
+            fix="use the originally exported model",
         )

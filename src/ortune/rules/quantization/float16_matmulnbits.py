@@ -4,7 +4,8 @@ What it is: MatMulNBits with float16 activations or scales on the CPU.
 Why it costs: its fast kernels take float32. Float16 inputs are converted on every run, or the weights are first
     dequantized and multiplied in float16.
 Evidence: the types of the node's inputs.
-Fix and its safety: advice: quantize the float32 model, or export with float32 values; the weights keep their 4 bits.
+Fix and its safety: advice: quantize the float32 model, or export with float32 activations; the weights
+    keep their 4 bits.
 Example: a float16 language model for GPUs with ``int4`` weights, run on a CPU
 References: microsoft/onnxruntime#27251, #27820; microsoft/onnxruntime-genai#1098.
 """
@@ -49,9 +50,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if products:
         yield Finding(
             code=CODE,
-            what=f"{subject(products, 'takes', 'take')} float16 values, for which the CPU has no fast kernel",
+            what=f"{subject(products, 'takes', 'take')} float16 inputs, for which the CPU has no fast kernel",
             where=tuple(map(name_of, products)),
-            fix="export with float32 values; the weights keep their 4 bits",
+            fix="export with float32 activations; the weights keep their 4 bits",
         )
 
 

@@ -33,7 +33,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"graph optimisations are limited to the level {level}",
+            what=f"graph optimisations are limited to level {level}",
             plan=Plan(settings={name: "all"}),
             safety="exact",
         )

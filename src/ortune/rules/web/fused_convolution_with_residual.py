@@ -50,5 +50,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
-            fix="ship the original .onnx, or optimise it no further than the level extended",
+            fix="ship the original .onnx, or optimise it no further than level extended",
         )

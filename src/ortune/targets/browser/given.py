@@ -60,7 +60,7 @@ def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
         name, kind = entry["name"], entry["onnx_type"]
         if entry["kind"] != "tensor" or kind not in (*DTYPES, "string"):
             raise CannotServe(
-                f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not take"
+                f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not support"
             )
         array = np.load(folder / entry["files"][0], allow_pickle=False)
         data = (

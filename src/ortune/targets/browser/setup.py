@@ -211,7 +211,7 @@ def _blocked(npm: str, folder: Path) -> str:
         port = address.port or (80 if address.scheme == "http" else 443)
         socket.create_connection((address.hostname, port), _SILENCE_MS / 1000).close()
     except (OSError, ValueError) as error:  # a port that is none
-        return f"{address.hostname} cannot be connected to ({error})"
+        return f"cannot connect to {address.hostname} ({error})"
     return ""
 
 

@@ -123,4 +123,4 @@ def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, 
 
 
 def _choices() -> str:
-    return "give KIND=FILE, KIND one of " + ", ".join(KINDS)
+    return "pass KIND=FILE, KIND one of " + ", ".join(KINDS)

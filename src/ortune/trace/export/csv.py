@@ -57,7 +57,7 @@ NODES: dict[str, str] = {
     "calls": "executions per run",
     "flops": "floating-point operations per run",
     "bytes": "bytes read and written per run",
-    "floor_ns": "minimum time that this machine needs for this work",
+    "floor_ns": "roofline bound: minimum time at this machine's measured peak",
     "bound": "the limit of the roofline bound: compute, memory or overhead",
     "purpose": "purpose of a node that ONNX Runtime inserted",
     "output_bytes": "bytes of all its outputs",
