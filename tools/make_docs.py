@@ -12,6 +12,7 @@ from ortune.knobs import Knob
 from ortune.rewrites import Param, Rewrite
 from ortune.rules import Rule
 from ortune.search import phases
+from ortune.verbs.explain import capitalised
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References")
@@ -151,15 +152,8 @@ def _described(docstring: str) -> str:
         heading, sign, text = line.partition(":")
         known = sign and heading in HEADINGS
         words = text.strip()
-        lines.append(f"**{heading}.** {_capitalised(words)}\n" if known else f"{line}\n")
+        lines.append(f"**{heading}.** {capitalised(words)}\n" if known else f"{line}\n")
     return f"{title}\n\n" + "\n".join(lines)
-
-
-def _capitalised(words: str) -> str:
-    """With a large first letter, unless the first word is a name of code or of a repository."""
-    first = words.partition(" ")[0].rstrip(",.:;")
-    is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
-    return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"
 
 
 BUDGETS_HEAD = """# Where a budget goes

@@ -120,6 +120,13 @@ def _sections(doc: str) -> tuple[tuple[str, str], ...]:
     """Headings of a docstring with their texts, each in one paragraph."""
     _, *parts = HEADING.split(inspect.cleandoc(doc))
     return tuple(
-        (heading, re.sub(r"\s+", " ", text).strip().replace("``", "`"))
+        (heading, capitalised(re.sub(r"\s+", " ", text).strip().replace("``", "`")))
         for heading, text in zip(parts[::2], parts[1::2], strict=True)
     )
+
+
+def capitalised(words: str) -> str:
+    """With a large first letter, unless the first word is a name of code or of a repository."""
+    first = words.partition(" ")[0].rstrip(",.:;")
+    is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
+    return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"
