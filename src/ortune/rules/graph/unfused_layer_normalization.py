@@ -1,8 +1,8 @@
 """LayerNormalization is written out in a form that is not fused.
 
 What it is: mean, difference, square, mean, square root and division, in a form that ONNX Runtime does not fuse into
-    LayerNormalization. Before opset 17 it also moves a preceding Transpose past them, and the normalised axis is then
-    no longer the last.
+    LayerNormalization. Before opset 17, ONNX Runtime also moves a preceding Transpose past these nodes, and the
+    normalised axis is then no longer the last.
 Why it costs: nine passes over the tensor instead of one.
 Evidence: the nodes, and what prevents the fusion: the axis, the square, the root, the division, epsilon, scale and
     shift, a second reader, or a preceding Transpose. Each form stays in the graph that ONNX Runtime 1.31 optimises.
