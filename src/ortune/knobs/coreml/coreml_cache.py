@@ -6,7 +6,7 @@ Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working folder. A plan cannot name a place to
     write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can.
 Example: ``--target coreml --objective cold-start --set coreml_cache=1``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``ModelCacheDirectory``. Not run on this system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``ModelCacheDirectory``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,12 +1,12 @@
 """Whether the GPU may add in float16.
 
 What it is: products on the GPU are accumulated in float16 instead of float32.
-Why it costs: float16 sums are faster and lose digits.
-Evidence: latency, and the outputs' distance from the CPU's.
+Why it costs: float16 sums are faster but lose precision.
+Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target coreml --set coreml_low_precision_sums=1``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``AllowLowPrecisionAccumulationOnGPU``. Not run
-    on this system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``AllowLowPrecisionAccumulationOnGPU``. Untested by
+    ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,8 +5,7 @@ Why it costs: a model that is compiled quickly may run more slowly.
 Evidence: load time and latency on the device.
 Fix and its safety: fastprediction where a model is loaded once and run often; exact.
 Example: ``--target coreml --set coreml_specialization=fastprediction``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``SpecializationStrategy``. Not run on this
-    system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``SpecializationStrategy``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,8 +5,7 @@ Why it costs: Core ML compiles again for new shapes, and the Neural Engine suppo
 Evidence: placement, and latency when sizes change.
 Fix and its safety: on where sizes change often; exact.
 Example: ``--target coreml --set coreml_static_shapes=1``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``RequireStaticInputShapes``. Not run on this
-    system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``RequireStaticInputShapes``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

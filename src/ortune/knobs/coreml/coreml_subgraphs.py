@@ -5,7 +5,7 @@ Why it costs: each body becomes a separate Core ML model, called in every iterat
 Evidence: placement, and latency of models with control flow.
 Fix and its safety: on where it measures faster; exact.
 Example: ``--target coreml --set coreml_subgraphs=1``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``EnableOnSubgraphs``. Not run on this system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``EnableOnSubgraphs``. Untested by ortune.
 """
 
 from ortune.knobs.facts import CONTROL_FLOW

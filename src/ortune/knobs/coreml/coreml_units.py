@@ -3,10 +3,9 @@
 What it is: all, only the CPU, the CPU with the GPU, or the CPU with the Neural Engine.
 Why it costs: copies between processors, and a model that is slower on one of them.
 Evidence: latency on the device.
-Fix and its safety: the processors that measure fastest; numerics, since the Neural Engine computes in
-    float16.
+Fix and its safety: the processors that measure fastest; numerics, since the Neural Engine computes in float16.
 Example: ``--target coreml --set coreml_units=cpuandneuralengine``
-References: ONNX Runtime documentation, "CoreML Execution Provider", ``MLComputeUnits``. Not run on this system.
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``MLComputeUnits``. Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

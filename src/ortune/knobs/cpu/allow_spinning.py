@@ -3,7 +3,7 @@
 What it is: after each piece of work a pool thread polls for more for some milliseconds instead of sleeping.
 Why it costs: spinning lets the next run start sooner, but uses CPU time that other programs, other sessions or a CPU
     quota need.
-Evidence: CPU time over wall time in an idle stretch after the runs.
+Evidence: CPU time over wall time while idle after the runs.
 Fix and its safety: off where calls are spaced or CPUs are shared; exact.
 Example: ``--set spin=0``
 References: microsoft/onnxruntime#13808, #27916.

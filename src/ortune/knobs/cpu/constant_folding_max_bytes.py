@@ -4,7 +4,7 @@ What it is: a node whose folded output would be larger is left in the graph; 0 i
 Why it costs: folding an Expand or a ConstantOfShape can store gigabytes in the session that a run would otherwise
     create when needed; without folding, every run computes them again.
 Evidence: load time, peak memory, size of the optimised model.
-Fix and its safety: a megabyte where start or memory counts; exact.
+Fix and its safety: a megabyte where load time or memory matters; exact.
 Example: ``--set fold_bytes=1048576``
 References: microsoft/onnxruntime#28055, #19902.
 """

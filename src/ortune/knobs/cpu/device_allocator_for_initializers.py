@@ -3,7 +3,7 @@
 What it is: initializers are allocated directly, and the arena holds only activations.
 Why it costs: an arena that grows in powers of two holds far more than the weights need.
 Evidence: peak memory.
-Fix and its safety: on where memory counts; exact.
+Fix and its safety: on where memory matters; exact.
 Example: ``--set own_weights=1``
 References: ONNX Runtime documentation, "Memory consumption".
 """

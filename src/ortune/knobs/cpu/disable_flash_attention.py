@@ -1,6 +1,7 @@
 """Whether fused attention runs without the flash algorithm.
 
-What it is: MultiHeadAttention on the CPU computes block by block; off, it forms the whole matrix of scores.
+What it is: by default, MultiHeadAttention on the CPU computes the scores block by block; with 1, it computes the whole
+    matrix of scores.
 Why it costs: blocks are faster for long sequences; short ones can be faster in one piece.
 Evidence: latency of the attention nodes by sequence length.
 Fix and its safety: on for short sequences where it measures faster; exact (sums are reassociated).

@@ -3,7 +3,7 @@
 What it is: at session creation MatMul, Gemm and others copy their weights into the layout that their kernel reads.
 Why it costs: packing takes time and temporarily holds the weights twice; without it, every run packs them again.
 Evidence: load time, peak memory and latency.
-Fix and its safety: on where start or memory counts more than the runs; exact.
+Fix and its safety: on where load time or memory matters more than latency; exact.
 Example: ``--set prepack_off=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

@@ -2,7 +2,7 @@
 
 What it is: with a value n above 0 the pool hands out blocks that shrink towards the end, so a delayed thread does not
     keep the others waiting.
-Why it costs: with equal blocks the slowest thread determines the time; finer blocks cost more hand-overs.
+Why it costs: with equal blocks the slowest thread determines the time; finer blocks need more synchronisation.
 Evidence: variation of latency within a process; thread wait in the profile.
 Fix and its safety: 4 is the usual value where latency varies; exact.
 Example: ``--set block=4``

@@ -4,7 +4,7 @@ What it is: the arena keeps freed memory and grows in powers of two; without it,
 Why it costs: the arena keeps the peak memory forever. Without it, every allocation goes to the process's allocator; a
     good one can be faster than the arena for small models.
 Evidence: peak memory, latency.
-Fix and its safety: off for small models with a fast allocator, or where memory counts; exact.
+Fix and its safety: off for small models with a fast allocator, or where memory matters; exact.
 Example: ``--set arena=0``
 References: microsoft/onnxruntime#22271, #11118.
 """

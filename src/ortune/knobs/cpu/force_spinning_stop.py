@@ -3,7 +3,7 @@
 What it is: threads spin inside a run, and go to sleep when no run is under way.
 Why it costs: if calls are spaced, spinning between them wastes CPU time. Without spinning, the first operator of the
     next run has to wake the threads.
-Evidence: CPU time over wall time in an idle stretch after the runs.
+Evidence: CPU time over wall time while idle after the runs.
 Fix and its safety: on where calls are spaced and the model has many operators; exact.
 Example: ``--set spin_stop=1``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#13808.

@@ -1,10 +1,10 @@
 """How often the graph optimisers run.
 
-What it is: 0 runs each level once, 1 repeats them if the last level changed constants, 2 repeats them if any level
-    from the second on changed the graph.
+What it is: 0 runs each level once, 1 repeats them if the last level changed constants, 2 repeats them if any level from
+    the second on changed the graph.
 Why it costs: a pattern that one fusion creates is found only in the next round. Rounds take load time.
 Evidence: operators of the optimised graph; load time.
-Fix and its safety: 2 where it finds more, 0 where start counts; exact (sums may be reassociated).
+Fix and its safety: 2 where it finds more, 0 where load time matters; exact (sums may be reassociated).
 Example: ``--set loop=2``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

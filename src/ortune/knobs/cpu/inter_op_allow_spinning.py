@@ -2,7 +2,7 @@
 
 What it is: the same as for the intra-op pool, for the pool that runs whole operators in parallel mode.
 Why it costs: two spinning pools use more CPUs than exist, and take them from each other.
-Evidence: CPU time over wall time in an idle stretch after the runs.
+Evidence: CPU time over wall time while idle after the runs.
 Fix and its safety: off where parallel mode is used on few CPUs; exact.
 Example: ``--set inter_spin=0``
 References: microsoft/onnxruntime#12891, #27916.

@@ -1,8 +1,8 @@
 """How long idle threads of the intra-op pool spin before they sleep, in microseconds.
 
 What it is: a limit in time; the default counts pause instructions, which take longer on slower processors.
-Why it costs: long spinning wastes CPU time between calls; without spinning, every hand-over has to wake a thread.
-Evidence: CPU time over wall time in an idle stretch after the runs; latency.
+Why it costs: long spinning wastes CPU time between calls; without spinning, each piece of work has to wake a thread.
+Evidence: CPU time over wall time while idle after the runs; latency.
 Fix and its safety: a few hundred microseconds keep most of the speed and avoid most of the idle load; exact.
 Example: ``--set spin_us=200``
 References: microsoft/onnxruntime#27916.

@@ -4,7 +4,7 @@ What it is: with 1, algorithms with any workspace size are tried; with 0, only t
 Why it costs: a convolution without enough workspace for the fast algorithm falls back to a slower one; an unlimited
     workspace can take gigabytes for large inputs.
 Evidence: latency, and the GPU's memory.
-Fix and its safety: 0 where the GPU is shared and memory counts; numerics, since another algorithm may run.
+Fix and its safety: 0 where the GPU is shared and memory matters; numerics, since another algorithm may run.
 Example: ``--target cuda --set cuda_conv_max_workspace=0``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``cudnn_conv_use_max_workspace``.
 """

@@ -1,7 +1,6 @@
 """Whether convolutions run with channels last.
 
-What it is: ONNX Runtime moves Conv, pooling and normalisation into NHWC, and transposes at the borders of that
-    part.
+What it is: ONNX Runtime moves Conv, pooling and normalisation into NHWC, and transposes at the boundaries of that part.
 Why it costs: tensor cores read channels last: cuDNN otherwise transposes inside each convolution.
 Evidence: latency, and Transpose nodes in the profile.
 Fix and its safety: on where it measures faster; numerics, since other algorithms run.

@@ -1,10 +1,10 @@
 """Whether SkipLayerNormalization sums in float32.
 
-What it is: in float16 models the sum of input and skip is rounded to float16 before the mean and variance, or kept
-    in float32.
+What it is: in float16 models the sum of input and skip is rounded to float16 before the mean and variance, or kept in
+    float32.
 Why it costs: strict mode is slower; the rounding costs accuracy where values are large.
-Evidence: the outputs' distance from float32's.
-Fix and its safety: on where the outputs of a float16 model are too far off; numerics.
+Evidence: the output error relative to float32.
+Fix and its safety: on where the output error of a float16 model is too large; numerics.
 Example: ``--target cuda --set cuda_skip_layer_norm_strict=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``enable_skip_layer_norm_strict_mode``.
 """

@@ -4,7 +4,7 @@ What it is: tensor cores of Ampere and later GPUs can multiply float32 numbers w
     allows this by default.
 Why it costs: full float32 takes three to four times as long on convolutions and products; TF32 has an error of about
     1e-3.
-Evidence: latency, and the outputs' distance from the CPU's.
+Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: off where float32 accuracy is required; numerics.
 Example: ``--target cuda --set cuda_tf32=0``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``use_tf32``.

@@ -6,7 +6,7 @@ Evidence: a number without a device ends the session.
 Fix and its safety: the number of the faster GPU; exact.
 Example: ``--target directml --set dml_device=1``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``device_id`` in onnxruntime-directml 1.24.4.
-    Not run on this system.
+    Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

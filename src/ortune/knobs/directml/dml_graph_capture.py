@@ -7,7 +7,7 @@ Fix and its safety: on where all shapes are fixed, all nodes run on the GPU and 
     since inputs and outputs must keep their buffers on the GPU. With plain inputs, a replay reads old values.
 Example: ``--target directml --set dml_graph_capture=1``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``ep.dml.enable_graph_capture`` in
-    onnxruntime-directml 1.24.4. Not run on this system.
+    onnxruntime-directml 1.24.4. Untested by ortune.
 """
 
 from ortune.knobs.facts import CONTROL_FLOW

@@ -3,10 +3,10 @@
 What it is: parts whose shapes are known are handed to DirectML as one graph, which it optimises.
 Why it costs: without it, each node is a separate kernel; with it, loading takes longer.
 Evidence: latency and load time.
-Fix and its safety: on, as by default; off where loading counts more; exact.
+Fix and its safety: on, as by default; off where load time matters more; exact.
 Example: ``--target directml --set dml_graph_fusion=0``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``ep.dml.disable_graph_fusion`` in
-    onnxruntime-directml 1.24.4. Not run on this system.
+    onnxruntime-directml 1.24.4. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -6,7 +6,7 @@ Evidence: latency, and the GPU's memory.
 Fix and its safety: off where several programs share a small GPU; exact.
 Example: ``--target directml --set dml_memory_arena=0``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``ep.dml.disable_memory_arena`` in
-    onnxruntime-directml 1.24.4. Not run on this system.
+    onnxruntime-directml 1.24.4. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

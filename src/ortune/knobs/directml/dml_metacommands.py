@@ -2,11 +2,11 @@
 
 What it is: metacommands are kernels in the driver; without them DirectML's own shaders run.
 Why it costs: driver kernels are usually faster, but some have computed wrong results.
-Evidence: latency, and the outputs' distance from the CPU's.
+Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: off only where outputs are wrong; numerics.
 Example: ``--target directml --set dml_metacommands=0``
-References: ONNX Runtime documentation, "DirectML Execution Provider"; ``disable_metacommands`` in
-    onnxruntime-directml 1.24.4. Not run on this system.
+References: ONNX Runtime documentation, "DirectML Execution Provider"; ``disable_metacommands`` in onnxruntime-directml
+    1.24.4. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -6,7 +6,7 @@ Evidence: latency of short runs, and CPU time.
 Fix and its safety: on where runs are short and a core is free; behaviour.
 Example: ``--target directml --set dml_spin=1``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``ep.dml.enable_cpu_sync_spinning`` in
-    onnxruntime-directml 1.24.4. Not run on this system.
+    onnxruntime-directml 1.24.4. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -6,7 +6,7 @@ Evidence: threads counted in the process; latency.
 Fix and its safety: the number of cores, with ONNX Runtime's own pool at one thread; exact. Builds of oneDNN that use
     ONNX Runtime's pool reject this setting.
 Example: ``--target dnnl --set dnnl_threads=4``
-References: ONNX Runtime, ``num_of_threads`` in onnxruntime_pybind_state.cc of 1.16. Not run on this system.
+References: ONNX Runtime, ``num_of_threads`` in onnxruntime_pybind_state.cc of 1.16. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -6,7 +6,7 @@ Why it costs: doubling holds up to twice the memory that is used; exact requests
 Evidence: the GPU's memory, and time of the first runs.
 Fix and its safety: as_requested where memory is short; exact.
 Example: ``--target migraphx --set migraphx_arena_extend=as_requested``
-References: onnxruntime-migraphx 1.27.1, ``migraphx_arena_extend_strategy``. Not run on this system.
+References: onnxruntime-migraphx 1.27.1, ``migraphx_arena_extend_strategy``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,11 +1,11 @@
 """Whether MIGraphX computes in bfloat16.
 
 What it is: the model is converted to bfloat16 before it is compiled.
-Why it costs: narrower types have more arithmetic and fewer bytes, and lose digits.
-Evidence: latency, and the outputs' distance from the CPU's.
+Why it costs: narrower types allow more operations per second and need fewer bytes, but lose precision.
+Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target migraphx --set migraphx_bf16=1``
-References: onnxruntime-migraphx 1.27.1, ``migraphx_bf16_enable``. Not run on this system.
+References: onnxruntime-migraphx 1.27.1, ``migraphx_bf16_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

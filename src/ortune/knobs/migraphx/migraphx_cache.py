@@ -6,7 +6,7 @@ Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working folder. A plan cannot name a place to
     write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can.
 Example: ``--target migraphx --objective cold-start --set migraphx_cache=1``
-References: onnxruntime-migraphx 1.27.1, ``migraphx_model_cache_dir``. Not run on this system.
+References: onnxruntime-migraphx 1.27.1, ``migraphx_model_cache_dir``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

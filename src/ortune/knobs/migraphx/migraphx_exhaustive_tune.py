@@ -5,7 +5,7 @@ Why it costs: the search takes minutes at every start, unless compiled models ar
 Evidence: load time and latency.
 Fix and its safety: on together with ``migraphx_cache``; numerics, since other kernels run.
 Example: ``--target migraphx --set migraphx_exhaustive_tune=1``
-References: onnxruntime-migraphx 1.27.1, ``migraphx_exhaustive_tune``. Not run on this system.
+References: onnxruntime-migraphx 1.27.1, ``migraphx_exhaustive_tune``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,7 +5,7 @@ Why it costs: without a limit one session can take what others on the GPU need.
 Evidence: the GPU's memory, and runs that end out of memory.
 Fix and its safety: a limit above the measured peak where several programs share a GPU; behaviour.
 Example: ``--target migraphx --set migraphx_mem_limit=2147483648``
-References: onnxruntime-migraphx 1.27.1, ``migraphx_mem_limit``. Not run on this system.
+References: onnxruntime-migraphx 1.27.1, ``migraphx_mem_limit``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

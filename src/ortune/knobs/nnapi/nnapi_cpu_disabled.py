@@ -5,8 +5,8 @@ Why it costs: NNAPI's reference kernels are several times slower than ONNX Runti
 Evidence: placement: ``ortune partition`` shows the regions; latency on the device.
 Fix and its safety: on; exact. It needs Android 10, and fails where a driver refuses a node that it had accepted.
 Example: ``--target nnapi --set nnapi_cpu_disabled=1``
-References: ONNX Runtime 1.31, ``NNAPI_FLAG_CPU_DISABLED`` in nnapi_provider_factory.h;
-    microsoft/onnxruntime#6593. Not run on this system.
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_CPU_DISABLED`` in nnapi_provider_factory.h; microsoft/onnxruntime#6593.
+    Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

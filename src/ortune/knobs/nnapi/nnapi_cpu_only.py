@@ -5,8 +5,8 @@ Why it costs: these kernels are several times slower than ONNX Runtime's.
 Evidence: the outputs, without the rounding of a driver.
 Fix and its safety: for checking outputs, never for speed; behaviour.
 Example: ``--target nnapi --set nnapi_cpu_only=1``
-References: ONNX Runtime 1.31, ``NNAPI_FLAG_CPU_ONLY`` in nnapi_provider_factory.h;
-    microsoft/onnxruntime#9066. Not run on this system.
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_CPU_ONLY`` in nnapi_provider_factory.h; microsoft/onnxruntime#9066. Untested
+    by ortune.
 """
 
 from ortune.knobs.knob import Knob

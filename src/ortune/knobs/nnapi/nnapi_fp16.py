@@ -1,12 +1,12 @@
 """Whether NNAPI may compute in float16.
 
 What it is: drivers are allowed to relax float32 to float16.
-Why it costs: float16 has twice the arithmetic and half the bytes on most phones.
-Evidence: latency on the device, and the outputs' distance from the CPU's.
+Why it costs: on most phones, float16 allows twice the operations per second and needs half the bytes.
+Evidence: latency on the device, and the output error relative to the CPU.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target nnapi --set nnapi_fp16=1``
-References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_FP16`` in nnapi_provider_factory.h;
-    microsoft/onnxruntime#5576. Not run on this system.
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_FP16`` in nnapi_provider_factory.h; microsoft/onnxruntime#5576. Untested
+    by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

@@ -5,8 +5,7 @@ Why it costs: more streams need more memory and synchronisation; with fewer, bra
 Evidence: latency of models with branches, and the GPU's memory.
 Fix and its safety: 0 if memory matters, otherwise the value that measured faster; exact.
 Example: ``--target tensorrt --set trt_auxiliary_streams=0``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,7 +5,7 @@ Why it costs: models that overflow in float16 do not overflow in bfloat16.
 Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where float16 overflows; numerics.
 Example: ``--target tensorrt --set trt_bf16=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_bf16_enable``. Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_bf16_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,8 +5,8 @@ Why it costs: a deeper search can find faster kernels, but building takes many t
 Evidence: latency, and load time.
 Fix and its safety: 5 where engines are cached, 2 where each start builds one; numerics.
 Example: ``--target tensorrt --set trt_builder_level=5``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_builder_optimization_level``. Not run on
-    this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_builder_optimization_level``. Untested by
+    ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

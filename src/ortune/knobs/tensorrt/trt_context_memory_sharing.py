@@ -5,8 +5,8 @@ Why it costs: otherwise, a model in many parts holds scratch memory for each par
 Evidence: the GPU's memory.
 Fix and its safety: on where a model is split into several parts; exact.
 Example: ``--target tensorrt --set trt_context_memory_sharing=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``. Not run
-    on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``. Untested
+    by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -6,8 +6,7 @@ Evidence: latency of models with many short kernels.
 Fix and its safety: on where the whole model is one part of fixed shapes; exact. Inputs and outputs must keep their
     addresses.
 Example: ``--target tensorrt --set trt_cuda_graph=1 --set call=device_binding``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_cuda_graph_enable``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_cuda_graph_enable``. Untested by ortune.
 """
 
 from ortune.knobs.facts import CONTROL_FLOW

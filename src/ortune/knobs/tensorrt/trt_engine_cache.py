@@ -6,8 +6,7 @@ Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working folder. An engine fits one GPU, one
     TensorRT and one range of shapes.
 Example: ``--target tensorrt --objective cold-start --set trt_engine_cache=1 --set trt_engine_cache_folder=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_enable``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

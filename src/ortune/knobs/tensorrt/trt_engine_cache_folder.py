@@ -5,8 +5,7 @@ Why it costs: without a folder engines are written into the program's working fo
 Evidence: files in the folder.
 Fix and its safety: together with ``trt_engine_cache``; behaviour.
 Example: ``--target tensorrt --set trt_engine_cache=1 --set trt_engine_cache_folder=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_path``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_path``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,11 +1,11 @@
 """Whether TensorRT may compute in float16.
 
 What it is: the builder times float16 and float32 kernels, and uses the faster one for each layer.
-Why it costs: float16 has twice the arithmetic of TF32 and half the bytes.
+Why it costs: float16 allows twice the operations per second of TF32 and needs half the bytes.
 Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target tensorrt --set trt_fp16=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_fp16_enable``. Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_fp16_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

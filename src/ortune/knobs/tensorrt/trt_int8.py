@@ -6,7 +6,7 @@ Why it costs: without this setting, the quantized part runs in floating point, a
 Evidence: latency of a quantized model, and its outputs.
 Fix and its safety: on for a quantized model; numerics.
 Example: ``--target tensorrt --set trt_int8=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_int8_enable``. Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_int8_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

@@ -1,12 +1,12 @@
 """Whether normalisation stays in float32 while the rest is float16.
 
 What it is: the Pow and ReduceMean of a layer normalisation keep float32.
-Why it costs: in float16 their sums overflow or lose digits.
+Why it costs: in float16 their sums overflow or lose precision.
 Evidence: the output error relative to the CPU, with ``trt_fp16=1``.
 Fix and its safety: on where the output error in float16 is too large; numerics.
 Example: ``--target tensorrt --set trt_fp16=1 --set trt_layer_norm_fp32=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_layer_norm_fp32_fallback``. Not run on
-    this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_layer_norm_fp32_fallback``. Untested by
+    ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

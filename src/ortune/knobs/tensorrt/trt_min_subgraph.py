@@ -1,13 +1,12 @@
 """The fewest nodes that TensorRT runs as one part.
 
 What it is: smaller parts stay with CUDA or the CPU.
-Why it costs: each part is an engine with borders that cost copies and synchronisation; a part of two nodes is rarely
+Why it costs: each part is an engine with boundaries that cost copies and synchronisation; a part of two nodes is rarely
     faster.
 Evidence: number of parts, and latency.
 Fix and its safety: a larger number where a model is split into many parts; numerics.
 Example: ``--target tensorrt --set trt_min_subgraph=5``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

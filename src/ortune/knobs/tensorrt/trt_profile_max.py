@@ -6,8 +6,7 @@ Evidence: runs that take as long as loading.
 Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual shape.
 Example: ``--target tensorrt --set trt_profile_min=x:1x3x224x224 --set trt_profile_opt=x:4x3x224x224 --set
     trt_profile_max=x:8x3x224x224``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_max_shapes``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_max_shapes``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

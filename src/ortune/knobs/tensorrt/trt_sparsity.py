@@ -5,8 +5,7 @@ Why it costs: without it, weights that were pruned this way gain nothing.
 Evidence: latency of a model with 2:4 sparsity.
 Fix and its safety: on for such models; numerics.
 Example: ``--target tensorrt --set trt_sparsity=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

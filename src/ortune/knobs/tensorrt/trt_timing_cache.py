@@ -5,8 +5,7 @@ Why it costs: most of a build is timing.
 Evidence: load time of a second session.
 Fix and its safety: on where engines cannot be cached; behaviour, since a file appears in the working folder.
 Example: ``--target tensorrt --set trt_timing_cache=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_timing_cache_enable``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_timing_cache_enable``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -5,8 +5,7 @@ Why it costs: too little memory excludes the fastest kernels.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.
 Example: ``--target tensorrt --set trt_workspace=1073741824``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_max_workspace_size``. Not run on this
-    system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_max_workspace_size``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

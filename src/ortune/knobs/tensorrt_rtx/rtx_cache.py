@@ -7,7 +7,7 @@ Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working folder. A plan cannot name a place to
     write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can.
 Example: ``--target tensorrt-rtx --objective cold-start --set rtx_cache=1``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_runtime_cache_path``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_runtime_cache_path``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

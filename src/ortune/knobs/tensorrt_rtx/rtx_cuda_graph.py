@@ -6,7 +6,7 @@ Evidence: latency of models of many short kernels.
 Fix and its safety: on where the whole model is one part of fixed shapes, without control flow; exact. Inputs and
     outputs must keep their addresses, and one thread calls the session.
 Example: ``--target tensorrt-rtx --set rtx_cuda_graph=1``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``enable_cuda_graph``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``enable_cuda_graph``. Untested by ortune.
 """
 
 from ortune.knobs.facts import CONTROL_FLOW

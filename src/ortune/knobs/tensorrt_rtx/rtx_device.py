@@ -5,7 +5,7 @@ Why it costs: GPUs of one machine differ in speed and load.
 Evidence: ``nvidia-smi``; a number without a device ends the session.
 Fix and its safety: the number of the GPU that is free; exact.
 Example: ``--target tensorrt-rtx --set rtx_device=1``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``device_id``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``device_id``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

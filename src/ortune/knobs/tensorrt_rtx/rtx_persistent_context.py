@@ -5,7 +5,7 @@ Why it costs: allocating takes time in each run; keeping takes memory.
 Evidence: latency, and the GPU's memory between runs.
 Fix and its safety: the value that measures better; exact.
 Example: ``--target tensorrt-rtx --set rtx_persistent_context=1``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_persistent_context_memory``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_persistent_context_memory``. Untested by ortune.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -6,7 +6,7 @@ Evidence: runs that take as long as loading.
 Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual shape.
 Example: ``--target tensorrt-rtx --set rtx_profile_min=x:1x3x224x224 --set rtx_profile_opt=x:4x3x224x224 --set
     rtx_profile_max=x:8x3x224x224``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_profile_min_shapes``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_profile_min_shapes``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -5,7 +5,7 @@ Why it costs: weights are copied in each run, but the model fits on a small GPU.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit only if the model does not fit; exact.
 Example: ``--target tensorrt-rtx --set rtx_weight_streaming=1073741824``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_weight_streaming_budget``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_weight_streaming_budget``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -5,7 +5,7 @@ Why it costs: too little memory excludes the fastest kernels.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.
 Example: ``--target tensorrt-rtx --set rtx_workspace=1073741824``
-References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_max_workspace_size``. Not run on this system.
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_max_workspace_size``. Untested by ortune.
 """
 
 from ortune.knobs.knob import Knob

@@ -6,8 +6,8 @@ Evidence: latency on the device, and threads counted at session creation.
 Fix and its safety: the number of fast cores, with ONNX Runtime's own pool limited to one thread that does not spin;
     exact.
 Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
-References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc;
-    microsoft/onnxruntime#13318, which made ONNX Runtime's own pool the default. Not run on this system.
+References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc; microsoft/onnxruntime#13318,
+    which made ONNX Runtime's own pool the default. Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
