@@ -41,7 +41,7 @@ def test_a_metric_below_its_limit_refuses(tmp_path: Path) -> None:
     evaluate("return float(np.abs(outputs['y']).max() > 0)")
     answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=1.5")
     assert answer.verdict == "wrong-output"
-    assert "the metric is 1 against 1 of the base; limit 1.5" in answer.result.outputs.what
+    assert "the metric is 1, 1 for the baseline; limit 1.5" in answer.result.outputs.what
     assert not list(tmp_path.glob("*rewritten*"))
     evaluate("return float('nan')")
     answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=0")

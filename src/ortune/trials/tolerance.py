@@ -263,4 +263,4 @@ def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str
     least = asked.metric if asked.metric_of_base is None else base - (1.0 - asked.metric_of_base) * abs(base)
     if least is None or new >= least:
         return ""
-    return f"the metric is {new:.6g} against {base:.6g} of the base; limit {least:.6g}"
+    return f"the metric is {new:.6g}, {base:.6g} for the baseline; limit {least:.6g}"

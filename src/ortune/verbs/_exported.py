@@ -69,7 +69,7 @@ def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) ->
     first = source.inputs[0]
     sizes = "x".join(str(size) for size in first.shape)
     return (
-        f"all sizes are fixed, {first.name} at {sizes}, because --dynamic was not given; "
+        f"all sizes are fixed, {first.name} at {sizes}, because --dynamic was not passed; "
         f"to keep the batch dynamic: {_command(text, ['--dynamic', 'batch'])}"
     )
 
