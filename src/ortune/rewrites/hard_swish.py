@@ -4,8 +4,9 @@ What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports 
     Clip, Mul and Div, becomes HardSigmoid and Mul. A scaled Clip alone (squeeze-and-excitation, Keras) becomes
     HardSigmoid.
 Why it costs: each of the four operators reads and writes the whole tensor. ONNX Runtime's CPU provider has no Clip or
-    scalar Add in its blocked layout, so the tensor is converted out of that layout after the previous convolution and
-    back before the next. HardSigmoid and Mul stay in the layout, and are fused into the convolution where possible.
+    scalar Add in its blocked layout. The tensor is therefore converted out of that layout after the previous
+    convolution, and back before the next. HardSigmoid and Mul stay in the layout, and are fused into the convolution
+    where possible.
 Evidence: Add, Clip, Mul, Div and ReorderOutput after convolutions take more time than the convolutions.
 Fix and its safety: exact: the same function; results are rounded in another order.
 Example: ``--rewrite hard-swish``
