@@ -66,7 +66,7 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
-    found = findings_of(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
+    found = findings_of(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["weights-cast-to-float32"]
     assert found.what.startswith("1 int8 weight ") and "float32" in found.what
 
 
@@ -105,8 +105,8 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
 def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
     chosen = work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,)))
     found = findings_of(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
-    assert found["guessed-sizes"].where == ("x[0]",)
-    assert found["guessed-sizes"].fix.endswith(": --shape x:Nx96")
+    assert found["guessed-dimensions"].where == ("x[0]",)
+    assert found["guessed-dimensions"].fix.endswith(": --shape x:Nx96")
 
 
 def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
     )
     inputs = [info("x", TensorProto.FLOAT, ["batch", "seq"]), info("z", TensorProto.FLOAT, [None, "seq"])]
     found = findings_of(plain(tmp_path, work=chosen, inputs=inputs))
-    assert found["guessed-sizes"].fix.endswith(": --dim batch=N --dim seq=N --shape z:NxN")
+    assert found["guessed-dimensions"].fix.endswith(": --dim batch=N --dim seq=N --shape z:NxN")
 
 
 def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:

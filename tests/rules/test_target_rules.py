@@ -34,10 +34,10 @@ def integers(folder: Path, dtype: int) -> Facts:
 
 
 def test_the_one_integer_product_of_cuda_is_none_of_those_without_a_kernel(tmp_path: Path) -> None:
-    assert "eight-bits-on-a-gpu" in findings_of(integers(tmp_path, TensorProto.UINT8))
+    assert "int8-operators-on-gpu" in findings_of(integers(tmp_path, TensorProto.UINT8))
     of_int8 = integers(tmp_path, TensorProto.INT8)
-    assert "eight-bits-on-a-gpu" not in findings_of(of_int8)
-    assert "eight-bits-on-a-gpu" in findings_of(replace(of_int8, target="webgpu"))
+    assert "int8-operators-on-gpu" not in findings_of(of_int8)
+    assert "int8-operators-on-gpu" in findings_of(replace(of_int8, target="webgpu"))
 
 
 def test_saturation_that_is_set_against_is_no_finding(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_explain_finds_what_a_word_names() -> None:
         "gelu",
     )
     assert "GRA012" in {entry.code for entry in found.result.rules[1:]}
-    assert "Fuses arithmetic" in found.summary() and "gelu-left-in-parts" in found.summary()
+    assert "Fuses arithmetic" in found.summary() and "unfused-gelu" in found.summary()
     setting = ortune.explain("allow_spinning").result
     assert setting.rules[0].kind == "setting" and dict(setting.rules[0].sections)["Why it costs"]
     listed = ortune.explain("fusion").result

@@ -162,7 +162,7 @@ def test_every_command_that_is_suggested_can_be_typed(
     opened = Experiment("look", terms(asked), Watcher(), tmp_path)
     taken = _Look(asked, opened, open_model(model), None)
     taken.look.needed_s = 30.0
-    lines = taken._next(None, {"too-many-threads", "depends-on-values"})
+    lines = taken._next(None, {"too-many-threads", "data-dependent-operators"})
     found = measurable(taken._findings(Pace(lambda: math.inf)), words(asked, without=("budget",)))
     lines += [f.fix for f in found if f.name == "initializers-in-inputs"]
     verbs = [parsed(line, tmp_path, monkeypatch) for line in lines]
