@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -233,6 +234,21 @@ def test_snippet_of_the_default_is_two_lines() -> None:
         "import onnxruntime as ort",
         "session = ort.InferenceSession('model.onnx', providers=['CPUExecutionProvider'])",
     ]
+
+
+def test_snippet_registers_the_wheel_that_brings_the_provider() -> None:
+    plan = Plan(
+        settings={"openvino_precision": "f32"},
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"), ProviderSpec(name="CPUExecutionProvider")),
+    )
+    built_in = python_lines(plan)
+    ast.parse(built_in)
+    assert "('OpenVINOExecutionProvider'," in built_in and "register" not in built_in
+    plugged = python_lines(plan, plugins={"OpenVINOExecutionProvider": "onnxruntime-ep-openvino 1.8.1"})
+    statements = [type(node).__name__ for node in ast.parse(plugged).body]
+    assert statements == ["Import", "Import", "Expr", "Assign", "Assign", "Assign", "Expr", "Assign"]
+    assert "onnxruntime_ep_openvino.get_library_path()" in plugged and "providers=" not in plugged
+    assert all(len(line) <= 100 for text in (built_in, plugged) for line in text.splitlines())
 
 
 def test_snippet_says_what_to_start_with() -> None:

@@ -127,14 +127,17 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     finding = Finding(code="GRA002", what="102 weights are inputs", plan=mended, verified=alone)
     flat = " ".join(" ".join(answer(golden_tune.tuned(findings=(finding,)), 140)).split())
     said = "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the search"
-    assert f"{said}; not proposed" in flat
+    assert f"{said}; not part of the winner" in flat
     assert "next: ortune compare model.onnx --seed 0 --b-rewrite initializers-out-of-inputs" in flat
     once = msgspec.structs.replace(finding, verified=msgspec.structs.replace(alone, n_blocks=1))
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(once,)), 140)).split())
     facts(told, "-20.0 %", "one block of the search")
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
-    facts(told, "initializers-out-of-inputs", "not measured separately", "not proposed")
+    facts(told, "initializers-out-of-inputs", "not measured separately", "not part of the winner")
+    inexact = msgspec.structs.replace(unmeasured, safety="behaviour")
+    told = " ".join(" ".join(answer(golden_tune.tuned(findings=(inexact,)), 140)).split())
+    facts(told, "not exact", "--allow behaviour")
     other = msgspec.structs.replace(finding, code="GRA016", what="2 scales could be folded")
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(finding, other)), 200)).split())
     assert "GRA002 102 weights are inputs; GRA016 2 scales could be folded -> init" in told

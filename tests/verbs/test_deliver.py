@@ -16,16 +16,17 @@ import pytest
 from onnx import parser
 
 from ortune import rewrites
+from ortune.experiment import pasted
 from ortune.experiment.bundling import _model_settings, with_bundle
-from ortune.experiment.tuned import code_without_bundle
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Case, Plan, RewriteSpec, Value, Workload
+from ortune.records import Case, Plan, RewriteSpec, Runtime, Value, Workload
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 import golden
 import golden_tune
 
+RUNTIME = Runtime(python=sys.executable, ort_version=ort.__version__)
 OPTIMIZED = RewriteSpec(name="ort-optimized-model")
 PLAIN = RewriteSpec(name="initializers-out-of-inputs")
 
@@ -61,6 +62,19 @@ def relu(path: Path, output: str) -> Path:
     return path
 
 
+def baseline(model: Path, runtime: Runtime = RUNTIME) -> Any:
+    """What is known of a model and its machine before it is tuned."""
+    return SimpleNamespace(
+        host=golden.HOST,
+        work=Workload(cases=(Case(name="only", inputs=()),)),
+        refs=[SimpleNamespace(path=model.parent / "feeds")],
+        machine=SimpleNamespace(allocators={}),
+        side=SimpleNamespace(
+            model=SimpleNamespace(path=model), runtime=runtime, runtime_of=lambda plan: runtime
+        ),
+    )
+
+
 def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     """The result of such a tuning."""
     return document(folder, winner, rewritten).result
@@ -69,18 +83,14 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
 def document(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     """The answer of a tuning whose winner runs that file, with its bundle in the current folder."""
     write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
+    base = baseline(relu(folder / "small.onnx", "old"))
     run = SimpleNamespace(
-        baseline=SimpleNamespace(
-            host=golden.HOST,
-            work=Workload(cases=(Case(name="only", inputs=()),)),
-            refs=[SimpleNamespace(path=folder / "feeds")],
-            machine=SimpleNamespace(allocators={}),
-        ),
-        side=SimpleNamespace(model=SimpleNamespace(path=relu(folder / "small.onnx", "old"))),
+        baseline=base,
+        side=base.side,
         models=SimpleNamespace(made=lambda plan: rewritten if plan.rewrites else None),
         reference_outputs=lambda: None,
     )
-    code = code_without_bundle(winner, run.side.model.path, rewritten, {})
+    code = pasted.without_bundle(base, winner, rewritten)
     envelope = golden_tune.tuned(winner=winner, code=code)
     return with_bundle(run, envelope, envelope.result, Path(), force=False, again=[])  # type: ignore[arg-type]
 
@@ -135,6 +145,6 @@ def test_a_rewrite_that_changed_nothing_leaves_the_lines_as_they_are(
 
 def test_without_a_bundle_the_lines_do_not_load_the_model_of_before(tmp_path: Path) -> None:
     made = tmp_path / "rewritten" / "small.onnx"
-    lines = code_without_bundle(Plan(rewrites=(PLAIN,)), tmp_path / "small.onnx", made, {})
+    lines = pasted.without_bundle(baseline(tmp_path / "small.onnx"), Plan(rewrites=(PLAIN,)), made)
     assert "# the model as rewritten (initializers-out-of-inputs)" in lines
     assert "InferenceSession('small-rewritten.onnx'" in lines

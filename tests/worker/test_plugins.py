@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ortune import providers
 from ortune.worker import plugins
 
 
@@ -48,3 +49,7 @@ def test_a_device_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 def test_it_keeps_to_python_3_8() -> None:
     ast.parse(Path(plugins.__file__).read_text(), feature_version=(3, 8))
+
+
+def test_a_plan_without_a_device_takes_the_same_one_in_the_worker_and_in_pasted_code() -> None:
+    assert {p.name: p.device for p in providers.that(lambda p: p.device)} == plugins.USUAL_DEVICE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pprint
 from collections.abc import Mapping, Sequence
 
 from ortune.bundle.languages.python import LANGUAGE, as_session_takes, once
@@ -17,7 +18,10 @@ from ortune.bundle.settings import (
 )
 from ortune.bundle.shared import as_text
 from ortune.knobs.captured_graph import captures
+from ortune.providers import find
 from ortune.records import Applied, Plan
+
+_WIDTH = 100  # characters of a line to paste
 
 
 def python_lines(
@@ -25,6 +29,7 @@ def python_lines(
     model: str = "model.onnx",
     libraries: Mapping[str, str] | None = None,
     custom_ops: Sequence[str] = (),
+    plugins: Mapping[str, str] | None = None,
 ) -> str:
     """The plan as Python: session options, the session, and what must stand before the program's command.
 
@@ -34,6 +39,7 @@ def python_lines(
         libraries: Where each allocator's library lies on this machine: distributions seldom ship the bare
             ``libNAME.so``, and a wrong name is only warned of.
         custom_ops: Libraries with the model's custom operators.
+        plugins: Wheels that bring execution providers to this build, by provider: "onnxruntime-ep-webgpu 0.4.0".
 
     Returns:
         Lines without a final line break.
@@ -44,16 +50,17 @@ def python_lines(
         line for s in settings if needs_allocator(s, settings) and (line := LANGUAGE.statement(s))
     ]
     lines = [*_start(settings, libraries or {}), *(["import os", ""] if for_allocator else [])]
-    lines += ["import onnxruntime as ort", "", *once(settings)]
+    chosen = as_session_takes(providers(plan, settings, keeps_buffers=False))
+    imports, registered, on_devices = _plugged(chosen, plugins or {})
+    lines += ["import onnxruntime as ort", *imports, "", *once(settings), *registered]
     options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
-    options = [*dict.fromkeys(options), *_with_allocator(for_allocator, settings)]
+    options = [*dict.fromkeys(options), *_with_allocator(for_allocator, settings), *on_devices]
     lines += ["options = ort.SessionOptions()", *options] if options else []
     if captures(plan, settings):
         lines.append("# this code does not replay a captured graph; use run() of the bundle's load.py")
-    chosen = as_session_takes(providers(plan, settings, keeps_buffers=False))
-    lines.append(
-        f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
-    )
+    arguments = [repr(model), *(["options"] if options else [])]
+    named_providers = {} if on_devices else {"providers": chosen}
+    lines += _call("session = ort.InferenceSession", *arguments, **named_providers)
     runs = of(settings, "run_config")
     if runs:
         lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
@@ -66,6 +73,51 @@ def python_lines(
             "binding.copy_outputs_to_cpu()",
         ]
     return "\n".join(lines)
+
+
+def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """Returns what providers from wheels of their own need: imports, statements, and statements on the options."""
+    imports, before, on = [], [], []
+    for spec in chosen:
+        name, own = spec if isinstance(spec, tuple) else (str(spec), {})
+        if name not in plugins:
+            continue
+        own = dict(own)
+        # As ortune's own worker chooses it.
+        kind = (own.pop("device_type", "") or find(name).device).upper()
+        is_it = (
+            f"{kind!r} in (d.device.type.name, d.ep_metadata.get('ov_device'))"
+            if kind
+            else "d.device.type.name != 'CPU'"
+        )
+        package = plugins[name].split()[0].replace("-", "_")
+        imports.append(f"import {package}")
+        before += [
+            *_call("ort.register_execution_provider_library", repr(name), f"{package}.get_library_path()"),
+            f"devices = [d for d in ort.get_ep_devices() if d.ep_name == {name!r}]",
+            f"device = max(devices, key=lambda d: {is_it})",
+        ]
+        on += _call("options.add_provider_for_devices", "[device]", own)
+    return imports, before, on
+
+
+def _call(function: str, *arguments: object, **named: object) -> list[str]:
+    """Returns a call, with a line for each argument where one line is too long; text is code, the rest is written."""
+    pairs = [*(("", value) for value in arguments), *((f"{name}=", value) for name, value in named.items())]
+    texts = [f"{name}{value if isinstance(value, str) else repr(value)}" for name, value in pairs]
+    line = f"{function}({', '.join(texts)})"
+    if len(line) <= _WIDTH:
+        return [line]
+    lines = [f"{function}("]
+    for name, value in pairs:
+        text = value
+        if not isinstance(value, str):
+            text = pprint.pformat(value, width=_WIDTH - 5 - len(name), sort_dicts=False)
+        first, *rest = str(text).splitlines()
+        # pprint aligns what follows with the first bracket, which stands behind the name here.
+        lines += [f"    {name}{first}", *(f"    {' ' * len(name)}{more}" for more in rest)]
+        lines[-1] += ","
+    return [*lines, ")"]
 
 
 def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) -> list[str]:

@@ -257,10 +257,4 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     if runtime == side.runtime:
         return result
     adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
-    code = result.code
-    if adoption is not None:
-        place = f"  (instead of {adoption.instead_of})" if adoption.instead_of else ""
-        code = f"# pip install {' '.join(adoption.requirements)}{place}\n{code}"
-    if result.winner.provider_names[0] in runtime.plugins:
-        code = f"# the provider's own wheel is registered first, as load.py of the bundle and ortune.load do\n{code}"
-    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption, code=code)
+    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)

@@ -13,7 +13,7 @@ from ortune import files, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import write_bundle
 from ortune.errors import OrtuneError, UsageError
-from ortune.experiment.tuned import code_rewritten
+from ortune.experiment import pasted
 from ortune.experiment.tuning import Tuning
 from ortune.records import Answer, Envelope, ErrorInfo, Plan, TuneResult
 
@@ -66,9 +66,7 @@ def with_bundle(
     lacking: ErrorInfo | None = None
     if info.plain_model:
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
-        code = code_rewritten(
-            result.winner, str(path / info.model), baseline.machine.allocators, baseline.work.custom_ops
-        )
+        code = pasted.of_rewritten(baseline, result.winner, str(path / info.model))
         result = msgspec.structs.replace(result, code=code)
         try:
             files.write(report, render(msgspec.structs.replace(envelope, result=result)))

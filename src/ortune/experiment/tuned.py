@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
 from ortune import rules
-from ortune.bundle.snippet import python_lines
-from ortune.bundle.web import javascript_lines
-from ortune.experiment import quantising
+from ortune.experiment import pasted, quantising
 from ortune.experiment.provider_costs import provider_costs
 from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
@@ -143,13 +140,7 @@ def make_result(run: Tuning) -> TuneResult:
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=(*race.allowed, *waived(shipped, race.default)),
-        code=code_without_bundle(
-            shipped,
-            run.side.model.path,
-            run.models.made(shipped),
-            run.baseline.machine.allocators,
-            tuple(run.baseline.work.custom_ops),
-        ),
+        code=pasted.without_bundle(run.baseline, shipped, run.models.made(shipped)),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
         caution=_caution(run),
@@ -288,46 +279,6 @@ def _guarded(search: Search) -> str:
     best = min(rejected, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
     return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {best.why}"
-
-
-def code_without_bundle(
-    plan: Plan,
-    model: Path,
-    rewritten: Path | None,
-    allocators: Mapping[str, str],
-    custom_ops: Sequence[str] = (),
-) -> str:
-    """The lines to paste where the place of a bundle is not known.
-
-    Args:
-        plan: What is shipped.
-        model: The user's file.
-        rewritten: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
-        allocators: Those of this machine, with their libraries.
-        custom_ops: Libraries with the model's custom operators.
-    """
-    if rewritten in (None, model):
-        return _lines(plan, model.name, allocators, custom_ops)
-    # No file is called so: these lines must not load the model of before.
-    return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators, custom_ops)
-
-
-def code_rewritten(
-    plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Sequence[str] = ()
-) -> str:
-    """The lines to paste for a rewritten model at that place, which is named as what it is."""
-    names = ", ".join(spec.name for spec in plan.rewrites)
-    lines = _lines(plan, model, allocators, custom_ops)
-    if plan.is_web:
-        return f"// load the rewritten model of the bundle ({names})\n{lines}"
-    return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
-
-
-def _lines(plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Sequence[str]) -> str:
-    """The lines that load the winner, in the language of where it runs."""
-    if plan.is_web:
-        return javascript_lines(plan, model)
-    return python_lines(plan, model, allocators, custom_ops)
 
 
 def _caution(run: Tuning) -> str:

@@ -41,6 +41,11 @@ _MANY_THREADS = 4  # beyond these the small product is over too soon to be share
 _TIMES_CACHE = 4  # an array's share of this many caches has little of it left when it is passed over again
 _ASSUMED_CACHE = 64 << 20
 _LEAST_ARRAY, _MOST_ARRAY = 16 << 20, 512 << 20
+_STREAMED = (
+    27  # times an array is written or read over at least: three are filled, then six in each of four tries
+)
+_SLOW_MEMORY = 8e9  # bytes a second that one thread reads and writes, on a server of today
+_SATURATING = 8  # threads that get as much out of memory as more would
 _MEMORY_SHARE = 6  # three arrays a thread take half of what is left at most
 
 _THREAD_VARIABLES = (
@@ -168,10 +173,16 @@ def measure_peak(
     return peak
 
 
-def peak_s(cpus: int, start_s: float) -> float:
-    """What measuring the peaks takes at least, of processes that need so long to start."""
-    counts = len(thread_counts(cpus))
-    return counts * (start_s + _RATES * _rate_s(_SECONDS, counts))
+def peak_s(machine: Machine, start_s: float) -> float:
+    """Returns what measuring the peaks takes at least, in seconds, of processes that need ``start_s`` to start."""
+    counts = thread_counts(machine.host.effective_cpus)
+    total_s = 0.0
+    for threads in counts:
+        asked = _asked(threads, len(counts), machine, _SECONDS)
+        rate = _SLOW_MEMORY * min(threads, _SATURATING)
+        streams_s = _STREAMED * asked.array_bytes * threads / rate
+        total_s += start_s + (_RATES - 1) * asked.seconds + max(asked.seconds, streams_s)
+    return total_s
 
 
 def _rate_s(seconds: float, n_counts: int) -> float:

@@ -8,6 +8,7 @@ PROVIDER = Provider(
     wheel="onnxruntime-openvino",
     systems=DESKTOP,
     plugin="onnxruntime-ep-openvino",
+    device="CPU",
     ships=True,
     builds=(
         Build(

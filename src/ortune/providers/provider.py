@@ -79,6 +79,7 @@ class Provider:
         extras: The wheel's extras that bring the libraries which the provider needs; "" where it brings them itself.
         systems: Where that wheel exists, by ``platform.system()``.
         plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
+        device: The kind of device that its plugin wheel takes where a plan names none; "" is its first that is no CPU.
         otherwise: Where it comes from when no wheel brings it.
         builds: What ``ortune runtime add`` makes under the target's name, newest first; the first that works here.
         by_hand: What to do where it makes nothing and a wheel exists.
@@ -116,6 +117,7 @@ class Provider:
     extras: str = ""
     systems: tuple[str, ...] = ("Linux",)
     plugin: str = ""
+    device: str = ""
     otherwise: str = ""
     builds: tuple[Build, ...] = ()
     by_hand: str = ""

@@ -179,13 +179,19 @@ def causes(result: TuneResult) -> list[str]:
         comparison, plan = findings[0].verified, findings[0].plan or Plan()
         is_shipped = shipped(result, plan)
         if comparison is None:
-            measured = "not measured separately"
-            prize = f"part of the winner, {measured}" if is_shipped else f"{measured} and not proposed"
+            safety = findings[0].safety
+            prize = "not measured separately, "
+            if is_shipped:
+                prize += "part of the winner"
+            elif safety in ("numerics", "behaviour") and safety not in result.allowed:
+                prize = f"not tested, because it is not exact (--allow {safety} tests it)"
+            else:
+                prize += "not part of the winner"
         else:
             has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
             interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
             of = "the search" if comparison.n_blocks > 1 else "one block of the search"
-            where = "part of the winner" if is_shipped else "not proposed"
+            where = "part of the winner" if is_shipped else "not part of the winner"
             prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
         named = "; ".join(f"{finding.code} {finding.what}" for finding in findings)
         sentences.append(f"{named} -> {plan.describe()}: {prize}")

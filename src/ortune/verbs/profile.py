@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import monotonic, rules
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
 from ortune.experiment.first_run import settle
@@ -262,7 +262,7 @@ class _Models:
         """What measuring this machine's peak takes at least."""
         last = self.experiment.baselines[0].executor.last
         start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
-        return peak_s(self.experiment.machine.host.effective_cpus, start_s)
+        return peak_s(self.experiment.machine, start_s)
 
     def _peak(self, side: Resolved, doubted: MachinePeak | None = None) -> MachinePeak | None:
         """What the machine can do at most, measured in the time that the profile left.
@@ -290,8 +290,9 @@ class _Models:
                 stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s,
             )
         except OrtuneError as error:
-            self.watch.say(profile_notes.no_peak(error.what, again=again))
-            self.no_peak = error.what
+            ended = isinstance(error, Interrupted)
+            self.no_peak = profile_notes.no_time_for_peak(needed_s) if ended else error.what
+            self.watch.say(profile_notes.no_peak(self.no_peak, again=again))
             return doubted
 
     def _processes(self, baselines: Sequence[Baseline], keep_s: float) -> list[list[Process]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 ROUNDS = 2  # of all rates, so that what disturbs for a moment does not hit all tries of one
 FEWEST_TRIES = 3
-PASSES = 3  # over the arrays in a try, so that starting the threads is nothing beside it
+SHORT_BYTES = 128 << 20  # of an array, below which a try passes over it several times
 CPU_SLACK = 1.25  # of CPU over wall seconds: more threads than these were at work
 
 CACHED = (
@@ -112,6 +112,11 @@ def _shortest(call: Callable[[], Any], seconds: float) -> float:
     return min(times)
 
 
+def passes(array_bytes: int) -> int:
+    """Returns how often a try passes over the arrays, so that starting the threads is nothing beside it."""
+    return 3 if array_bytes < SHORT_BYTES else 1
+
+
 def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]:
     """Bytes a second, read and written, of each kind of stream, over all threads."""
     lanes = _Lanes(threads, array_bytes // 4)
@@ -120,7 +125,7 @@ def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]
         for name, (arrays, work) in STREAMS.items():
             lanes.work = work
             shortest = _shortest(lanes.once, seconds / len(STREAMS))
-            rates[name] = arrays * PASSES * 4.0 * (array_bytes // 4) * threads / shortest
+            rates[name] = arrays * passes(array_bytes) * 4.0 * (array_bytes // 4) * threads / shortest
         return rates
     finally:
         lanes.end()
@@ -184,7 +189,7 @@ class _Lanes:
             self._gate.wait()
             while True:
                 self._gate.wait()
-                for _ in range(PASSES):
+                for _ in range(passes(4 * self._elements)):
                     self.work(a, b, c)
                 self._gate.wait()
         except MemoryError:
