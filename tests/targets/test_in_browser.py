@@ -9,33 +9,27 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 import ortune
 from chromium import hardly_warm
-from onnx_text import assemble
-from ortune import targets
 from ortune.errors import UsageError
 from ortune.experiment import in_browsers
 from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import write_feeds
 from ortune.options.quantities import bits_a_second
-from ortune.profiling import peaks
 from ortune.records import (
     CompareResult,
     FeedRef,
     Measured,
     Plan,
-    ProfileResult,
     ProviderSpec,
     Runtime,
     TrialRequest,
     TuneResult,
     Value,
 )
-from ortune.report import profile_words
 from ortune.store.db import SessionLog
-from ortune.targets.browser.page_report import fallbacks_of, placement_of
 from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.browser.site import Request
 from ortune.targets.machine import Machine
@@ -45,42 +39,7 @@ from ortune.targets.turns import Turns
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 from ortune.verbs.compare import Options
-
-RNG = np.random.default_rng(3)
-
-
-def net(path: Path) -> Path:
-    """Mul, Relu, Shrink (which WebGPU has no kernel for), Add: software compiles shaders of more for seconds."""
-    weights = [RNG.standard_normal((8, 16, 16)).astype(np.float32) for _ in range(2)]
-    nodes = [
-        helper.make_node("Mul", ["x", "w0"], ["a"], name="first"),
-        helper.make_node("Relu", ["a"], ["b"], name="act"),
-        helper.make_node("Shrink", ["b"], ["c"], name="shrink", lambd=0.1),
-        helper.make_node("Add", ["c", "w1"], ["y"], name="last"),
-    ]
-    onnx.save(
-        assemble(
-            nodes,
-            "float[1,8,16,16] x",
-            "float[1,8,16,16] y",
-            [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
-            opset=13,
-        ),
-        path,
-    )
-    return path
-
-
-def inputs(folder: Path) -> str:
-    """Real inputs, so that no page asks what invented ones would take; a tuning does."""
-    np.savez(folder / "x.npz", x=RNG.standard_normal((1, 8, 16, 16)).astype(np.float32))
-    return str(folder / "x.npz")
-
-
-def needs(name: str) -> None:
-    report = targets.find(name).discover(Runtime(python=""))
-    if not report.usable:
-        pytest.skip(f"NOT TESTED HERE: {name}: {report.why}")
+from web_models import RNG, needs, web_inputs, web_net
 
 
 @pytest.mark.xdist_group("browser")
@@ -88,8 +47,8 @@ def test_a_page_is_held_against_a_process(tmp_path: Path, monkeypatch: pytest.Mo
     hardly_warm(monkeypatch)
     needs("web-wasm")
     envelope = ortune.compare(
-        net(tmp_path / "m.onnx"),
-        inputs=inputs(tmp_path),
+        web_net(tmp_path / "m.onnx"),
+        inputs=web_inputs(tmp_path),
         b_target="web-wasm",
         b_set=["web_threads=1"],
         budget=1,
@@ -106,8 +65,8 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
     hardly_warm(monkeypatch)
     needs("web-webgpu")
     envelope = ortune.compare(
-        net(tmp_path / "m.onnx"),
-        inputs=inputs(tmp_path),
+        web_net(tmp_path / "m.onnx"),
+        inputs=web_inputs(tmp_path),
         b_target="web-webgpu",
         b_set=["web_build=asyncify"],
         budget=90,
@@ -127,7 +86,7 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
 def baseline_in_a_page(folder: Path) -> Baseline:
     """Of the net, on WebAssembly."""
     plan = Plan(providers=(ProviderSpec(name="wasm"),))
-    side = resolve(SideText(text=str(net(folder / "m.onnx"))), common=plan, scratch=folder)
+    side = resolve(SideText(text=str(web_net(folder / "m.onnx"))), common=plan, scratch=folder)
     return Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
 
 
@@ -139,7 +98,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     needs("web-wasm")
     # Too little to confirm a plan, and on many machines to try every place.
     result = ortune.tune(
-        net(tmp_path / "m.onnx"), target="web", budget=10, bundle=False, store=tmp_path / "st"
+        web_net(tmp_path / "m.onnx"), target="web", budget=10, bundle=False, store=tmp_path / "st"
     ).result
     assert isinstance(result, TuneResult)
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
@@ -218,7 +177,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups
     needs("web-wasm")
     x = RNG.standard_normal((1, 8, 16, 16)).astype(np.float32)
     write_feeds(tmp_path / "feeds", {"x": x})
-    model = net(tmp_path / "m.onnx")
+    model = web_net(tmp_path / "m.onnx")
 
     def task(name: str, warmup_runs: int = 1, **settings: Value) -> Task:
         (tmp_path / name).mkdir()
@@ -278,7 +237,7 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     monkeypatch.setattr(Request, "file", slow)
     write_feeds(tmp_path / "feeds", {"x": np.ones((1, 8, 16, 16), np.float32)})
     request = TrialRequest(
-        model=str(net(tmp_path / "m.onnx")),
+        model=str(web_net(tmp_path / "m.onnx")),
         feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),),
         warmup_runs=0,
     )
@@ -289,125 +248,6 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     assert 0 < outcome.done.load_ns < FETCH_S * 1e9 <= outcome.done.page.wasm_fetch_ns
 
 
-@pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize(
-    "build", ["jsep", *(pytest.param(native, marks=pytest.mark.long) for native in ("asyncify", "jspi"))]
-)
-def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
-    build: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hardly_warm(monkeypatch)
-    needs("web-webgpu")
-    result = ortune.profile(
-        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target="web-webgpu", set=[f"web_build={build}"],
-        budget=20, store=tmp_path / "st",
-    ).result  # fmt: skip
-    assert isinstance(result, ProfileResult)
-    run = result.gpu_run
-    assert run is not None and run.input_bytes == run.output_bytes == 4 * 8 * 16 * 16 and run.n_runs >= 5
-    assert run.device_ns > 0 and run.upload_ns + run.device_ns + run.read_back_ns == pytest.approx(
-        run.whole_ns
-    )
-    assert ("functional only" in profile_words.gpu_run(run)) == run.software
-    assert result.software == run.software == (result.stands_out[0].code == "MSR006")
-    assert profile_words.headline(result).startswith("functional only") == run.software
-    # What is nobody's time needs no second page beside, and is held against nothing.
-    assert run.software == (result.slowdown_ratio is None)
-    assert (tmp_path / "st" / peaks.FILE).exists() != run.software
-    parts = result.page_parts
-    assert parts is not None and parts.queued and 0 < parts.operators_ns + parts.outputs_ns < parts.whole_ns
-    assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]
-    copies = {node.op_type for node in result.nodes if node.purpose}
-    assert copies == {"MemcpyToHost", "MemcpyFromHost"}
-    found = {node.op_type: node.originals for node in result.nodes if not node.purpose}
-    assert found == {"Mul": ("first",), "Relu": ("act",), "Shrink": ("shrink",), "Add": ("last",)}
-
-
-@pytest.mark.long  # whose the nodes of a GPU are stands above, with nodes that are not fused
-@pytest.mark.xdist_group("browser")
-def test_fused_nodes_in_another_layout_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hardly_warm(monkeypatch)
-    needs("web-webgpu")
-    nodes, last = [], "x"
-    for i in range(2):
-        nodes.append(
-            helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], name=f"conv{i}", kernel_shape=[3, 3])
-        )
-        nodes.append(helper.make_node("Relu", [f"c{i}"], [last := f"r{i}"], name=f"relu{i}"))
-    weights = [RNG.standard_normal((8, 8, 3, 3)).astype(np.float32) for _ in range(2)]
-    path = tmp_path / "m.onnx"
-    onnx.save(
-        assemble(
-            nodes,
-            "float[1,8,16,16] x",
-            "float[1,8,12,12] r1",
-            [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
-            opset=13,
-        ),
-        path,
-    )
-    result = ortune.profile(
-        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=20, no_peak=True,
-        store=tmp_path / "st",
-    ).result  # fmt: skip
-    assert isinstance(result, ProfileResult)
-    found = sorted(node.originals for node in result.nodes if node.op_type == "Conv")
-    assert found == [("conv0", "relu0"), ("conv1", "relu1")]
-
-
-@pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize(
-    ("target", "version", "told"),
-    [
-        ("web-wasm", "", True),
-        *(
-            pytest.param(target, "1.22.0", False, marks=pytest.mark.long)
-            for target in ("web-wasm", "web-webgpu")
-        ),
-    ],
-)
-def test_what_of_a_run_is_outside_of_the_operators(
-    target: str, version: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By onnxruntime-web's own marks; 1.22 prints none."""
-    hardly_warm(monkeypatch)
-    needs(target)
-    result = ortune.profile(
-        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target=target, ort_web=version, budget=1, no_peak=True,
-        store=tmp_path / "st",
-    ).result  # fmt: skip
-    assert isinstance(result, ProfileResult)
-    parts = result.page_parts
-    assert (parts is not None) == told
-    if parts is not None:
-        assert parts.n_runs == result.n_runs and not parts.queued
-        assert 0 < parts.operators_ns < parts.whole_ns and min(parts.inputs_ns, parts.outputs_ns) >= 0
-        assert "returning outputs" in profile_words.page_parts(parts)
-
-
-def test_placement_and_reasons_are_read_off_the_log() -> None:
-    place = "2026-11-23 [V:onnxruntime:, session_state.cc:%d VerifyEachNodeIsAssignedToAnEp] "
-    console = [
-        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: Shrink node name: s",
-        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: FusedGemm node name: fused a/gemm",
-        place % 1377 + "Node placements",
-        place % 1383 + " Node(s) placed on [WebGpuExecutionProvider]. Number of nodes: 2",
-        place % 1385 + "  Conv (c0_token_1)",
-        place % 1385 + "  Conv (c1)",
-        place % 1383 + " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 1",
-        place % 1385 + "  Shrink (s)",
-        "something else",
-    ]
-    found = {p.provider: (p.n_nodes, p.operators) for p in placement_of(console)}
-    assert found == {"WebGpuExecutionProvider": (2, {"Conv": 2}), "CPUExecutionProvider": (1, {"Shrink": 1})}
-    assert fallbacks_of(console) == ("Shrink s", "FusedGemm fused a/gemm")
-    alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
-    assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
-    assert placement_of(["no such line"]) == ()
-
-
 def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_path: Path) -> None:
     options = Options(a="m.onnx", target="web-wasm", network="4G")
     assert options.in_browser.network_bps == 10e6
@@ -416,7 +256,7 @@ def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_pa
         bits_a_second("fast", "--network")
     with pytest.raises(UsageError, match="applies to web pages"):
         ortune.compare(
-            net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
+            web_net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
         )
 
 
@@ -427,15 +267,15 @@ def test_a_page_whose_outputs_are_no_numbers_is_told_first_and_claims_nothing(
 ) -> None:
     hardly_warm(monkeypatch)
     needs("web-wasm")
-    model = onnx.load(net(tmp_path / "m.onnx"))
+    model = onnx.load(web_net(tmp_path / "m.onnx"))
     model.graph.node[2].CopyFrom(helper.make_node("Log", ["a"], ["c"], name="log"))  # of negative numbers too
     onnx.save(model, tmp_path / "m.onnx")
     envelope = ortune.compare(
         tmp_path / "m.onnx",
-        inputs=inputs(tmp_path),
+        inputs=web_inputs(tmp_path),
         target="web-wasm",
         b_set=["web_threads=1"],
-        budget=60,
+        budget=1,
         allow=allow,
         store=tmp_path / "st",
     )

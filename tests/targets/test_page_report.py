@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ortune.records import CaseTimes, FeedRef, TrialDone
-from ortune.targets.browser.page_report import About, untrue
+from ortune.targets.browser.page_report import About, fallbacks_of, placement_of, untrue
 from ortune.targets.browser.remote import Ran, heat
 
 GOOD = TrialDone(
@@ -88,3 +88,24 @@ def test_heat_of_a_clock_that_stood_still_is_not_known() -> None:
         Ran(plan="a", case="c", start_s=start, end_s=start + 10, latency_ns=[0, 0]) for start in (0.0, 170.0)
     ]
     assert heat(ran) is None
+
+
+def test_placement_and_reasons_are_read_off_the_log() -> None:
+    place = "2026-11-23 [V:onnxruntime:, session_state.cc:%d VerifyEachNodeIsAssignedToAnEp] "
+    console = [
+        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: Shrink node name: s",
+        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: FusedGemm node name: fused a/gemm",
+        place % 1377 + "Node placements",
+        place % 1383 + " Node(s) placed on [WebGpuExecutionProvider]. Number of nodes: 2",
+        place % 1385 + "  Conv (c0_token_1)",
+        place % 1385 + "  Conv (c1)",
+        place % 1383 + " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 1",
+        place % 1385 + "  Shrink (s)",
+        "something else",
+    ]
+    found = {p.provider: (p.n_nodes, p.operators) for p in placement_of(console)}
+    assert found == {"WebGpuExecutionProvider": (2, {"Conv": 2}), "CPUExecutionProvider": (1, {"Shrink": 1})}
+    assert fallbacks_of(console) == ("Shrink s", "FusedGemm fused a/gemm")
+    alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
+    assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
+    assert placement_of(["no such line"]) == ()

@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import onnx
 import pytest
-from test_in_browser import net
 
 import ortune
 from chromium import CHROMIUM, HEADERS, TYPES, Site, serving, web_modules
@@ -24,6 +23,7 @@ from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, Provider
 from ortune.report import diagnose_words, markdown, page_words
 from ortune.targets.browser import watched_model
 from ortune.targets.browser.watched_session import plan_of, thread_times
+from web_models import web_net
 
 PAGE = """<!doctype html><title>mine</title>
 <script src="/ort/ort.wasm.min.js"></script>
@@ -119,7 +119,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[D
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
     folder = tmp_path_factory.mktemp("page")
-    net(folder / "m.onnx")
+    web_net(folder / "m.onnx")
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
     with serving(Site(files=files, headers={})) as site:
@@ -155,7 +155,7 @@ AT_ONCE = PAGE.replace("await scripted;\n", "").replace(
 def test_of_builds_that_load_at_the_same_time_none_is_taken_for_the_other(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    net(tmp_path / "m.onnx")
+    web_net(tmp_path / "m.onnx")
     dist = web_modules() / "onnxruntime-web" / "dist"
     with serving(Site(files={"/ort/": dist, "/m/": tmp_path, "/": AT_ONCE}, headers={})) as site:
         seen = sessions(watched(site, tmp_path / "store"))
@@ -204,7 +204,7 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
 def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    net(tmp_path / "m.onnx")
+    web_net(tmp_path / "m.onnx")
     dist = web_modules() / "onnxruntime-web" / "dist"
     digest = base64.b64encode(hashlib.sha384((dist / "ort.wasm.min.js").read_bytes()).digest()).decode()
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": PROXY % digest}
@@ -222,7 +222,7 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
 def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    model = onnx.load(net(tmp_path / "m.onnx"))
+    model = onnx.load(web_net(tmp_path / "m.onnx"))
     onnx.save(
         model, tmp_path / "m.onnx", save_as_external_data=True, location="m.onnx_data", size_threshold=0
     )
@@ -253,7 +253,7 @@ def test_what_the_server_does_wrong_is_told_once(tmp_path: Path) -> None:
     """A file that is missing was not loaded; WebAssembly of a wrong type is compiled only once all of it is there."""
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    net(tmp_path / "m.onnx")
+    web_net(tmp_path / "m.onnx")
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": SERVED_WRONG}
     with serving(Site(files=files, headers={}, types={**TYPES, ".wasm": "text/plain"})) as site:
@@ -291,7 +291,7 @@ def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch
     """A page that drops what it has passed must not run out of memory since it is watched."""
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    size = net(tmp_path / "m.onnx").stat().st_size
+    size = web_net(tmp_path / "m.onnx").stat().st_size
     monkeypatch.setattr(watched_model, "MOST_MODEL", size + size // 2)
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": HOLDING}
