@@ -12,30 +12,18 @@ import hashlib
 import json
 import random
 import shutil
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from onnx_text import model_of, saved
 from ortune import monotonic, platform
 from ortune.experiment import opening
-from ortune.records import (
-    Failed,
-    FailureReason,
-    Finding,
-    Host,
-    Measured,
-    Outcome,
-    Plan,
-    PodSize,
-    Sensors,
-)
+from ortune.records import Finding, Host, Outcome, PodSize
 from ortune.rules import Facts, Rule
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -43,12 +31,9 @@ from ortune.targets.runner import run as run_for_real
 from ortune.targets.task import Task
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
-from simulated_answers import KEPT, answer, model_name, name_of, outputs_of
+from simulated_answers import KEPT, model_name
+from simulated_trial import Trial
 
-START_S = 0.25
-"""From the start of a process until its session exists."""
-RUN_NS = 4e6
-"""A run of the default plan."""
 MEMORY_LEFT_BYTES = 8 << 30
 
 HOST = Host(
@@ -106,15 +91,6 @@ class Faults:
     breaks: float = 0.0
     killed_at: int | None = None
     disk_full_at: int | None = None
-
-
-def log_factor(seed: int, model: str, plan: Plan, *, differ: bool) -> float:
-    """By how much a plan's runs differ from the default's, log units: nothing, or what its name and the seed say."""
-    if not differ or plan == Plan():
-        return 0.0
-    draw = np.random.default_rng([seed, zlib.crc32(f"{model} {plan.id}".encode())])
-    kind = draw.random()
-    return float(draw.normal(-0.12, 0.08) if kind < 0.2 else draw.normal(0.1, 0.1) if kind < 0.4 else 0.0)
 
 
 @dataclass
@@ -216,7 +192,7 @@ class _Simulated(Machine):
         lab.running = True
         number, began_s = len(lab.groups), lab.now_s
         try:
-            trials = [_Trial(lab, task, timed=turns.rounds > 0) for task in tasks]
+            trials = [Trial(lab, task, timed=turns.rounds > 0) for task in tasks]
             lab.now_s += max(trial.start_s for trial in trials)
             for trial in trials:
                 if stop():
@@ -237,120 +213,6 @@ class _Simulated(Machine):
             lab.running = False
         lab.groups.append((began_s, lab.now_s, tuple(task.plan.id for task in tasks)))
         return outcomes
-
-
-class _Trial:
-    """One trial: what it answers is real, what it takes is drawn."""
-
-    def __init__(self, lab: Lab, task: Task, *, timed: bool) -> None:
-        self.lab, self.task, self.real = lab, task, answer(task)
-        self.model = name_of(task)
-        kind = f"{self.model} {task.plan.id} {task.request.wait_ratio} {timed}"
-        lab.trials[kind] += 1
-        self.draw = lab.draw("trial", kind, lab.trials[kind])
-        self.failed: FailureReason | None = None
-        if isinstance(self.real, Measured):
-            self.failed = _fault(lab, self.draw, task.plan, self.model)
-        late = 10.0 if self.draw.random() < lab.faults.late else 1.0
-        self.start_s = START_S * late * lab.crowd * float(np.exp(0.05 * self.draw.standard_normal()))
-        if lab.faults.disk_full_at is not None and len(lab.groups) >= lab.faults.disk_full_at:
-            self.failed = "disk-full" if task.request.outputs_path else self.failed
-        if self.failed == "timeout":
-            self.start_s = min(task.limits.load_s, 600.0)
-        log_ns = np.log(RUN_NS * lab.crowd) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
-        log_ns += 0.1 * (self.model == lab.slower_model)
-        log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
-        self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
-        self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
-        self.latencies: list[int] = []
-        self.waits: list[int] = []
-        self.turn_runs: list[int] = []
-
-    @property
-    def n_cases(self) -> int:
-        """Shapes that each run of it has."""
-        return len(self.task.request.feeds)
-
-    def warm(self) -> None:
-        """The first run and the warm-up."""
-        if self.failed or isinstance(self.real, Failed):
-            return
-        self.first_ns = int(np.exp(self.log_ns + np.log(3) + 0.05 * self.draw.standard_normal()))
-        self._spend(self.n_cases * (self.first_ns + self.task.request.warmup_runs * np.exp(self.log_ns)))
-
-    def batch(self, runs: int, unmeasured: int) -> None:
-        """A turn: every case has the same latencies."""
-        self._spend(self.n_cases * unmeasured * np.exp(self.log_ns))
-        noise = self.lab.weather.run * self.draw.standard_normal(runs)
-        bare = np.exp(self.log_ns + noise) * self.lab.neighbour(self.lab.now_s)
-        waited = bare * self.task.request.wait_ratio
-        self.latencies += [int(each) for each in bare + waited]
-        self.waits += [int(each) for each in waited] if self.task.request.wait_ratio else []
-        self.turn_runs.append(runs)
-        self._spend(self.n_cases * (float(np.sum(bare + waited)) + runs * self.task.request.gap_ns))
-
-    def outcome(self, sensors: Sensors) -> Outcome:
-        """What became of it."""
-        real, plan, elapsed_ns = self.real, self.task.plan.id, int(self.spent_ns)
-        if isinstance(real, Failed):
-            return msgspec.structs.replace(real, elapsed_ns=elapsed_ns)
-        if self.failed:
-            return Failed(plan=plan, reason=self.failed, what="drawn", phase="loading", elapsed_ns=elapsed_ns)
-        cases = tuple(
-            msgspec.structs.replace(
-                case,
-                latency_ns=tuple(self.latencies),
-                first_ns=self.first_ns,
-                warmup_runs=self.task.request.warmup_runs,
-                steady=True,
-                waits_ns=tuple(self.waits),
-                turn_runs=tuple(self.turn_runs),
-            )
-            for case in real.done.cases
-        )
-        total_ns = len(cases) * sum(self.latencies)
-        done = msgspec.structs.replace(
-            real.done,
-            load_ns=int(3e8 * self.start_s),
-            cases=cases,
-            cpu_ns=2 * total_ns,
-            wall_ns=total_ns,
-            n_runs=len(cases) * len(self.latencies),
-            peak_bytes=int(60e6 * np.exp(0.01 * self.draw.standard_normal())),
-            base_bytes=int(30e6),
-            idle_cpu_ratio=None,
-            involuntary_switches=0,
-            waiting_cpu_ns=0,
-            waiting_ns=0,
-        )
-        lies = (
-            self.task.plan != Plan()
-            and self.lab.draw("lie", self.model, plan).random() < self.lab.faults.lies
-        )
-        return msgspec.structs.replace(
-            real,
-            plan=plan,
-            done=done,
-            sensors=sensors,
-            log=(),
-            outputs_path=outputs_of(real, self.task, lies=lies),
-            started_at="",
-            elapsed_ns=elapsed_ns,
-        )
-
-    def _spend(self, ns: float) -> None:
-        self.lab.now_s += 1e-9 * float(ns)
-        self.spent_ns += float(ns)
-
-
-def _fault(lab: Lab, draw: np.random.Generator, plan: Plan, model: str) -> FailureReason | None:
-    """What befalls a trial; the default never breaks for good."""
-    if plan != Plan() and lab.draw("breaks", model, plan.id).random() < lab.faults.breaks:
-        return "crash"
-    drawn = draw.random()
-    if drawn < lab.faults.crashes:
-        return "crash"
-    return "timeout" if drawn < lab.faults.crashes + lab.faults.hangs else None
 
 
 TOOL_S = 0.4
