@@ -52,11 +52,17 @@ def greedy():
 """
 
 
+@pytest.fixture(scope="module")
+def framework() -> str:
+    """Its interpreter: where it is not there yet, one process waits until it is made."""
+    return made_runtimes.require(SKLEARN.name).runtime.python
+
+
 @pytest.fixture
-def python(tmp_path: Path) -> str:
+def python(framework: str, tmp_path: Path) -> str:
     (tmp_path / "fitted.py").write_text(SOURCE)
     write_feeds(tmp_path / "feeds", {"X": np.ones((2, 3), np.float32)})
-    return made_runtimes.require(SKLEARN.name).runtime.python
+    return framework
 
 
 def fill(disk: Path) -> None:
