@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -65,6 +66,13 @@ FEW_TURNS = (
     "from ortune.cli.main import main; main()",
 )
 """The program as a process of its own, whose trials are as those of ``few_turns``."""
+
+
+def forked_workers(folder: Path) -> tuple[str, ...]:
+    """The same, whose workers are forks, as those of the tests' own process are; what they need is kept in a folder."""
+    here = str(Path(__file__).parent)
+    code = f"import sys; sys.path.append({here!r}); import warm_workers; warm_workers.use({str(folder)!r})"
+    return (*FEW_TURNS[:2], f"{code}; {FEW_TURNS[2]}")
 
 
 @contextmanager

@@ -167,6 +167,13 @@ def _is_plain(worker: Worker, program: str, settings: tuple[Applied, ...]) -> bo
     return plain and unpacked and not of_process and not others and worker.runtime.python == sys.executable
 
 
+def use(temporary: str) -> None:
+    """From here on, workers of this process are forks, of processes that are kept in a folder."""
+    global _TEMPORARY
+    _TEMPORARY = temporary
+    Worker._child = child
+
+
 @atexit.register
 def end() -> None:
     """Ends all that workers were forked from."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from box import Box, Running, eventually, refused
 
-from patience import FEW_TURNS
+from patience import FEW_TURNS, forked_workers
 
 # Long enough to be stopped in the middle.
 LONG = ("compare", "m.onnx", "--budget", "10m", "--set", "intra=1", "--json")
@@ -46,7 +46,7 @@ def test_ctrl_c_while_doctor_measures_keeps_the_inventory(box: Box) -> None:
 
 
 def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
-    running = box.start(*LONG, "--inputs", box.inputs(), python=FEW_TURNS)
+    running = box.start(*LONG, "--inputs", box.inputs(), python=forked_workers(box.folder.parent))
     running.until(lambda: box.events("block"))
     running.signal(signal.SIGINT)
     assert "control checks" in stopped(running)["what"]
@@ -60,11 +60,12 @@ def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_t
     for attempt in range(3):  # a machine too unquiet for any verdict is another test's subject
         (tmp_path / str(attempt)).mkdir()
         box = Box(tmp_path / str(attempt))
-        running = box.start(*LONG, "--no-why", "--inputs", box.inputs(), python=FEW_TURNS)
+        running = box.start(*LONG, "--no-why", "--inputs", box.inputs(), python=forked_workers(tmp_path))
         running.until(lambda box=box: box.events("block"))
         os.kill(running.until(box.workers)[0], signal.SIGKILL)
         eventually(lambda: box.racing("race") or running.process.poll() is not None)  # noqa: B023
-        running.signal(signal.SIGINT)
+        if running.process.poll() is None:  # else its controls failed, and nobody is there to be stopped
+            running.signal(signal.SIGINT)
         done = running.wait()
         if done.code != 3:
             break
@@ -82,7 +83,7 @@ def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_t
 
 
 def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
-    running = box.start(*LONG, "--inputs", box.inputs(), python=FEW_TURNS)
+    running = box.start(*LONG, "--inputs", box.inputs(), python=forked_workers(box.folder.parent))
     running.until(lambda: box.events("block") and box.workers())
     running.signal(signal.SIGINT)
     running.until(lambda: "Ctrl-C again" in running.err)

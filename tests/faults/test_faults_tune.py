@@ -23,7 +23,7 @@ from box import FEW, Box, Running, eventually
 from onnx import helper, numpy_helper
 
 from onnx_text import assemble
-from patience import FEW_TURNS, few_turns, held, with_budgets
+from patience import FEW_TURNS, few_turns, forked_workers, held, with_budgets
 from simulated_machine import Lab, measuring_on
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -244,10 +244,11 @@ def test_plans_that_crash_hang_and_lie_are_told_and_the_rest_goes_on(box: Box) -
 
 def test_a_comparison_that_is_killed_goes_on_and_measures_nothing_twice(box: Box) -> None:
     words = ("compare", "m.onnx", *FEW, "--no-why", "--b-set", "spin=0", "--inputs", box.inputs())
-    running = box.start(*words, python=FEW_TURNS)
+    python = forked_workers(box.folder.parent)
+    running = box.start(*words, python=python)
     running.until(lambda: box.events("block"))
     whole = killed(running)
-    done = box.run(*words, "--resume", python=FEW_TURNS)
+    done = box.run(*words, "--resume", python=python)
     assert done.code in (0, 3), done.err  # a machine too unquiet for any verdict is another test's subject
     # Only trials of a block that was cut are measured anew.
     assert whole and f"{whole} trials reused" in done.err + done.out
