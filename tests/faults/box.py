@@ -114,13 +114,15 @@ class Box:
         """Processes that run this box's copy of the worker."""
         mine = os.fsencode(self.folder)
         found = []
-        for folder in Path("/proc").glob("[0-9]*"):
+        for entry in os.scandir("/proc"):  # asked many times a second: a Path for each takes twice as long
+            if not entry.name.isdigit():
+                continue
             try:
-                command = (folder / "cmdline").read_bytes()
+                command = Path(entry.path, "cmdline").read_bytes()
             except OSError:
                 continue  # ended meanwhile
             if mine in command and b"ortune-worker" in command:
-                found.append(int(folder.name))
+                found.append(int(entry.name))
         return found
 
     def events(self, kind: str) -> list[Any]:
@@ -170,7 +172,7 @@ class Running:
         while not (found := condition()):
             assert self.process.poll() is None, f"ended too early: {self.err}"
             assert time.monotonic() < deadline, f"waited in vain: {self.err}"
-            time.sleep(0.01)
+            time.sleep(0.02)
         return found
 
     def signal(self, number: signal.Signals) -> None:

@@ -15,6 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 import simulated_machine
 from facts import facts
 from onnx_text import assemble
+from ortune.errors import Interrupted
+from ortune.experiment.watcher import Watcher
 from ortune.records import QuantizeResult
 from ortune.verbs import quantize as verb
 from simulated_machine import Lab, measuring_on
@@ -76,8 +78,8 @@ def decoder(path: Path) -> Path:
     return path
 
 
-def answered(folder: Path, *words: str, faster: str = "") -> tuple[QuantizeResult, str]:
-    """The result of the command, and what it said meanwhile."""
+def answered(folder: Path, *words: str, faster: str) -> QuantizeResult:
+    """The result of the command."""
     with measuring_on(Lab(1, faster_rewrite=faster)):
         code, out, said = program(
             [
@@ -92,13 +94,13 @@ def answered(folder: Path, *words: str, faster: str = "") -> tuple[QuantizeResul
         )
     assert code == 0, said
     document: dict[str, Any] = json.loads(out)
-    return msgspec.convert(document["result"], QuantizeResult), said
+    return msgspec.convert(document["result"], QuantizeResult)
 
 
 def test_a_decoder_with_its_past_is_decided_in_4_bits(tmp_path: Path) -> None:
     decoder(tmp_path / "m.onnx")
     words = ["--dim", "past_sequence_length=9", "--tolerance", "0.5", "--budget", "10m"]
-    result, _ = answered(tmp_path, *words, faster="weight-only-bits")
+    result = answered(tmp_path, *words, faster="weight-only-bits")
     bits = {
         row.plan.rewrites[-1].params.get("bits", "8"): row
         for row in result.methods
@@ -127,8 +129,11 @@ def test_the_memory_that_a_large_model_needs_is_said_first(
 ) -> None:
     monkeypatch.setattr(verb, "LARGE_BYTES", 1 << 20)
     decoder(tmp_path / "m.onnx")
-    _, said = answered(tmp_path, "--budget", "60s")
-    facts(said, "a model of 3.8", "8.00 GiB are free")
+    options = verb.Options(model=tmp_path / "m.onnx", store=tmp_path / "store", bundle=False)
+    sentences: list[str] = []
+    with measuring_on(Lab(1)), pytest.raises(Interrupted):  # before its first trial
+        verb.run(options, Watcher(say=sentences.append, stop=lambda: True))
+    facts(" ".join(sentences), "a model of 3.8", "8.00 GiB are free")
 
     monkeypatch.setattr(simulated_machine, "MEMORY_LEFT_BYTES", 4 << 20)
     with measuring_on(Lab(1)):
