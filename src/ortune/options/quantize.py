@@ -31,7 +31,7 @@ WITHIN = "0.01"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Resumable, Load):
-    """Which layers can be quantized, and how much faster is the model then?
+    """Which layers can be quantized, and how much faster does that make the model?
 
     Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
     float where the error is too high. The best candidates are compared with the float model; the fastest within the

@@ -9,8 +9,8 @@ from ortune.report.document import Block, Code, Column, Document, Line, Pairs, T
 
 TIERS = {
     "stable": "",
-    "preview": "in preview: documented but not reproduced by a test; enabled with --preview or by its code",
-    "if-measured": "its fix seldom helps; enabled by its code, and in commands that measure the fix",
+    "preview": "Preview: documented but not reproduced by a test. Enable it with --preview or by its code.",
+    "if-measured": "The fix seldom helps. Enable the rule by its code; commands that measure the fix include it.",
 }
 
 

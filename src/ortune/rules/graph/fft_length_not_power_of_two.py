@@ -5,8 +5,8 @@ What it is: STFT or DFT with a constant length that is not a power of two. Witho
 Why it costs: ONNX Runtime has a fast transform only for powers of two. Other lengths use a much slower algorithm for
     every frame.
 Evidence: the frame length.
-Fix and its safety: advice: use a Conv with the Fourier basis as weights (equal to about 1e-5, and the more accurate
-    of the two), or pad frames to a power of two where the frequencies may change.
+Fix and its safety: advice: use a Conv with the Fourier basis as weights (outputs agree to about 1e-5, and those of the
+    Conv are more accurate), or pad frames to a power of two where the frequencies may change.
 Example: STFT with a frame of 400 samples (25 ms at 16 kHz)
 References: ONNX operator documentation, "STFT" and "DFT".
 """
