@@ -11,6 +11,9 @@ from ortune.report import compare_words, diagnose_words, markdown, terminal, tun
 from simulated_machine import Lab, Weather
 from simulation.sessions import VERBS, run
 
+# What each plan gives for these inputs is run once in a process, so all sessions share one.
+pytestmark = pytest.mark.xdist_group("sessions")
+
 WORDS = {"tune": tune_words, "compare": compare_words, "diagnose": diagnose_words}
 
 

@@ -16,6 +16,9 @@ from ortune.targets.machine import MOST_ALIVE
 from simulated_machine import Faults, Killed, Lab, Weather
 from simulation.sessions import VERBS, Session, run, scenario
 
+# What each plan gives for these inputs is run once in a process, so all sessions share one.
+pytestmark = pytest.mark.xdist_group("sessions")
+
 SEEDS = range(200)
 INPUTS = 7
 """``--inputs`` of all that runs within seconds: what the plans give for them is known after a few sessions."""
