@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 from onnxruntime import datasets
@@ -254,6 +255,41 @@ def test_a_wheel_of_the_users_own_is_adopted(cache: Path, tmp_path: Path) -> Non
     other = tmp_path / "numpy-2.0.0-cp311-cp311-linux_x86_64.whl"
     other.write_bytes(b"")
     assert recipes(str(other)) == ()
+
+
+def test_a_folder_of_libraries_is_the_released_wheel_of_the_same_release(cache: Path, tmp_path: Path) -> None:
+    for number, (release, libraries) in enumerate(
+        {
+            "onnxruntime==1.24.4": ("lib/libonnxruntime.so.1.24.4", "lib/libonnxruntime_providers_shared.so"),
+            "onnxruntime-gpu==1.24.4": ("libonnxruntime.so.1.24.4", "libonnxruntime_providers_cuda.so"),
+            "onnxruntime==1.27.1": ("libonnxruntime.1.27.1.dylib",),
+        }.items()
+    ):
+        folder = tmp_path / str(number)
+        for library in libraries:
+            (folder / library).parent.mkdir(parents=True, exist_ok=True)
+            (folder / library).touch()
+        (recipe,) = require_recipes(str(folder))
+        assert recipe.name == recipe.requirements[0] == release
+        facts(recipe.note, str(folder), "no Python package", release)
+    (tmp_path / "0" / "lib" / "libonnxruntime_providers_imaginary.so").touch()
+    with pytest.raises(UsageError, match="no released wheel has imaginary"):
+        ortune.runtime("add", str(tmp_path / "0"))
+    # A plug-in is not in the wheel, and has a name of its own.
+    (tmp_path / "2" / "onnxruntime_providers_webgpu.dll").touch()
+    facts(require_recipes(str(tmp_path / "2"))[0].note, "plug-ins", "webgpu")
+    assert not cache.exists() and ortune.runtime("remove", str(tmp_path / "2")).result.changed == ()
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only libraries of Linux name the release that they export"
+)
+def test_the_release_of_a_library_is_read_from_what_it_exports(tmp_path: Path) -> None:
+    library = next((Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*"), None)
+    if library is None:
+        pytest.skip("this wheel has no separate library")
+    (tmp_path / "libonnxruntime.so").symlink_to(library)
+    assert [one.version for one in recipes(str(tmp_path))] == [onnxruntime.__version__]
 
 
 def test_an_environment_is_used_as_it_is(cache: Path) -> None:

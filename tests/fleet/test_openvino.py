@@ -63,7 +63,9 @@ def test_a_bundle_gives_the_provider_plain_values() -> None:
     plan = msgspec.structs.replace(OPENVINO, settings={"openvino_threads": 2, "openvino_precision": "bf16"})
     stored = portable(plan)
     given = dict(providers(stored, resolve(stored)))["OpenVINOExecutionProvider"]
-    assert given == {"num_of_threads": "2", "load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'}
+    assert given == {
+        "load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": "2"}}'
+    }
 
 
 def test_the_settings_reach_openvino_and_its_nodes_are_told(tmp_path: Path) -> None:

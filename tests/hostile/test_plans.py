@@ -49,6 +49,43 @@ def test_a_plan_file_sets_the_options_that_are_numbers_and_words(tmp_path: Path)
     assert read_plan(plan).providers[0].options == options
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "allowed"),
+    [
+        ("QNNExecutionProvider", {"htp_performance_mode": "fast"}, "sustained_high_performance"),
+        ("WebGpuExecutionProvider", {"preferredLayout": "NHCW"}, "NCHW, NHWC"),
+        ("TensorrtExecutionProvider", {"trt_builder_optimization_level": "9"}, "0 to 5"),
+        ("CUDAExecutionProvider", {"device_id": "first"}, "an integer"),
+        ("OpenVINOExecutionProvider", {"model_priority": "MOST"}, "LOW, MEDIUM, HIGH, DEFAULT"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_refused_with_what_it_can(
+    tmp_path: Path, name: str, options: dict[str, str], allowed: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"providers": [{"name": name, "options": options}]}))
+    with pytest.raises(UsageError) as refused:
+        read_plan(plan)
+    facts(refused.value.what, name, "=".join(*options.items()))
+    facts(refused.value.do, allowed)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("OpenVINOExecutionProvider", {"device_type": "GPU.0"}),
+        ("CUDAExecutionProvider", {"use_tf32": "True", "gpu_mem_limit": "18446744073709551615"}),
+        ("QNNExecutionProvider", {"backend_type": "htp", "htp_performance_mode": "burst"}),
+    ],
+)
+def test_values_that_a_setting_does_not_list_and_the_provider_takes_are_kept(
+    tmp_path: Path, name: str, options: dict[str, str]
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"providers": [{"name": name, "options": options}]}))
+    assert read_plan(plan).providers[0].options == options
+
+
 def test_a_lock_names_no_library(model: Path) -> None:
     ortune.lock(model)
     lock = model.with_name("m.onnx.lock.json")

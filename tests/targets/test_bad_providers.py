@@ -16,6 +16,7 @@ from ortune import targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.records import Failed, FeedRef, Plan, ProviderSpec, Value
+from ortune.targets.ignored import ignored
 from ortune.trials import failures
 
 
@@ -58,6 +59,53 @@ def test_an_option_that_the_build_does_not_know_is_a_failure(name: str, tmp_path
     assert isinstance(failed, Failed) and failed.reason == "unknown-key"
     assert failed.what.endswith("the option 'no_such_option'")
     measured(other)
+
+
+@pytest.mark.xdist_group("target openvino")
+def test_an_option_that_the_log_says_is_ignored_is_a_failure_before_anything_is_measured(
+    tmp_path: Path,
+) -> None:
+    target = targets.find("openvino")
+    runtime, report = discovered(target)
+    if runtime is None or not report.usable or target.provider.name not in runtime.plugins:
+        pytest.skip(report.why or "a whole build applies the option")
+    trials = Trials(tmp_path, target, runtime)
+    good = trials.task("good", model(tmp_path / "m.onnx"))
+    bad = trials.task("bad", tmp_path / "m.onnx")
+    options = {"num_streams": "2"}  # which the plug-in takes as NUM_STREAMS of load_config alone
+    bad = replace(bad, plan=Plan(providers=(ProviderSpec(name=target.provider.name, options=options),)))
+    failed, other = trials.run(bad, good)
+    assert isinstance(failed, Failed) and failed.reason == "not-applied"
+    facts(failed.what, "num_streams=2 was not applied", "ignored", "NUM_STREAMS")
+    facts(failures.remedy(failed), "another value")
+    measured(other)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "\x1b[0;93m2026-11-27 02:58:56 [W:onnxruntime:Default, openvino_provider_factory.cc:358 ParseProviderInfo] "
+            "[OpenVINO-EP] The value for the key 'num_streams' should be in the range of 1-8.",
+            "streams was not applied: [OpenVINO-EP] The value for the key 'num_streams' should be in the range of 1-8.",
+        ),
+        (
+            "\x1b[0;93m2026-11-27 02:58:51.2 [W:onnxruntime:, ov_plugin_options.cc:180 ParseProviderOptions] Provider "
+            'option num_streams is ignored. Please set it via the load_config as: "NUM_STREAMS": "1"\x1b[m',
+            "streams was not applied: Provider option num_streams is ignored. Please set it via the load_config as: "
+            '"NUM_STREAMS": "1"',
+        ),
+        (
+            "2026-11-27 02:58:56 [W:onnxruntime:Default, openvino_provider_factory.cc:247 ParseProviderInfo] "
+            "[OpenVINO] The options 'device_id' is deprecated. Upgrade to set deice_type and precision options.",
+            "",
+        ),
+        ("num_streams is ignored, says something else than ONNX Runtime", ""),
+    ],
+)
+def test_what_the_log_says_of_an_option_is_read(line: str, said: str) -> None:
+    options = {"load_config": "config", "device_id": "device", "num_streams": "streams"}
+    assert ignored(["a line before", line], options) == said
 
 
 @pytest.mark.xdist_group("target webgpu")

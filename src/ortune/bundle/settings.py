@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ortune.records import Applied, Host, Plan, Value, assignment
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
 """Settings of the process that a command before the program's own makes."""
+_MARK = "<folder>"
 
 
 def portable(plan: Plan) -> Plan:
@@ -68,11 +70,37 @@ def providers(
 
 
 def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
-    """The option that holds the folder of compiled models, by execution provider; empty where none stores any."""
+    """The option that holds the folder of compiled models, by execution provider; empty where none stores any.
+
+    The parts of a key lead into the JSON text that such an option is.
+    """
     own = of(applied, "provider_option")
     return {
         s.provider: s.key for s in own if knobs.find(s.knob).is_cache and s.provider in plan.provider_names
     }
+
+
+class Stored(NamedTuple):
+    """The folder of compiled models, and what stands before and after it in its option: JSON text, or nothing."""
+
+    option: str
+    before: str
+    folder: str
+    after: str
+
+
+def stored_in(options: Mapping[str, str], key: str) -> Stored:
+    """Where a provider's options have the folder of compiled models, by its key as ``caches`` gives it."""
+    name, *way = key.split("/")
+    if not way:
+        return Stored(name, "", options[name], "")
+    node = json.loads(options[name])
+    for part in way:
+        node = node[part]
+    marked = dict(options)
+    put_option(marked, key, _MARK)
+    before, _, after = marked[name].partition(_MARK)
+    return Stored(name, before, str(node), after)
 
 
 def is_capture(setting: Applied) -> bool:

@@ -84,7 +84,9 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     """
     wanted, passed_over = packages.usable(name)
     home = folder()
-    name = wanted[0].name if wanted else name  # a wheel's path is none
+    name = wanted[0].name if wanted else name  # a path is none
+    if wanted and wanted[0].note:
+        say(wanted[0].note)
     place = home / f"{name}-{_PYTHON}"
     existing = _read(place)
     if existing is not None:
@@ -159,7 +161,7 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 
 def remove(name: str) -> bool:
     """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
-    require_recipes(name)
+    name = require_recipes(name)[0].name  # a path is none
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
         _discard(place)

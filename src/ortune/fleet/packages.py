@@ -18,9 +18,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.fleet.converters import CONVERTERS, Converter
 from ortune.fleet.here import lacking
+from ortune.fleet.native import native
 from ortune.printable import operand
 from ortune.providers import CPU, Provider, of_target, that
 from ortune.providers.provider import Build
@@ -51,6 +53,7 @@ class Recipe:
         provider: The execution provider that the name stands for; None where it names a build alone.
         build: What of it is made; None for another release of the plain onnxruntime.
         converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
+        note: What to say before it is made; "" is nothing.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Recipe:
     provider: Provider | None = field(default=None)
     build: Build | None = None
     converter: Converter | None = None
+    note: str = ""
 
     @property
     def kind(self) -> str:
@@ -117,7 +121,7 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     match = _PACKAGE.fullmatch(name)
     build_of = {build.wheel: build for _, build in builds() if not build.beside}
     if match is None or match[1] not in (CPU.wheel, *build_of):
-        return ()
+        return _of_native(Path(name)) if name and files.is_folder(Path(name)) else ()
     recipe = _recipe(name, match[1], match[2], build_of.get(match[1]))
     if match[3]:  # made once from a wheel, which no index has
         recipe = replace(recipe, requirements=(name, *recipe.requirements[1:]))
@@ -141,7 +145,17 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
             where=name,
             do="install it in an environment of your own and pass that: --runtime PATH",
         )
-    if not choices and name and Path(name).is_dir():
+    there = not choices and bool(name) and files.is_folder(Path(name))
+    if there and (found := native(Path(name))):
+        what = (
+            f"no released wheel has {', '.join(found.providers)}" if found.version else "no release is named"
+        )
+        raise UsageError(
+            f"trials need a Python package, which these libraries lack, and {what}",
+            where=name,
+            do="build a wheel from the same sources and add that: ortune runtime add PATH.whl",
+        )
+    if there:
         raise UsageError(
             "an environment of your own is used as it is, so nothing is added",
             where=name,
@@ -214,6 +228,24 @@ def _of_wheel(path: Path) -> tuple[Recipe, ...]:
         return ()
     named = recipes(f"{match[1].replace('_', '-')}=={match[2]}{LOCAL}")
     return tuple(replace(one, requirements=(str(path.resolve()), *one.requirements[1:])) for one in named)
+
+
+def _of_native(folder: Path) -> tuple[Recipe, ...]:
+    """The released wheel with the release and the providers of a folder of libraries; none where there is none."""
+    found = native(folder)
+    if found is None or not found.version:
+        return ()
+    targets = [of_target(name.replace("_", "-")) for name in found.providers]
+    plugins = [p.target for p in targets if any(build.beside for build in p.builds)]
+    wheels = {p.wheel for p in targets if p.target not in plugins}
+    if len(wheels) > 1:
+        return ()
+    named = recipes(f"{next(iter(wheels), CPU.wheel)}=={found.version}")
+    also = f"; its plug-ins are added by name: {', '.join(plugins)}" if plugins else ""
+    return tuple(
+        replace(one, note=f"{folder} has no Python package, so the released wheel {one.name} is used{also}")
+        for one in named
+    )
 
 
 def _of_converter(converter: Converter) -> tuple[Recipe, ...]:

@@ -63,6 +63,7 @@ class Knob(Record, frozen=True, kw_only=True):
         parts: What a text is to its channel: one text, a list (``A;B``) or numbers by name (``A=1;B=2``).
         kind: Type of the value.
         choices: The values allowed, as text; empty means any of the kind.
+        beyond: The provider takes other values too, which a plan may give it as an option.
         minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits.
         pattern: What the whole of a text must match; every text has one.
         spelled: (value, as the channel wants it) pairs, where the two differ.
@@ -104,6 +105,7 @@ class Knob(Record, frozen=True, kw_only=True):
     parts: Literal["", "list", "numbers"] = ""
     kind: Literal["int", "bool", "choice", "text"]
     choices: tuple[str, ...] = ()
+    beyond: bool = False
     minimum: int | None = None
     maximum: int = 2**31 - 1
     pattern: str = ""

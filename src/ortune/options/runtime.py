@@ -25,8 +25,8 @@ class Options:
         Sequence[str],
         Argument(
             "[NAME]...",
-            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), a wheel (PATH.whl), or convert-torch, -tf, "
-            "-sklearn.",
+            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), a wheel (PATH.whl), a folder of native "
+            "libraries (PATH), or convert-torch, -tf, -sklearn.",
         ),
     ] = ()
     report: Page = None

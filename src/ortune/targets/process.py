@@ -32,6 +32,7 @@ from ortune.records import (
     TurnOver,
     Warm,
 )
+from ortune.targets.ignored import ignored
 from ortune.targets.machine import Machine
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
@@ -96,6 +97,7 @@ class Process(Worker):
     def loaded(self) -> bool:
         """Waits a moment; returns whether it has loaded the model, or failed to, and sleeps."""
         if self.live and self.follow(Loaded, POLL_LOADING_S):
+            self._require_options()
             self._rest()
             return True
         return not self.live
@@ -144,6 +146,16 @@ class Process(Worker):
             started_at=self._started_at,
             elapsed_ns=self.elapsed_ns,
         )
+
+    def _require_options(self) -> None:
+        """Ends it where its log says that an option of a provider was ignored: nothing is measured without it."""
+        named = {key: f"{key}={value}" for p in self.task.plan.providers for key, value in p.options.items()}
+        own = [s for s in self.settings if s.channel == "provider_option"]
+        named.update({s.key: s.knob for s in own if "/" not in s.key})
+        what = ignored(self.log(), named) if self.live and named else ""
+        if what:
+            self.end = self.error("not-applied", what)
+            self.close()
 
     def _memory_trouble(self) -> str:
         """What it holds beyond its limits: of those that load at once the largest, else chance chose which is ended."""

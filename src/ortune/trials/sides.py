@@ -17,6 +17,7 @@ from ortune.bundle.shared import refused_option, thread_cap
 from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import recipes
+from ortune.knobs.option_values import refused_value
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.providers import find as find_provider
@@ -321,6 +322,13 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
                 f"{refused} of {spec.name} cannot be set by a plan",
                 where="providers of the plan",
                 do=f"omit it; a plan can set: {options}",
+            )
+        wrong = refused_value(spec.name, spec.options)
+        if wrong:
+            raise UsageError(
+                f"{spec.name} cannot have {wrong[0]}",
+                where="providers of the plan",
+                do=f"allowed: {wrong[1]}",
             )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))

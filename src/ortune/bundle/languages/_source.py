@@ -18,6 +18,7 @@ from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
+    Stored,
     arena,
     caches,
     is_bound,
@@ -29,6 +30,7 @@ from ortune.bundle.settings import (
     preload,
     process_line,
     providers,
+    stored_in,
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
@@ -82,6 +84,7 @@ class Language:
         options: Session options by ONNX Runtime's Python name; of a pair, the statements for off and on.
         any_option: Every other session option, by its ``key``.
         stored: The folder of compiled models that the caller names, or else this one.
+        within: A JSON text with that folder in it: what stands before it, the folder, and what stands after it.
         words: ONNX Runtime's names of levels and modes.
         config, run_config, custom_ops, variable: Statements.
         local_pool: The statement on a session's options that gives it the global pool.
@@ -109,6 +112,7 @@ class Language:
     options: Mapping[str, str | tuple[str, str]]
     any_option: str = ""
     stored: str = ""
+    within: str = ""
     words: Mapping[str, str]
     config: str = ""
     run_config: str = ""
@@ -165,8 +169,8 @@ class Language:
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
                 *(
-                    f"// Stores the compiled model in {folder}, in the working folder; load takes another folder."
-                    for folder in self._caches(info)
+                    f"// Stores the compiled model in {one.folder}, in the working folder; load takes another folder."
+                    for one in self._caches(info)
                 ),
             ],
             "preloads": preloads,
@@ -192,7 +196,7 @@ class Language:
             "pinned": pinned[0] if pinned else None,
             "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
             "caches": caches(info.plan, applied),
-            "cached": bool(self._caches(info)),
+            "cached": self._caches(info),
             "plugged_in": self._plugged_in(info),
             "own_options": lambda provider: self._options(info, provider),
             "own_pairs": lambda provider, form: _pairs(self._options(info, provider), form),
@@ -282,23 +286,20 @@ class Language:
 
     def _options(self, info: BundleInfo, provider: Provider, without: str = "") -> list[tuple[str, str]]:
         """A provider's options as literals; the caller may name another folder of compiled models."""
-        stored = caches(info.plan, info.applied).get(provider.name)
-        literals = [(key, self.quote(value)) for key, value in provider.options.items() if key != without]
-        return [
-            (self.quote(key), self.stored.format(value) if key == stored else value)
-            for key, value in literals
-        ]
+        literals = {key: self.quote(value) for key, value in provider.options.items() if key != without}
+        if key := caches(info.plan, info.applied).get(provider.name):
+            name, before, folder, after = stored_in(provider.options, key)
+            literals[name] = self.stored.format(self.quote(folder))
+            if before:
+                literals[name] = self.within.format(self.quote(before), literals[name], self.quote(after))
+        return [(self.quote(key), value) for key, value in literals.items()]
 
-    def _caches(self, info: BundleInfo) -> list[str]:
+    def _caches(self, info: BundleInfo) -> list[Stored]:
         """The folders of compiled models, as the providers that the binding appends are told them."""
         keys = caches(info.plan, info.applied)
-        appended = [provider for provider in self._appended(info) if provider.name in keys]
         plugged_in = self._plugged_in(info)
-        return [
-            p.options[keys[p.name]]
-            for p in appended
-            if p.name in plugged_in or keys[p.name] in self.takes.get(p.name, p.options)
-        ]
+        there = [(p, stored_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys]
+        return [s for p, s in there if p.name in plugged_in or s.option in self.takes.get(p.name, p.options)]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
         """What of the plan this language cannot set, each with what to do instead."""

@@ -41,6 +41,7 @@ LANGUAGE = Language(
     },
     words={name: name for name in (*LEVELS, *MODES)},
     stored="(cache.empty() ? std::string({}) : cache)",
+    within="{} + json_escaped({}) + {}",
     config="options.AddConfigEntry({}, {})",
     run_config="run.AddConfigEntry({}, {})",
     custom_ops="options.RegisterCustomOpsLibrary((folder / std::filesystem::u8path({})).c_str())",

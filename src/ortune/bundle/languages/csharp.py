@@ -30,6 +30,7 @@ LANGUAGE = Language(
         **{name: f"ExecutionMode.{name}" for name in MODES},
     },
     stored="cache ?? {}",
+    within="{} + JsonEscaped({}) + {}",
     config="options.AddSessionConfigEntry({}, {})",
     run_config="run.AddRunConfigEntry({}, {})",
     custom_ops="options.RegisterCustomOpLibrary(Path.Combine(folder, {}))",

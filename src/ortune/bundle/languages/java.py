@@ -44,6 +44,7 @@ LANGUAGE = Language(
         "ORT_PARALLEL": "OrtSession.SessionOptions.ExecutionMode.PARALLEL",
     },
     stored="cache == null ? {} : cache",
+    within="{} + jsonEscaped({}) + {}",
     config="options.addConfigEntry({}, {})",
     run_config="run.addRunConfigEntry({}, {})",
     custom_ops="options.registerCustomOpLibrary(folder.resolve({}).toString())",

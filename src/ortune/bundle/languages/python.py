@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
-from ortune.bundle.settings import arena, of
+from ortune.bundle.settings import arena, of, stored_in
 from ortune.providers import CPU, find
 from ortune.records import Applied
 
@@ -40,7 +40,7 @@ def source(room: str, module: str) -> str:
 
 def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """The folders of compiled models that the plan has."""
-    return ", ".join(options[caches[name]] for name, options in specs if name in caches)
+    return ", ".join(stored_in(options, caches[name]).folder for name, options in specs if name in caches)
 
 
 def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:

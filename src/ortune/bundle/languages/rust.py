@@ -42,6 +42,7 @@ LANGUAGE = Language(
         "ORT_PARALLEL": "true",
     },
     stored="cache.unwrap_or({})",
+    within="[{}, &json_escaped({}), {}].concat()",
     config="options = options.with_config_entry({}, {})?",
     run_config="run.set({}, {})?",
     custom_ops="options = options.with_operator_library(folder.join({}))?",

@@ -26,6 +26,7 @@ LANGUAGE = Language(
         "ORT_ENABLE_ALL": "ORTGraphOptimizationLevel.all",
     },
     stored="cache ?? {}",
+    within="{} + jsonEscaped({}) + {}",
     config="try options.addConfigEntry(withKey: {}, value: {})",
     run_config="try run.addConfigEntry(withKey: {}, value: {})",
     variable="wanted.append(({}, {}))",

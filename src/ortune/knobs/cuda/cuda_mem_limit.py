@@ -17,6 +17,7 @@ KNOB = Knob(
     provider=CUDA.name,
     key="gpu_mem_limit",
     kind="int",
+    beyond=True,
     minimum=256 << 20,
     maximum=1 << 50,
     default="no limit",

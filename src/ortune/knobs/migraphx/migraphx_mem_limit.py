@@ -17,6 +17,7 @@ KNOB = Knob(
     provider=MIGRAPHX.name,
     key="migraphx_mem_limit",
     kind="int",
+    beyond=True,
     minimum=268435456,
     maximum=1125899906842624,
     default="no limit",

@@ -4,15 +4,14 @@ What it is: the first session writes what it compiled to the folder ``openvino-c
 Why it costs: without a cache, the model is compiled at every start. The file is as large as the weights, and reading it
     takes time too. The Linux wheels onnxruntime-openvino 1.22.0 to 1.24.1 write the file and cannot read it, because
     they lack ``libopenvino_ir_frontend``: each load compiles the model and writes the file again. The plug-in 1.8.1
-    ignores the option, so the trial fails. Instead, use the rewrite ``compiled-parts``, which stores the compiled
-    model.
+    reads it.
 Evidence: a file in the folder; ``bench``, ``compare`` and ``tune`` show the load that wrote the file and the loads that
     read it. A trial that writes the file again fails.
 Fix and its safety: on where the start measures faster; behaviour, since files appear in the program's
     working folder. The folder is always the same, because a plan cannot name a place to write; ``load(cache=FOLDER)``
     of a bundle can.
 Example: ``--target openvino --objective cold-start --set openvino_cache=1``
-References: OpenVINO execution provider, ``cache_dir``.
+References: OpenVINO, ``CACHE_DIR``, given as ``load_config`` of the CPU: the plug-in ignores the option ``cache_dir``.
 """
 
 from ortune.knobs.knob import Knob
@@ -21,9 +20,10 @@ from ortune.providers.openvino import PROVIDER as OPENVINO
 KNOB = Knob(
     name="openvino_cache",
     aliases=("ov_cache",),
+    since="1.21",
     channel="provider_option",
     provider=OPENVINO.name,
-    key="cache_dir",
+    key="load_config/CPU/CACHE_DIR",
     kind="choice",
     choices=("1",),
     spelled=(("1", "openvino-cache"),),

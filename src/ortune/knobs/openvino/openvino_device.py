@@ -20,6 +20,7 @@ KNOB = Knob(
     key="device_type",
     kind="choice",
     choices=("cpu", "gpu", "npu", "auto"),
+    beyond=True,
     spelled=(("cpu", "CPU"), ("gpu", "GPU"), ("npu", "NPU"), ("auto", "AUTO")),
     default="cpu",
     safety="numerics",

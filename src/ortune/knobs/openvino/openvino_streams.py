@@ -6,7 +6,7 @@ Why it costs: one request cannot keep all cores busy. With more streams, each re
 Evidence: throughput by number of streams, with several callers. OpenVINO does not return the value.
 Fix and its safety: as many as there are callers, where throughput is the aim; exact.
 Example: ``--target openvino --callers 2 --set openvino_streams=2``
-References: OpenVINO execution provider, ``num_streams``; OpenVINO, ``NUM_STREAMS``.
+References: OpenVINO, ``NUM_STREAMS``, given as ``load_config``: the plug-in ignores the option ``num_streams``.
 """
 
 from ortune.knobs.knob import MOST_THREADS, Knob
@@ -15,10 +15,10 @@ from ortune.providers.openvino import PROVIDER as OPENVINO
 KNOB = Knob(
     name="openvino_streams",
     aliases=("ov_streams",),
-    since="1.15",
+    since="1.21",
     channel="provider_option",
     provider=OPENVINO.name,
-    key="num_streams",
+    key="load_config/CPU/NUM_STREAMS",
     kind="int",
     minimum=1,
     maximum=MOST_THREADS,

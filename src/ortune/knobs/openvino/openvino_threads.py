@@ -5,7 +5,7 @@ Why it costs: small layers end before the last thread has started; under a CPU q
 Evidence: latency by number of threads. OpenVINO does not return the value.
 Fix and its safety: the count that measures fastest; exact (sums may be reassociated).
 Example: ``--target openvino --set openvino_threads=1``
-References: OpenVINO execution provider, ``num_of_threads``; OpenVINO, ``INFERENCE_NUM_THREADS``.
+References: OpenVINO, ``INFERENCE_NUM_THREADS``, given as ``load_config``: the plug-in ignores ``num_of_threads``.
 """
 
 from ortune.knobs.knob import MOST_THREADS, OFTEN, Knob
@@ -14,9 +14,10 @@ from ortune.providers.openvino import PROVIDER as OPENVINO
 KNOB = Knob(
     name="openvino_threads",
     aliases=("ov_threads",),
+    since="1.21",
     channel="provider_option",
     provider=OPENVINO.name,
-    key="num_of_threads",
+    key="load_config/CPU/INFERENCE_NUM_THREADS",
     kind="int",
     minimum=1,
     maximum=MOST_THREADS,

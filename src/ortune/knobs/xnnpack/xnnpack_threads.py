@@ -20,6 +20,7 @@ KNOB = Knob(
     provider=XNNPACK.name,
     key="intra_op_num_threads",
     kind="int",
+    beyond=True,
     minimum=1,
     maximum=4096,
     default="as many as ONNX Runtime's own pool",
