@@ -52,9 +52,20 @@ FOREIGN = {
         "OrtValue",
         "InvalidOperationException",
     },
-    "java": {"ArrayList", "StringBuilder", "TreeMap"},
+    "java": {
+        "ArrayList",
+        "StringBuilder",
+        "TreeMap",
+        "NodeInfo",
+        "OnnxJavaType",
+        "OnnxTensor",
+        "OnnxTensorLike",
+        "OnnxValue",
+        "Result",
+        "TensorInfo",
+    },
     "cpp": {"ORT_API_VERSION", "OrtGetApiBase", "AllocatorWithDefaultOptions", "Value"},
-    "swift": {"ORTVersion"},
+    "swift": {"ORTVersion", "ORTValue"},
 }
 CONSTANT = r"\bORT_[A-Z_]+\b|(?<!::)\bOrt[A-Z]\w+\b"
 
@@ -81,6 +92,8 @@ def _wrong_calls(language: str, code: str, noted: str) -> tuple[str, ...]:
     wrong += [f"{language}: no type {name}, which a note names" for name in unknown]
     for call in [*calls(language, code), *calls(language, noted, IN_NOTES[language])]:
         allowed = types[call.type].get(call.member)
+        if call.member in FOREIGN.get(language, set()):
+            continue
         if allowed is None:
             wrong.append(f"{language}: {call.type} has no {call.member}")
         elif (call.given is None and allowed) or (call.given is not None and call.given not in allowed):

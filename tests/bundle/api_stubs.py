@@ -40,12 +40,35 @@ JAVA_RESULTS = {
     "getName": "String",
     "getDevice": "OrtHardwareDevice",
     "getType": "Object",
+    "run": "Result",
+    "getInputInfo": "java.util.Map<String, NodeInfo>",
+    "getOutputInfo": "java.util.Map<String, NodeInfo>",
 }
 """Of methods; all others are void."""
 JAVA_FIELDS = {
     "OrtEnvironment": "private static boolean made;",
     "OrtSession.SessionOptions": "public static int closed;",
+    "OrtSession": (
+        "public static abstract class Result implements AutoCloseable, "
+        "Iterable<java.util.Map.Entry<String, OnnxValue>> { public void close() {} }"
+    ),
 }
+JAVA_BESIDE = {
+    "ValueInfo": "interface ValueInfo {}",
+    "TensorInfo": (
+        "class TensorInfo implements ValueInfo { public final OnnxJavaType type = null; "
+        "public long[] getShape() { return null; } }"
+    ),
+    "NodeInfo": "class NodeInfo { public ValueInfo getInfo() { return null; } }",
+    "OnnxJavaType": "enum OnnxJavaType { STRING; public final int size = 0; }",
+    "OnnxValue": "interface OnnxValue extends AutoCloseable { ValueInfo getInfo(); void close(); }",
+    "OnnxTensorLike": "abstract class OnnxTensorLike implements OnnxValue {}",
+    "OnnxTensor": (
+        "abstract class OnnxTensor extends OnnxTensorLike { public static OnnxTensor createTensor(OrtEnvironment a0, "
+        "java.nio.ByteBuffer a1, long[] a2, OnnxJavaType a3) throws OrtException { return null; } }"
+    ),
+}
+"""Types that the table lacks, by their source at the same release."""
 
 
 def java(folder: Path) -> None:
@@ -59,6 +82,9 @@ def java(folder: Path) -> None:
         goal.write_text(
             f"package {package};\nimport ai.onnxruntime.OrtException;\npublic {_java(name, name)}"
         )
+    for name, text in JAVA_BESIDE.items():
+        goal = folder / "ai" / "onnxruntime" / f"{name}.java"
+        goal.write_text(f"package ai.onnxruntime;\npublic {text}\n")
 
 
 def _java(full: str, name: str) -> str:

@@ -173,7 +173,9 @@ def test_a_bundle_that_is_not_bound_names_no_plain_model(file: str) -> None:
         ("Load.cs", "call_style", "device_binding", "keep one session.CreateIoBinding()"),
         ("load.rs", "call_style", "io_binding", "keep one session.create_binding()"),
         ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding cannot register a shared arena"),
-        ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no I/O binding"),
+        ("Load.kt", "call_style", "io_binding", "session.run(inputs, emptySet(), outputs, run)"),
+        ("Load.java", "call_style", "device_binding", "session.run(inputs, Set.of(), outputs, run)"),
+        ("load.swift", "call_style", "io_binding", "run(withInputs: inputs, outputs: outputs, runOptions: run)"),
         ("load.swift", "inter_op_num_threads", 2, "inter_op_num_threads=min(2, cpus): the Swift binding has no such"),
         ("load.swift", "allocator", "mimalloc", "allocator=mimalloc: it cannot be preloaded there"),
         ("load.swift", "global_thread_pool", 2, "the Swift binding cannot create a global thread pool"),
@@ -321,7 +323,10 @@ def test_a_program_may_name_the_library_of_a_plug_in(file: str) -> None:
     assert "plugin" not in emitted(cuda, owners(cuda))[file].lower()
 
 
-@pytest.mark.parametrize(("file", "runs"), [("load.cpp", "bound.run("), ("Load.cs", "bound.Run(")])
+@pytest.mark.parametrize(
+    ("file", "runs"),
+    [("load.cpp", "bound.run("), ("Load.cs", "bound.Run("), ("Load.java", "bound.run(inputs)")],
+)
 def test_a_kept_binding_is_code(file: str, runs: str) -> None:
     text = emitted({"call_style": "io_binding"})[file]
     assert "class BoundRun" in text and runs in text and "call_style" not in text

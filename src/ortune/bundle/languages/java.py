@@ -17,6 +17,11 @@ def flags(provider: Provider) -> list[str]:
     return [f"{kind}.{key.removeprefix(start)}" for key, value in provider.options.items() if value == "1"]
 
 
+KEPT = (
+    "the {{}} binding has no I/O binding; if shapes are fixed, keep a tensor for each output and call "
+    "session.run(inputs, {}, outputs, run)"
+)
+
 LANGUAGE = Language(
     name="Java",
     file="Load.java",
@@ -58,6 +63,8 @@ LANGUAGE = Language(
     },
     takes={p.name: p.bindings.java_device[1:] for p in every() if p.bindings.java_device},
     more={"flags": flags},
+    binds=True,
     plugs=True,
+    instead={"call_style": KEPT.format("Set.of()")},
     lacks=frozenset({"env_allocator", HUGE_PAGES}),
 )

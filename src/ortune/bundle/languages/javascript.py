@@ -53,5 +53,9 @@ LANGUAGE = Language(
     takes=dict.fromkeys(PROVIDERS, ()),
     lacks=frozenset({"affinities", "run_config", "env_allocator", "global_pool", "custom_ops", HUGE_PAGES}),
     more={"grouped": grouped},
-    instead={"custom_ops": "the Node binding cannot load operator libraries; load.py can"},
+    instead={
+        "call_style": "the {} binding has no I/O binding, and copies each output again into a tensor of its own; call "
+        "session.run(feeds)",
+        "custom_ops": "the Node binding cannot load operator libraries; load.py can",
+    },
 )

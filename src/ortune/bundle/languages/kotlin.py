@@ -17,4 +17,6 @@ LANGUAGE = replace(
     stored="(cache ?: {})",
     variable="wanted[{}] = {}",
     end="",
+    binds=False,
+    instead={"call_style": java.KEPT.format("emptySet()")},
 )

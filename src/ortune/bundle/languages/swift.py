@@ -35,6 +35,8 @@ LANGUAGE = Language(
     # Apple's systems alone have the package, and nothing preloads an allocator there.
     lacks=frozenset({"env_allocator", "global_pool", "preload", "custom_ops", HUGE_PAGES}),
     instead={
+        "call_style": "the {} binding has no I/O binding; if shapes are fixed, keep an ORTValue for each output and "
+        "call session.run(withInputs: inputs, outputs: outputs, runOptions: run)",
         "custom_ops": "link the library and put into sessionOptions: "
         'try options.registerCustomOps(usingFunction: "RegisterCustomOps")',
     },
