@@ -17,11 +17,14 @@ from ortune.records import (
     ModelRef,
     OperatorProfile,
     OperatorTime,
+    Placement,
     Plan,
+    ProviderSpec,
     RepeatedRegion,
 )
 from ortune.report import look_words as words
 from ortune.report import markdown
+from ortune.report.placement_words import placed_or_why
 
 CPU = "CPUExecutionProvider"
 OPERATORS = (
@@ -239,3 +242,12 @@ def test_markdown_has_the_table() -> None:
     page = markdown.render(words.document(looked()))
     assert "| Conv | 50 % | 28.2 ms | 62 nodes |" in page
     assert "    ortune tune det.onnx" in page
+
+
+def test_where_nodes_ran_is_said_or_why_it_is_unknown() -> None:
+    on_openvino = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    (why,) = placed_or_why((), on_openvino, "onnxruntime-openvino 1.23.0")
+    facts(why, "unknown", "onnxruntime-openvino 1.23.0", "1.24")
+    assert placed_or_why((), Plan(), "onnxruntime 1.22.1") == []
+    part = Placement(provider="OpenVINOExecutionProvider", n_nodes=3, n_parts=1, operators={"Add": 3})
+    assert placed_or_why((part,), on_openvino, "") == ["OpenVINO runs all 3 nodes"]

@@ -12,7 +12,7 @@ from ortune.report.compare_rows import setting
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
-from ortune.report.placement_words import placed
+from ortune.report.placement_words import placed_or_why
 from ortune.report.sides import FIRST_LOAD
 
 MOST_DIGITS = 4
@@ -202,7 +202,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
     rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
-    rows += [("placement", text) for text in placed(side.placement)]
+    rows += [("placement", text) for text in placed_or_why(side.placement, side.plan, runtime.build)]
     rows += [("note", text) for text in result.notes]
     rows += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
     rows.append(("again", result.reproduce))

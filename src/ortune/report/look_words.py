@@ -11,7 +11,7 @@ from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, Repeat
 from ortune.report import finding_words, memory_words, ort_format_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three, whole_percent
-from ortune.report.placement_words import placed
+from ortune.report.placement_words import placed_or_why
 
 TOP_OPERATORS = 5
 TOP_REGIONS = 2
@@ -190,7 +190,8 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     rows += [] if plan == "default" else [("with", plan)]
-    return rows + [("placement", text) for text in placed(t.placement)]
+    build = result.runtime.build if result.runtime else "this build"
+    return rows + [("placement", text) for text in placed_or_why(t.placement, result.plan, build)]
 
 
 def profile_title(result: LookResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortune.providers import CPU, short
-from ortune.records import BrowserPlace, Placement, TrialDone
+from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.report import compare_outputs
 from ortune.report.document import Column, Table, table
 
@@ -24,6 +24,20 @@ def placed(placement: Sequence[Placement]) -> list[str]:
         return [said if pieces else f"{short(first.provider)} runs all {total} nodes"]
     stayed = "; ".join(f"{part.n_nodes} stayed on {short(part.provider)}: {_types(part)}" for part in others)
     return [f"{said}; {stayed}"]
+
+
+def placed_or_why(placement: Sequence[Placement], plan: Plan, build: str) -> list[str]:
+    """``placed``, or why a process with another provider than the CPU's says nothing of it.
+
+    Args:
+        placement: What the process reported.
+        plan: Of the process.
+        build: The build of ONNX Runtime, with its version.
+    """
+    said = placed(placement)
+    if said or plan.is_web or plan.provider_names[0] == CPU.name:
+        return said
+    return [f"unknown: {build} does not report it, ONNX Runtime 1.24 and later do"]
 
 
 def _types(part: Placement) -> str:
