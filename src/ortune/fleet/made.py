@@ -159,9 +159,14 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     return find_runtime(named)
 
 
+def called(name: str) -> str:
+    """The name of what is made for one: a wheel or a folder is given by its path, and has a name afterwards."""
+    return require_recipes(name)[0].name
+
+
 def remove(name: str) -> bool:
     """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
-    name = require_recipes(name)[0].name  # a path is none
+    name = called(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
         _discard(place)

@@ -33,7 +33,8 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         for name in names:
             if o.action == "add":
                 made.require(name, watch.say)
-            changed += [name] * (made.remove(name) if o.action == "remove" else name not in before)
+            called = made.called(name)
+            changed += [called] * (made.remove(name) if o.action == "remove" else called not in before)
     result = RuntimeResult(
         action=cast("Literal['add', 'list', 'remove']", o.action),
         folder=str(made.folder()),
