@@ -232,7 +232,7 @@ def test_times_are_those_of_the_sizes_of_the_data(
     """The model leaves its batch open, and all inputs have eight rows: one row is not what will run."""
     model(tmp_path / "m.onnx", rows="batch")
     folder = str(data(tmp_path / "data"))
-    code, out, said = quantize(tmp_path, "--data", folder, "--budget", "30s", "--no-bundle", "--json", *words)
+    code, out, said = quantize(tmp_path, "--data", folder, "--budget", "10s", "--no-bundle", "--json", *words)
     assert code == 0, said
     workload = json.loads(out)["workload"]
     assert [case["inputs"][0]["shape"] for case in workload["cases"]] == [[rows, 64]]
@@ -244,7 +244,7 @@ def test_a_metric_is_chosen_by_what_outputs_are_where_none_was_named(
     asked: tuple[str, ...], tmp_path: Path
 ) -> None:
     model(tmp_path / "m.onnx", output="logits")
-    words = ["--data", str(data(tmp_path / "data")), "--budget", "60s", "--no-bundle", "--json", *asked]
+    words = ["--data", str(data(tmp_path / "data")), "--budget", "10s", "--no-bundle", "--json", *asked]
     code, out, said = quantize(tmp_path, *words)
     assert code == 0, said
     result = result_of(json.loads(out))
@@ -262,7 +262,7 @@ def test_a_metric_is_chosen_by_what_outputs_are_where_none_was_named(
 
 def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
     model(tmp_path / "m.onnx")
-    code, out, _ = quantize(tmp_path, "--budget", "60s", "--no-bundle")
+    code, out, _ = quantize(tmp_path, "--budget", "10s", "--no-bundle")
     assert code == 0
     assert "NOT FINAL (synthetic inputs)" in " ".join(out.splitlines()[:3])
     assert "at least 59 real ones" in " ".join(out.split())
