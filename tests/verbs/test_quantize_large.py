@@ -99,7 +99,7 @@ def answered(folder: Path, *words: str, faster: str) -> QuantizeResult:
 
 def test_a_decoder_with_its_past_is_decided_in_4_bits(tmp_path: Path) -> None:
     decoder(tmp_path / "m.onnx")
-    words = ["--dim", "past_sequence_length=9", "--tolerance", "0.5", "--budget", "10m"]
+    words = ["--dim", "past_sequence_length=9", "--tolerance", "0.5", "--budget", "60s"]
     result = answered(tmp_path, *words, faster="weight-only-bits")
     bits = {
         row.plan.rewrites[-1].params.get("bits", "8"): row
