@@ -127,6 +127,7 @@ def graph(*nodes: str, opset: int = 17) -> ir.Model:
         "z": np.array(7, np.uint8),
         "ss": np.float32([0.5, 0.25]),
         "zz": np.uint8([0, 0]),
+        "inf": np.array(np.inf, np.float32),
         "shape": np.int64([4, 2]),
     }
     last = made[-1].output[0]
@@ -152,6 +153,29 @@ ON = ("q = QuantizeLinear(x, s, z)", "d = DequantizeLinear(q, s, z)")
 def test_operators_that_move_values_leave_them_on_their_grid(after: list[str], on_grid: bool) -> None:
     found = output_grids(graph(*ON, *after))
     assert found == ({"y": Grid(scales=(0.5,), zero_points=(7,))} if on_grid else {})
+
+
+@pytest.mark.parametrize(
+    ("after", "scale"),
+    [
+        (["y = Mul(d, s)"], 0.25),
+        (["y = Mul(s, d)"], 0.25),
+        (["y = Div(d, s)"], 1.0),
+        (["y = Sub(ss, d)"], 0.5),
+        (["a = Add(d, ss)", "m = Mul(s, a)", "y = Reshape(m, shape)"], 0.25),
+        (["y = Div(s, d)"], None),
+        (["y = Mul(d, ss)"], None),
+        (["y = Mul(d, inf)"], None),
+        (["y = Mul(d, t)"], None),
+        (["y = Add(d, t)"], None),
+        (["y = Mul(d, d)"], None),
+        (["y = Add(q, z)"], None),
+    ],
+)
+def test_a_constant_scales_the_step_or_keeps_it(after: list[str], scale: float | None) -> None:
+    """As the boxes of a detector are decoded: times a stride, plus an anchor."""
+    found = output_grids(graph(*ON, *after))
+    assert found == ({"y": Grid(scales=(scale,), zero_points=(7,))} if scale else {})
 
 
 def test_grids_are_those_of_constant_scales() -> None:

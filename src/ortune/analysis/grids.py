@@ -2,17 +2,19 @@
 
 Behind QuantizeLinear a value is an integer times its scale. Two right ways to compute what goes in round a tie, or what
 is nearly one, to neighbours on the grid; so such values are compared in steps. Operators that only move, select or cut
-off values leave them on the grid; any other operator ends it.
+off values leave them on the grid. A product with a constant number scales its step, and a sum with a constant keeps it:
+the boxes of a detector are often decoded so. Any other operator ends it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, ints_of, text_of
-from ortune.graph.constants import constant_tensor
+from ortune.graph.constants import constant_tensor, scalar
 from ortune.graph.dataflow import Flow
 from ortune.model.graphs import op_set
 
@@ -21,7 +23,7 @@ __all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A quantization grid: the values (integer - zero point) * scale.
+    """A quantization grid: the values (integer - zero point) * scale, or these moved by a constant.
 
     Attributes:
         scales: One, or one for each index of ``axis``.
@@ -43,6 +45,7 @@ _MOVES = _ELEMENTWISE | op_set(
     "SpaceToDepth Pad ReverseSequence Compress ReduceMax ReduceMin Trilu"
 )
 _JOINS = op_set("Concat Max Min")
+_SUMS, _PRODUCTS = op_set("Add Sub"), op_set("Mul Div")
 
 # Where operators on quantized values have the scale of their result; the zero point comes next.
 _RESULT_SCALE = {
@@ -107,8 +110,14 @@ def _transfer(
     if op in _RESULT_SCALE:
         grid = _scaled(node, _RESULT_SCALE[op])
         return [grid and replace(grid, integers=True)]
-    if first is None:
-        return []
+    if op in _SUMS | _PRODUCTS:
+        return [_with_constant(node, inputs)]
+    return [] if first is None else _passed_on(node, first, inputs)
+
+
+def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Grid | None]:
+    """The grids behind a node whose first input has one."""
+    op = node.op_type
     if op == "DequantizeLinear":
         return [_scaled(node, 1) if first.integers else None]
     if op == "Transpose":
@@ -118,6 +127,22 @@ def _transfer(
     joined = op in _JOINS and all(grid == first for grid in inputs)
     parts = len(node.outputs) if op == "Split" else 1  # other second outputs are indices and masks
     return [first] * parts if moved or nearest or joined else []
+
+
+def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
+    """The grid behind arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
+    at = 0 if inputs[0] is not None else 1
+    grid, other = inputs[at], node.inputs[1 - at]
+    # A constant may have more dimensions, so the axis of several scales is not known behind it.
+    if grid is None or grid.integers or grid.axis is not None:
+        return None
+    if node.op_type in _SUMS:
+        return grid if constant_tensor(other) is not None else None
+    number = scalar(other)
+    if not number or (node.op_type == "Div" and at):
+        return None
+    scale = grid.scales[0] * (abs(number) if node.op_type == "Mul" else 1.0 / abs(number))
+    return replace(grid, scales=(scale,)) if 0.0 < scale < math.inf else None
 
 
 def _scaled(node: ir.Node, at: int) -> Grid | None:
