@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.records import Control, Envelope, Plan, ProviderSpec, StoredSession
+from ortune.records import WORSENS, Control, Envelope, Plan, ProviderSpec, StoredSession
 from ortune.report import brief, history, markdown, tune_headline, tune_page, tune_words
 from ortune.report.html import pages
 from ortune.search.halving import ENDED, Entry
@@ -55,6 +55,23 @@ def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
         shown = tune_words.explored(both)
         assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
         assert "looks 1.11x faster" in tune_headline.headline(both)
+
+
+def test_the_fastest_that_worsens_another_metric_is_rejected_in_the_table_and_no_headline() -> None:
+    found = golden_tune.exploratory().result
+    best, *others = found.candidates
+    worse = msgspec.structs.replace(
+        others[0], fate="retired", ratio=0.5, n_blocks=2, why=f"{WORSENS}: peak memory +30 %, limit +26 %"
+    )
+    both = msgspec.structs.replace(found, candidates=(worse, best))
+    rows = [[cell.text for cell in row][1:] for row in tune_words.explored(both).rows]
+    assert rows == [
+        ["2.00x", "2", f"exploratory, rejected: {WORSENS}"],
+        ["1.11x", "2", "exploratory, unconfirmed"],
+    ]
+    assert "looks 1.11x faster" in tune_headline.headline(both)
+    alone = msgspec.structs.replace(found, candidates=(worse,))
+    assert "nothing looks faster" in tune_headline.headline(alone)
 
 
 def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed() -> None:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import onnx
 import onnx.parser
 
+import ortune
 from ortune import rewrites
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.model.open import OpenModel, open_model
@@ -201,6 +202,28 @@ def test_the_command_line_is_read(text: str, name: str, params: dict[str, str]) 
     spec = rewrites.parse(text)
     assert spec == RewriteSpec(name=name, params=params)
     assert rewrites.canonical(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "where"),
+    [
+        ("zzz", "--b-rewrite", "--b-rewrite"),
+        ("zzz", "", ""),
+        ("fixed-dimensions:batch", "--a-rewrite", "--a-rewrite fixed-dimensions:batch"),
+        ("fixed-dimensions:batch", "", "fixed-dimensions:batch"),
+        ("fixed-dimensions:batch=0", "--b-rewrite", "--b-rewrite"),
+    ],
+)
+def test_an_error_names_the_option_that_was_used(text: str, option: str, where: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        rewrites.parse(text, option)
+    assert refused.value.where == where
+
+
+def test_a_model_among_rewrites_is_to_come_first() -> None:
+    with pytest.raises(UsageError, match="is a model, not a rewrite") as refused:
+        ortune.rewrite("gelu", "m.onnx")
+    assert "ortune rewrite MODEL NAME" in refused.value.do
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ortune.experiment.provider_costs import provider_costs
 from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
+    WORSENS,
     Block,
     BlockPoint,
     BudgetReport,
@@ -29,7 +30,7 @@ from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
-from ortune.search.halving import CURRENT, GUARDED
+from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
 
@@ -272,7 +273,7 @@ def _guarded(search: Search) -> str:
     rejected = [
         e
         for e in search.race.entries.values()
-        if e.status == "retired" and e.why.startswith(GUARDED) and e.middle < least
+        if e.status == "retired" and e.why.startswith(WORSENS) and e.middle < least
     ]
     if not rejected:
         return ""

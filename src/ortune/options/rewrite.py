@@ -55,7 +55,13 @@ class Options(OnePlan):
         """The rewrites of the plan, then those named."""
         from ortune import rewrites
 
-        specs = (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
+        for text in self.names:
+            if Path(text).suffix in (".onnx", ".ort"):
+                raise UsageError(
+                    f"{text!r} is a model, not a rewrite",
+                    do="pass the model first, then the rewrites: ortune rewrite MODEL NAME",
+                )
+        specs = (*self.common.rewrites, *(rewrites.parse(text, where="") for text in self.names))
         for option, is_set in (("--output", self.output is not None), ("--force", self.force)):
             if is_set and not specs:
                 what = "no rewrite was passed, so no model is written"

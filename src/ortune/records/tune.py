@@ -18,6 +18,8 @@ from ortune.records.protocol import Placement
 PlanStatus = Literal[
     "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
 ]
+WORSENS = "worsens another metric"
+"""How ``why`` begins of a configuration that was rejected because of another metric than the objective."""
 
 
 class Candidate(Record, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import BundleInfo, Comparison, Plan, TuneResult
+from ortune.records import WORSENS, BundleInfo, Comparison, Plan, TuneResult
 from ortune.report import compare_outputs, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
@@ -182,7 +182,8 @@ def counted(rewrites: int, settings: int) -> str:
 
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
-    best = min(measured_right(result.candidates), key=lambda c: c.ratio or 1.0, default=None)
+    wanted = (c for c in measured_right(result.candidates) if not c.why.startswith(WORSENS))
+    best = min(wanted, key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:

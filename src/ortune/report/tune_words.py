@@ -8,7 +8,7 @@ import msgspec
 
 from ortune.printable import operand, visible
 from ortune.providers import of_target
-from ortune.records import Envelope, Figures, Finding, Plan, TuneResult
+from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
 from ortune.report import adoption_words, finding_words, precision_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
@@ -106,6 +106,12 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     return rows
 
 
+def _standing(candidate: Candidate) -> str:
+    """What the figures of a configuration are worth that nothing confirmed."""
+    rejected = candidate.why.startswith(WORSENS)
+    return f"exploratory, {f'rejected: {WORSENS}' if rejected else 'unconfirmed'}"
+
+
 def explored(result: TuneResult) -> Table:
     """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
     ran = measured_right(result.candidates)
@@ -114,7 +120,7 @@ def explored(result: TuneResult) -> Table:
     ran.sort(key=lambda c: c.ratio or 1.0)
     columns = [Column("configuration", "text"), Column("speed-up"), Column("blocks"), Column("", "text")]
     rows = [
-        (c.plan.describe(), times(1 / (c.ratio or 1.0)), str(c.n_blocks), "exploratory, unconfirmed")
+        (c.plan.describe(), times(1 / (c.ratio or 1.0)), str(c.n_blocks), _standing(c))
         for c in ran[:EXPLORED]
     ]
     more = len(ran) - len(rows)

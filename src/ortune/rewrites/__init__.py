@@ -77,8 +77,24 @@ __all__ = [
 ]  # fmt: skip
 
 
-def parse(text: str) -> RewriteSpec:
-    """``NAME[:k=v,k=v]`` as the command line gives it; UsageError says what is wrong."""
+_OPTION = "--rewrite"
+
+
+def parse(text: str, where: str = _OPTION) -> RewriteSpec:
+    """``NAME[:k=v,k=v]`` as the command line gives it; UsageError says what is wrong.
+
+    Args:
+        text: As it was written.
+        where: The option that it was written behind; "" for none.
+    """
+    try:
+        return _parsed(text)
+    except UsageError as error:
+        at = f"{where}{error.where.removeprefix(_OPTION)}".strip()
+        raise UsageError(error.what, where=at, do=error.do) from None
+
+
+def _parsed(text: str) -> RewriteSpec:
     name, colon, rest = text.partition(":")
     rewrite = find(name.strip())
     params: dict[str, str] = {}

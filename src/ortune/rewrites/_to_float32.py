@@ -244,4 +244,5 @@ class ToFloat32:
 
 
 def _counted(weights: int, attributes: int) -> str:
-    return f"{weights} weights and {attributes} constants and casts"
+    inner = "constant or cast" if attributes == 1 else "constants and casts"
+    return f"{weights} {'weight' if weights == 1 else 'weights'} and {attributes} {inner}"

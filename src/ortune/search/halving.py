@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ortune.errors import MeasurementError
-from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
+from ortune.records import WORSENS, Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
@@ -29,7 +29,6 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
-GUARDED = "worsens another metric"
 ENDED = "the budget ended first"
 USUAL_GAIN = 0.05
 """Of a plan that pays, as a log ratio."""
@@ -287,7 +286,7 @@ class Halving(Schedule):
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
-            entry.retire("retired", f"{GUARDED}: {why}")
+            entry.retire("retired", f"{WORSENS}: {why}")
         return bool(why)
 
     def _retire_on_evidence(self, entry: Entry) -> None:

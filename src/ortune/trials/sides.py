@@ -83,7 +83,7 @@ class SideText:
 
     Attributes:
         text: May be None for all but A: A's model.
-        option: What named the settings, as errors say.
+        option: What named the settings, as errors say: "--b-set"; rewrites are named by "--b-rewrite" then.
         runtime: What the user named.
         target: Where this side alone runs; None for where all do.
         ort_web: The onnxruntime-web of this side alone; None for that of all.
@@ -161,7 +161,8 @@ def resolve(
             model, label = open_model(path), path.name
     _require_holdable(model)
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings), side.option)))
-    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
+    option = f"{side.option.removesuffix('set')}rewrite"
+    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites)))
     plan = _on_target(plan, side)
     if side.ort_web is not None and not plan.is_web:
         raise UsageError(
