@@ -18,7 +18,7 @@ from ortune.model.open import open_model
 from ortune.records import FeedRef, OutputDifference
 from ortune.report.compare_outputs import outputs
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.rounding import doubtful, forgiven, moved_feed
+from ortune.trials.rounding import Own, doubtful, forgiven, moved_feed
 from ortune.trials.tolerance import worst_of
 from ortune.worker.values import write_outputs
 
@@ -286,5 +286,5 @@ def test_what_steps_explain_is_not_held_to_rounding(tmp_path: Path) -> None:
     near = difference(tmp_path / "near", floats(STEPS), floats(moved(0.2)))
     far = difference(tmp_path / "far", floats(STEPS), floats(moved(0.2, 5)))
     assert near.ok and not far.ok
-    assert not forgiven(far, [near]).ok
-    assert forgiven(far, [far]).ok
+    assert not forgiven(far, Own(moved=near)).ok
+    assert forgiven(far, Own(moved=far)).ok

@@ -68,7 +68,7 @@ class OutputCheck:
         self.metric = field.options.metric
         self._asked = False
         self._outputs = Path("-")
-        self._own: list[OutputDifference] | None = None
+        self._own: rounding.Own | None = None
         self._metric_of: dict[Path, float] = {}
         self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
 
@@ -231,26 +231,25 @@ class OutputCheck:
 
     def _by_own_rounding(self, difference: OutputDifference) -> OutputDifference:
         """The verdict where the model's own rounding decides it: more than usual, or far less."""
-        own = self._own_differences()
+        own = self._own_rounding()
         if difference.ok:
             return rounding.tightened(difference, own)
         better = rounding.forgiven(difference, own)
-        moves = rounding.moves(own)
         note = (
             "outputs are sensitive to rounding: without graph optimisation, or with inputs one rounding step away, "
-            f"they change by {moves:.2g} (relative L2); differences up to {rounding.FORGIVEN * moves:.2g} are accepted"
+            f"they change by {own.moves:.2g} (relative L2); differences up to {own.accepted:.2g} are accepted"
         )
         if better.ok and note not in self._field.notes:
             self._field.notes.append(note)
             self._field.say(note)
         return better
 
-    def _own_differences(self) -> list[OutputDifference]:
+    def _own_rounding(self) -> rounding.Own:
         """What rounding alone makes of the outputs, and the optimiser where it does no more than that."""
         if self._own is None:
             check, moved = self.checked_level(), self.levels.moved()
-            right = [check.outputs] if check is not None and not check.wrong else []
-            self._own = [difference for difference in (*right, moved) if difference is not None]
+            right = check.outputs if check is not None and not check.wrong else None
+            self._own = rounding.Own(moved=moved, optimised=right)
         return self._own
 
     def reference(self) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,10 @@ from ortune.trials.output_ways import DEFAULT_LIMITS, slice_limit
 
 FORGIVEN = 3.0
 """Times what rounding alone moves the outputs: orders of sums differ among themselves too."""
+OPTIMISED, OPTIMISED_ELEMENT = 1.5, 2.0
+"""Times what the optimiser changes where it is right, of all elements and of one. Two ways that are equally far from
+the reference are the root of two as far from one another, and in one element at most twice. With more, a wrong scale
+would be excused by a smaller change of the optimiser."""
 DOUBTED = 0.1
 """Of the limit for "the same": beyond it, the model itself must move as much, or nearly so."""
 NEARLY = 0.1
@@ -178,47 +183,86 @@ def _within(output: OutputError) -> bool:
     return whole and _of_slice(output) <= slice_limit(output.limit, None)
 
 
+def _of_whole(output: OutputError) -> float:
+    return output.relative_l2
+
+
+def _of_element(output: OutputError) -> float:
+    return output.max_error
+
+
 def _of_slice(output: OutputError) -> float:
     return output.worst_slice.relative_l2 if output.worst_slice is not None else 0.0
 
 
-def forgiven(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """By how much the outputs of a model differ though they are right.
+
+    Attributes:
+        moved: The reference with inputs and weights one step away; None where that is not known.
+        optimised: What the optimiser makes of the reference; None where that is wrong, or not known.
+    """
+
+    moved: OutputDifference | None = None
+    optimised: OutputDifference | None = None
+
+    @property
+    def moves(self) -> float:
+        """Relative L2 by which rounding alone moves the outputs."""
+        return max((d.relative_l2 for _, d in self._excuses()), default=0.0)
+
+    def moves_of(self, name: str) -> float:
+        """The same of one output."""
+        return max(
+            (o.relative_l2 for _, d in self._excuses() for o in d.outputs if o.name == name), default=0.0
+        )
+
+    @property
+    def accepted(self) -> float:
+        """Relative L2 up to which outputs are the same."""
+        return max((times * d.relative_l2 for times, d in self._excuses()), default=0.0)
+
+    def most(self, name: str, figure: Callable[[OutputError], float], optimised: float = OPTIMISED) -> float:
+        """The most that a figure of an output may be.
+
+        Args:
+            name: Of the output.
+            figure: Reads it.
+            optimised: Times what the optimiser changes.
+        """
+        excuses = self._excuses(optimised)
+        return max(
+            (times * figure(o) for times, d in excuses for o in d.outputs if o.name == name), default=0.0
+        )
+
+    def _excuses(self, optimised: float = OPTIMISED) -> list[tuple[float, OutputDifference]]:
+        """What differs though it is right, and how many times as far others may be."""
+        both = ((FORGIVEN, self.moved), (optimised, self.optimised))
+        return [(times, d) for times, d in both if d is not None]
+
+
+def forgiven(difference: OutputDifference, own: Own) -> OutputDifference:
     """Calls outputs the same where the model itself moves as much when it is merely rounded otherwise."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
         # Each for itself: that another output of the model is sensitive excuses nothing in this one.
-        mine = [same for own_difference in own for same in own_difference.outputs if same.name == output.name]
-        if output.relative_l2 > FORGIVEN * max((same.relative_l2 for same in mine), default=0.0):
+        if output.relative_l2 > own.most(output.name, _of_whole):
             return difference
-        if output.max_error > FORGIVEN * max((same.max_error for same in mine), default=0.0):
+        if output.max_error > own.most(output.name, _of_element, OPTIMISED_ELEMENT):
             return difference
-        if _of_slice(output) > max(
-            slice_limit(output.limit, None), FORGIVEN * max(map(_of_slice, mine), default=0.0)
-        ):
+        if _of_slice(output) > max(slice_limit(output.limit, None), own.most(output.name, _of_slice)):
             return difference
     return msgspec.structs.replace(difference, ok=True, what="", accepting_tolerance=None)
 
 
-def moves(own: Sequence[OutputDifference]) -> float:
-    """Relative L2 by which rounding alone moves the outputs."""
-    return max((difference.relative_l2 for difference in own), default=0.0)
-
-
-def tightened(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+def tightened(difference: OutputDifference, own: Own) -> OutputDifference:
     """Calls outputs different where the model itself moves by far less: what passes is more than rounding."""
-    if not moves(own):
+    if not own.moves:
         return difference  # nothing is known of its rounding
     for output in difference.outputs:
-        mine = max(
-            (
-                same.relative_l2
-                for own_difference in own
-                for same in own_difference.outputs
-                if same.name == output.name
-            ),
-            default=0.0,
-        )
+        mine = own.moves_of(output.name)
         if _steps_explain(output):
             continue
         if output.relative_l2 > DOUBTED * output.limit and mine < NEARLY * output.relative_l2:
