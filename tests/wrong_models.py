@@ -128,6 +128,12 @@ def not_finite(path: Path, kind: str) -> Path:
         x = g.op("Cast", large, to=TensorProto.FLOAT)
     elif kind == "logarithm":
         x = g.op("Log", g.op("Sub", x, x), name="bad")
+    elif kind == "exponential":
+        large = g.op("Exp", g.op("Add", x, c(200.0)), name="bad")
+        x = g.op("Div", large, g.op("ReduceSum", large, keepdims=1))
+    elif kind == "entropy":
+        zeros = g.op("Sub", x, x)
+        x = g.op("Mul", zeros, g.op("Log", zeros, name="bad"))
     elif kind == "division":
         x = g.op("Div", g.op("Sub", x, x), g.op("Mul", x, c(0.0)), name="bad")
     elif kind == "weight":

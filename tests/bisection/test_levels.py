@@ -13,25 +13,13 @@ from onnx import numpy_helper
 
 from bisection.planted import convolutions
 from bisection.quantized import product
+from bisection.settled import settled
 from ortune import targets
 from ortune.bisection.find import Side
 from ortune.bisection.levels import first_decisive, first_not_finite
 from ortune.errors import Interrupted
-from ortune.experiment.baseline import Baseline
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Plan
-from ortune.store.db import SessionLog
-from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
-
-
-def settled(model: Path, folder: Path) -> Baseline:
-    """A side as a verb holds it, with its feeds written."""
-    side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
-    baseline.settle(60.0)
-    return baseline
 
 
 @pytest.mark.parametrize("bias_scale", [0.001, 0.0005])

@@ -16,6 +16,7 @@ from ortune.bisection.looked_at import Running
 from ortune.bisection.not_finite import first_of
 from ortune.bisection.seen import Seen
 from ortune.bisection.weights import faults
+from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import open_model
 from ortune.records import FeedRef, Plan, Runtime
 
@@ -38,7 +39,17 @@ def told(model: ir.Model, folder: Path) -> tuple[str, int, int]:
     side = Running(
         graph=model, plan=Plan(), runtime=Runtime(python=""), feed=FeedRef(name="case", path=str(folder))
     )
-    bad = Seen(onnx_type="float", shape=(2, 4), sample=folder / "y", n_nan=0, n_inf=8, figures=())
+    np.save(folder / "y.npy", np.full((2, 4), np.inf, np.float32))
+    bad = Seen(
+        onnx_type="float",
+        shape=(2, 4),
+        sample=folder / "y.npy",
+        n_nan=0,
+        n_inf=8,
+        n_minus_inf=0,
+        figures=(),
+    )
+    write_feeds(folder, {"x": np.ones((2, 4), np.float32)})
     found = first_of(side, {"y": bad}, "A")
     assert found is not None
     return found.weight, found.weight_n_nan, found.weight_n_inf

@@ -205,7 +205,9 @@ def test_a_first_look_says_it_before_all_else(tmp_path: Path) -> None:
     assert f"{DEFAULT_WRONG} outputs are wrong" in stored.summary().partition("p50")[0]
 
 
-@pytest.mark.parametrize("kind", ["mask", "overflow", "logarithm", "division", "weight"])
+@pytest.mark.parametrize(
+    "kind", ["mask", "overflow", "logarithm", "division", "weight", "exponential", "entropy"]
+)
 def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: str, tmp_path: Path) -> None:
     baseline = asked(not_finite(tmp_path / "m.onnx", kind))
     (alert,) = baseline.alerts
@@ -213,6 +215,8 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     assert alert.where[0] == "bad", alert.what
     assert not baseline.check.claims
     assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
+    if kind in ("exponential", "entropy"):
+        assert "makes NaN of it" in alert.what.partition("'bad'")[2]
 
 
 def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -> None:

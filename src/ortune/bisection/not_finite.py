@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 import onnx_ir as ir
 
+from ortune.bisection.infinities import Infinities
 from ortune.bisection.looked_at import Running, described
 from ortune.bisection.seen import Seen
 from ortune.graph.constants import stored
 from ortune.model.tensors import not_finite
-from ortune.records import NotFinite
+from ortune.records import InfinityKind, NotFinite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,59 +29,58 @@ class _Weight:
 def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
     """Returns where the values of a side that are not finite begin; None where all are finite.
 
-    Infinities that no output holds may be meant: a mask of minus infinity. So the way is walked back from the outputs
-    that hold some, through the values that hold some, to those that are made of finite ones alone; of NaN, where an
-    output has NaN. Where no output holds any, it is the first value in the order in which nodes run.
+    NaN of an output is followed back through the values that hold NaN to the first node that makes it of others. Where
+    those hold infinities that a node computed from finite numbers, by an overflow or a division by zero, that node is
+    the cause. Infinities of stored values and inputs may be meant: a mask of minus infinity. Without NaN in an output,
+    its infinities are followed in the same way. Where no output holds any, it is the first value in the order in which
+    nodes run.
     """
     order = {node: i for i, node in enumerate(side.graph.graph)}
+    infinities = Infinities(side, values)
 
-    def counts(value: ir.Value | None) -> tuple[int, int]:
+    def n_nan(value: ir.Value | None) -> int:
         data = None if value is None else values.get(str(value.name))
-        return (0, 0) if data is None else (data.n_nan, data.n_inf)
+        return 0 if data is None else data.n_nan
 
-    outputs = list(side.graph.graph.outputs)
-    nan_alone = any(counts(value)[0] for value in outputs)
+    def place(value: ir.Value) -> int:
+        node = value.producer()
+        return -1 if node is None else order[node]
 
-    def bad(value: ir.Value | None) -> bool:
-        n_nan, n_inf = counts(value)
-        return n_nan > 0 or (n_inf > 0 and not nan_alone)
-
-    reached = [value for value in outputs if bad(value)]
-    begins: list[ir.Value] = []
-    if reached:
-        waiting, met = list(reached), set(reached)
-        while waiting:
-            value = waiting.pop()
-            producer = value.producer()
-            before = [] if producer is None else [v for v in producer.inputs if v is not None and bad(v)]
-            if producer is not None and not before:
-                begins.append(value)
-            waiting += [v for v in before if v not in met]
-            met.update(before)
+    outputs = [value for value in side.graph.graph.outputs if value.producer() is not None]
+    inner = [value for node in side.nodes for value in node.outputs]
+    nan: ir.Value | None = None
+    if reached := [value for value in outputs if n_nan(value)]:
+        nan = min(_begins(reached, lambda value: n_nan(value) > 0), key=place)
+    elif not (reached := [value for value in outputs if infinities.unlike_a_mask(value)]):
+        nan = min(filter(n_nan, inner), key=place, default=None)
+    last = [nan] if nan is not None else reached or list(filter(infinities.unlike_a_mask, inner))
+    origin = infinities.first(last)
+    kind: InfinityKind = ""
+    if origin is not None and (nan is None or not origin.given):
+        value, kind = origin.value, origin.kind
+    elif nan is not None:
+        value = nan
     else:
-        begins = [value for node in side.nodes for value in node.outputs if bad(value)]
-    first = min(
-        ((order[node], value, node) for value in begins if (node := value.producer()) is not None),
-        key=lambda begin: begin[0],
-        default=None,
-    )
-    if first is None:
         return None
-    _, value, node = first
-    n_nan, n_inf = counts(value)
-    origin = NotFinite(
+    node, nan_node = value.producer(), None if nan is None else nan.producer()
+    assert node is not None
+    data = values[str(value.name)]
+    first = NotFinite(
         side="A" if letter == "A" else "B",
         node=described(node, side),
-        n_nan=n_nan,
-        n_inf=n_inf,
-        size=values[str(value.name)].size,
+        infinity=kind,
+        onnx_type=data.onnx_type,
+        nan_node=None if nan_node is None or nan_node is node else described(nan_node, side),
+        n_nan=data.n_nan,
+        n_inf=data.n_inf,
+        size=data.size,
         reaches=bool(reached),
     )
-    weight = _weight_behind(node, values)
-    if weight is None:
-        return origin
+    weight = _weight_behind(node if origin is None else origin.node, values, nan_alone=origin is None)
+    if weight is None or kind:
+        return first
     return msgspec.structs.replace(
-        origin,
+        first,
         weight=weight.name,
         weight_type=weight.onnx_type,
         weight_n_nan=weight.n_nan,
@@ -88,8 +88,29 @@ def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinit
     )
 
 
-def _weight_behind(node: ir.Node, values: Mapping[str, Seen]) -> _Weight | None:
-    """The nearest stored value that is not finite and goes into a node, through values that are not finite alone."""
+def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> list[ir.Value]:
+    """Values that are bad and made of others that are not, behind those that are reached."""
+    waiting = list(reached)
+    met, begins = set(waiting), list[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        producer = value.producer()
+        before = [] if producer is None else [v for v in producer.inputs if v is not None and bad(v)]
+        if not before:
+            begins.append(value)
+        waiting += [v for v in before if v not in met]
+        met.update(before)
+    return begins
+
+
+def _weight_behind(node: ir.Node, values: Mapping[str, Seen], *, nan_alone: bool) -> _Weight | None:
+    """The nearest stored value that is not finite and goes into a node, through values that are not finite alone.
+
+    Args:
+        node: Where the way begins.
+        values: What nodes returned.
+        nan_alone: Infinities are not what is looked for.
+    """
     waiting, met = [v for v in node.inputs if v is not None], set[ir.Value]()
     while waiting:
         value = waiting.pop(0)
@@ -99,12 +120,12 @@ def _weight_behind(node: ir.Node, values: Mapping[str, Seen]) -> _Weight | None:
         tensor = stored(value)
         if tensor is not None:
             n_nan, n_inf = not_finite(tensor)
-            if n_nan + n_inf:
+            if n_nan if nan_alone else n_nan + n_inf:
                 kind = tensor.dtype.name.lower()
                 return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
             continue
         producer, data = value.producer(), values.get(str(value.name))
         # A value that was not looked at may hold some, so the way goes on through it.
-        if producer is not None and (data is None or data.n_nan + data.n_inf):
+        if producer is not None and (data is None or data.n_nan or (data.n_inf and not nan_alone)):
             waiting += [v for v in producer.inputs if v is not None]
     return None

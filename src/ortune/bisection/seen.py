@@ -32,6 +32,7 @@ class Seen:
     Attributes:
         sample: ``.npy`` with at most ``KEPT`` elements, as they are stored.
         n_nan, n_inf: Elements that are not finite.
+        n_minus_inf: Of the infinities, those below 0.
         figures: Norm, sum of sizes, sum, least and largest, over the finite elements.
     """
 
@@ -40,6 +41,7 @@ class Seen:
     sample: Path
     n_nan: int
     n_inf: int
+    n_minus_inf: int
     figures: tuple[float, ...]
 
     @property
@@ -62,7 +64,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
     array = load_array(value.files[0])
-    n_nan = n_inf = 0
+    n_nan = n_inf = n_minus_inf = 0
     norm2 = sizes = total = 0.0
     low, high = math.inf, -math.inf
     for (piece,) in pieces(array):
@@ -70,6 +72,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
         finite = values[np.isfinite(values)]
         n_nan += int(np.isnan(values).sum())
         n_inf += int(np.isinf(values).sum())
+        n_minus_inf += int(np.isneginf(values).sum())
         if finite.size:
             with np.errstate(over="ignore"):
                 norm2 += float(finite @ finite)
@@ -87,6 +90,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
         sample=sample,
         n_nan=n_nan,
         n_inf=n_inf,
+        n_minus_inf=n_minus_inf,
         figures=(math.sqrt(norm2), sizes, total, 0.0 if none else low, 0.0 if none else high),
     )
 

@@ -126,12 +126,20 @@ class Parting(Record, frozen=True, kw_only=True):
     weights: tuple[WeightFault, ...] = ()
 
 
+InfinityKind = Literal["", "overflow", "division-by-zero"]
+"""How a node made infinities of finite operands; "" if it did not, or if that is unknown."""
+
+
 class NotFinite(Record, frozen=True, kw_only=True):
-    """The first NaN of a side, or its first infinities if it has no NaN.
+    """Where the non-finite values of a side come from.
 
     Attributes:
-        node: The node that produces the first such value, on the way to an output if an output is affected.
-        n_nan, n_inf, size: Numbers of elements of that value.
+        node: The node that produces the first such value, on the way to an output if an output is affected. If a NaN
+            was made of infinities that an earlier node computed, the earlier node.
+        infinity: How that node made infinities of finite operands.
+        onnx_type: The element type of its value.
+        nan_node: The node that makes NaN of these infinities; None if there is none, or it is the same node.
+        n_nan, n_inf, size: Numbers of elements of the value of ``node``.
         weight: Non-finite stored values that feed this node or an earlier one; "" for none.
         weight_type: Their ONNX type.
         reaches: Whether an output of the model is affected.
@@ -147,6 +155,9 @@ class NotFinite(Record, frozen=True, kw_only=True):
     weight_n_nan: int = 0
     weight_n_inf: int = 0
     reaches: bool = False
+    infinity: InfinityKind = ""
+    onnx_type: str = ""
+    nan_node: GraphNode | None = None
 
 
 class GridDifference(Record, frozen=True, kw_only=True):

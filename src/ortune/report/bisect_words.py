@@ -205,6 +205,12 @@ def not_finite(place: NotFinite) -> str:
     """Says where NaN or infinities come up first, and the weight that they come from."""
     what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} of {place.size} values come out of "
     what += _node(place.node)
+    if place.infinity == "overflow":
+        what += ", which overflows"
+    elif place.infinity == "division-by-zero":
+        what += f", which {'takes the logarithm of 0' if 'Log' in place.node.operator else 'divides by zero'}"
+    if place.nan_node is not None:
+        what += f"; {_node(place.nan_node)} makes NaN of it"
     if not place.weight:
         return what
     weight = counted_not_finite(place.weight_n_nan, place.weight_n_inf)

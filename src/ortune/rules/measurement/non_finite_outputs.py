@@ -3,9 +3,12 @@
 What it is: the first run returned elements that are not finite. Minus infinity among finite values is not reported,
     because masks use it.
 Why it costs: such outputs are useless and cannot be compared, so a speed-up would mean nothing.
-Evidence: the number of such elements, the node that first produces them, and the stored value they come from.
-Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, or pass real inputs.
-Example: a mask of -1e9 that becomes -infinity in float16, and 0 times -infinity is NaN
+Evidence: the number of such elements, the node that first produces them, and the stored value they come from. Where an
+    earlier node overflows or divides by zero, and a later one makes NaN of the infinity, both are named.
+Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, compute the node that
+    overflows in float32 or on smaller values, or pass real inputs.
+Example: a mask of -1e9 that becomes -infinity in float16, and 0 times -infinity is NaN; an Exp that overflows before a
+    division, and infinity over infinity is NaN
 References: IEEE 754, section 7.2, "Invalid operation".
 """
 
@@ -13,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import NOT_FINITE, Finding, NotFinite
+from ortune.records import NOT_FINITE, Finding, GraphNode, NotFinite
 from ortune.rules.facts import Facts
 
 CODE = NOT_FINITE
+
+_HALF = ("float16", "bfloat16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -30,24 +35,63 @@ def find(facts: Facts) -> Iterator[Finding]:
     elements = "element" if first.n_elements == 1 else "elements"
     source = facts.not_finite
     invented = facts.work is not None and not facts.work.inputs_path
-    mend = "replace the weight with a finite value" if source and source.weight else "correct the model"
     yield Finding(
         code=CODE,
         severity="error",
         what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
         f"{_from(source)}",
-        where=tuple(name for name in (source.node.name, source.weight) if name) if source else (),
+        where=_where(source),
         evidence=", ".join(output.name for output in nonfinite),
-        fix=mend + (", or pass real inputs with --inputs PATH" if invented else ""),
+        fix=_mend(source) + (", or pass real inputs with --inputs PATH" if invented else ""),
     )
+
+
+def _where(source: NotFinite | None) -> tuple[str, ...]:
+    if source is None:
+        return ()
+    nan = source.nan_node.name if source.nan_node is not None else ""
+    return tuple(name for name in (source.node.name, nan, source.weight) if name)
 
 
 def _from(source: NotFinite | None) -> str:
     """The node and the stored value that they come from."""
     if source is None:
         return ""
-    node = f", from node {source.node.name or source.node.value!r} ({source.node.operator}) on"
+    text = f", from {_node(source.node)} on"
+    if source.infinity or source.nan_node is not None:
+        nan = f", and {_node(source.nan_node)} makes NaN of it" if source.nan_node is not None else ""
+        text = f"; {_node(source.node)} {_infinity(source)}{nan}"
     if not source.weight:
-        return node
+        return text
     values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
-    return f"{node}; weight {source.weight!r} ({source.weight_type}) holds {values}"
+    return f"{text}; weight {source.weight!r} ({source.weight_type}) holds {values}"
+
+
+def _node(node: GraphNode) -> str:
+    return f"node {(node.name or node.value)!r} ({node.operator})"
+
+
+def _infinity(source: NotFinite) -> str:
+    """How its infinity came about."""
+    if source.infinity == "overflow":
+        return "overflows to infinity" + (f" in {source.onnx_type}" if source.onnx_type in _HALF else "")
+    if source.infinity == "division-by-zero":
+        return "takes the logarithm of 0" if "Log" in source.node.operator else "divides by zero"
+    return "returns infinity"
+
+
+def _mend(source: NotFinite | None) -> str:
+    """What to do about the cause."""
+    if source is None:
+        return "correct the model"
+    if source.weight:
+        return "replace the weight with a finite value"
+    node = source.node.name or source.node.value
+    if source.infinity == "overflow":
+        wider = f"compute {node!r} in float32, or " if source.onnx_type in _HALF else ""
+        return f"{wider}scale or clip the input of {node!r}"
+    if source.infinity == "division-by-zero":
+        return (
+            f"add a small number to the {'input' if 'Log' in source.node.operator else 'divisor'} of {node!r}"
+        )
+    return "correct the model"

@@ -1,0 +1,27 @@
+"""A side as a verb holds it before anything is timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune.experiment.baseline import Baseline
+from ortune.records import Plan
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials.input_options import InputOptions
+from ortune.trials.sides import SideText, resolve
+
+
+def settled(model: Path, folder: Path, inputs: Path | None = None) -> Baseline:
+    """A side with its feeds written.
+
+    Args:
+        model: Its file.
+        folder: For what is written.
+        inputs: The user's own; generated where there are none.
+    """
+    side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
+    options = InputOptions(inputs=inputs)
+    baseline = Baseline(side, options, folder, SessionLog(None, ""), lambda text: None, Machine())
+    baseline.settle(60.0)
+    return baseline
