@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from typer.testing import CliRunner
 
 import ortune
 from bisection.planted import convolutions
 from edited_models import squeezenet
+from onnx_text import model_of, saved
+from ortune.cli import main
 from ortune.errors import UsageError
 from ortune.model.open import open_model
 from ortune.records import OutputDifference
@@ -206,3 +212,59 @@ def test_a_length_that_hangs_on_values_is_said_to(tmp_path: Path) -> None:
     assert (answer.verdict, answer.result.outputs.comparable) == ("wrong-output", False)
     said = " ".join(answer.summary().split())
     assert "has shape" in said and "depend on values (Range)" in said
+
+
+def product_net(folder: Path) -> Path:
+    """Two convolutions, as a quantizer takes them up."""
+    draw = np.random.default_rng(2)
+    weights = {
+        "a": draw.normal(size=(8, 3, 3, 3)).astype(np.float32),
+        "b": draw.normal(size=(4, 8, 3, 3)).astype(np.float32),
+    }
+    text = """g (float[1,3,12,12] x) => (float[1,4,8,8] y) {
+        [conv0] c = Conv (x, a) [relu] r = Relu (c) [conv1] y = Conv (r, b)
+    }"""
+    return saved(folder / "net.onnx", model_of(text, weights=weights))
+
+
+@pytest.mark.parametrize(("real", "name"), [(True, "static-int8"), (False, "static-int8:operators=products")])
+def test_a_model_is_calibrated_on_the_inputs_of_this_command(real: bool, name: str, tmp_path: Path) -> None:
+    model = product_net(tmp_path)
+    inputs = tmp_path / "x.npz"
+    np.savez(inputs, x=np.random.default_rng(1).random((1, 3, 12, 12), np.float32))
+    answer = ortune.rewrite(model, name, **({"inputs": inputs} if real else {}))
+    assert answer.verdict == "written"
+    kinds = {node.op_type for node in onnx.load(answer.result.path).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds
+    notes = " ".join(answer.result.notes)
+    assert ("synthetic" in notes) != real
+    assert ("--inputs" in notes) != real
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda model: ortune.compare(model, b_rewrite="static-int8", budget=5), id="compare"),
+        pytest.param(
+            lambda model: ortune.bench(model, rewrite="static-int8:operators=products", budget=5), id="bench"
+        ),
+        pytest.param(lambda model: ortune.look(model, rewrite="static-int8:activations=s8"), id="look"),
+    ],
+)
+def test_where_a_model_cannot_be_calibrated_a_command_that_can_is_named(
+    ask: Callable[[Path], object], tmp_path: Path
+) -> None:
+    model = product_net(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        ask(model)
+    assert "calibrated on inputs" in refused.value.what
+    # What is named does what was asked for.
+    inputs = tmp_path / "x.npz"
+    np.savez(inputs, x=np.random.default_rng(1).random((1, 3, 12, 12), np.float32))
+    told = re.search(r"ortune (.* --inputs PATH)", refused.value.do)
+    assert told is not None, refused.value.do
+    words = shlex.split(told[1].replace("PATH", str(inputs)))
+    main.register("rewrite", "check")
+    result = CliRunner().invoke(main.app, words)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "net-rewritten.onnx").is_file()

@@ -27,6 +27,12 @@ def unseen_feature(feature: str) -> str:
     return f"useful where the browser's GPU has {feature}, known only once a page runs; use ortune tune"
 
 
+def calibrated_on_synthetic(names: Sequence[str]) -> str:
+    """Says that rewrites took their scales from inputs that nobody vouches for."""
+    verb = "was" if len(names) == 1 else "were"
+    return f"{' and '.join(names)} {verb} calibrated on synthetic inputs; pass real ones with --inputs PATH"
+
+
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
     """Why outputs may differ though no rewrite is at fault; "" where the model itself has no reason for it.
 

@@ -9,7 +9,7 @@ Evidence: the time of Conv, MatMul and Gemm in the profile; the output error, fi
     model. Where operators in between have no integer kernel, the conversions can cost more than quantization saves.
 Fix and its safety: numerics: outputs change by about one percent, more where a few values are much larger than the
     others. Calibrate on representative inputs; with synthetic inputs the scales are guesses.
-Example: ``--rewrite static-int8:activations=s8,leave=ends``
+Example: ``ortune tune model.onnx --data samples --rewrite static-int8:activations=s8,leave=ends``
 References: ONNX Runtime documentation, "Quantize ONNX models"; Jacob et al. 2018.
 """
 

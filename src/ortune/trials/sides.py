@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from ortune.fleet.packages import recipes
 from ortune.knobs.option_values import refused_value
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
+from ortune.printable import operand
 from ortune.providers import find as find_provider
 from ortune.providers import of_target
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side, Value, read_json
@@ -179,6 +181,7 @@ def resolve(
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
     plan = canonical(plan, "settings taken together")
     if rewriting:
+        _require_uncalibrated(plan, model.path)
         tool = ToolProcess(
             runtime=runtime,
             folder=scratch,
@@ -190,6 +193,20 @@ def resolve(
             say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
             runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def _require_uncalibrated(plan: Plan, path: Path) -> None:
+    """Refuses a rewrite that runs the model: what it is fed is not known before its sides are."""
+    for spec in plan.rewrites:
+        if rewrites.find(spec.name).calibrated:
+            text = ",".join(f"{name}={value}" for name, value in spec.params.items())
+            asked = f"{spec.name}:{text}" if text else spec.name
+            write = shlex.join(["ortune", "rewrite", operand(str(path)), asked])
+            raise UsageError(
+                "is calibrated on inputs, so it cannot be applied while a model is opened",
+                where=f"rewrite {asked}",
+                do=f"write the model first with {write} --inputs PATH, and pass that file",
+            )
 
 
 def _require_holdable(model: OpenModel) -> None:

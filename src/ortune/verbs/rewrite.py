@@ -23,6 +23,7 @@ from ortune.options.spelling import named
 from ortune.records import (
     CalledFor,
     Envelope,
+    FeedRef,
     NearMiss,
     OutputDifference,
     Plan,
@@ -127,11 +128,18 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     (baseline,), watch = opened.baselines, opened.watch
     side = baseline.side
     specs = tuple(rewrites.completed(spec, side.model.ir, baseline.work) for spec in options.asked)
+    feeds: tuple[FeedRef, ...] = ()
+    if calibrated := [spec.name for spec in specs if rewrites.find(spec.name).calibrated]:
+        baseline.settle(verification.LIMIT_S)
+        feeds = tuple(baseline.refs)
+        if not baseline.work.inputs_path:
+            baseline.note(rewrite_words.calibrated_on_synthetic(calibrated))
     tool = ToolProcess(
         runtime=side.runtime,
         folder=baseline.scratch,
         plan=Plan(providers=side.plan.providers),
         custom_ops=tuple(options.feeds.custom_ops),
+        feeds=feeds,
         limits=USUAL_LIMITS,
     )
     watch.line(f"rewriting {side.label}")

@@ -61,10 +61,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     """Weights and activations in 8 bits, with ranges seen while running the given inputs; of a prepared model."""
     feeds = request["feeds"]
     if not feeds:
-        raise Stop(
-            "unsupported",
-            "static quantization needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
-        )
+        raise Stop("unsupported", "static quantization needs inputs to calibrate on")
     from . import bias
 
     quantization, onnx = _libraries(ort)

@@ -50,8 +50,7 @@ class Site(NamedTuple):
 def smooth(ort: Any, request: Dict[str, Any]) -> str:
     """The model with smaller differences between the channels that its products read."""
     if not request["feeds"]:
-        what = "smooth-quant needs inputs to calibrate on: ortune quantize MODEL --data FOLDER"
-        raise Stop("unsupported", what)
+        raise Stop("unsupported", "smooth-quant needs inputs to calibrate on")
     onnx = imported("onnx", ort)
     model = onnx.load(request["model"])
     graph = _Graph(onnx, model.graph)
