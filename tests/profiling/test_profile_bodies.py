@@ -111,31 +111,73 @@ branches (bool a, float[32,32] x, float[64,32] z) => (float[n,32] y) <bool b = {
 
 
 @pytest.mark.usefixtures("few_runs")
-@pytest.mark.parametrize(
-    ("taken", "first", "originals"),
-    [
-        ("then", "Tanh", ["then"]),
-        ("else", "Tanh", ["else"]),
-        ("then", "Relu", ["then", "else"]),  # nothing tells the two apart
-    ],
-)
+@pytest.mark.parametrize("first", ["Tanh", "Relu"])
+@pytest.mark.parametrize("taken", ["then", "else"])
+@pytest.mark.parametrize("named", [False, True], ids=["without names", "of one name"])
 def test_of_nodes_that_both_branches_have_the_one_is_named_whose_branch_ran(
-    tmp_path: Path, taken: str, first: str, originals: list[str]
+    tmp_path: Path, taken: str, first: str, named: bool
 ) -> None:
     model = onnx.parser.parse_model(BRANCHES.replace("FIRST", first))
+    if named:
+        for branch in model.graph.node[1].attribute:
+            branch.g.node[0].name = "product"
     weight = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.save(model, tmp_path / "m.onnx")
     values = {name: np.ones((rows, 32), np.float32) for name, rows in (("x", 32), ("z", 64))}
     np.savez(tmp_path / "in.npz", a=taken == "else", **values)
-    result = ortune.profile(
+    answer = ortune.profile(
         tmp_path / "m.onnx",
         inputs=tmp_path / "in.npz",
         set=["intra=1"],
         no_peak=True,
         store=tmp_path / "store",
-    ).result
-    (product,) = (node for node in result.nodes if node.op_type == "MatMul")
-    assert product.originals == tuple(f"If#1/{branch}_branch/MatMul#0" for branch in originals)
-    flops = 2 * 32 * 32 * (32 if taken == "then" else 64)
-    assert product.flops == flops if len(originals) == 1 else product.flops in (None, flops)
+    )
+    (product,) = (node for node in answer.result.nodes if node.op_type == "MatMul")
+    place = "product" if named else "MatMul#0"
+    assert product.name == f"If#1/{taken}_branch/{place}"
+    assert product.originals == ((place,) if named else (product.name,))
+    assert product.flops == 2 * 32 * 32 * (32 if taken == "then" else 64)
+    assert answer.result.side is not None and answer.result.side.label == "m.onnx"
+
+
+IN_A_LOOP = """
+<ir_version: 8, opset_import: ["" : 17]>
+turns (int64 turns, float[48,48] x) => (float[48,48] y)
+<int64 two = {2}, int64 zero = {0}, bool on = {1}>
+{
+    y = Loop (turns, on, x) <
+        body = k (int64 i, bool c, float[48,48] s) => (bool c1, float[48,48] s1) {
+            c1 = Identity (c)
+            r = Mod (i, two)
+            odd = Equal (r, zero)
+            s1 = If (odd) <
+                then_branch = t () => (float[48,48] t1) { t0 = MatMul (s, w)  t1 = Tanh (t0) },
+                else_branch = e () => (float[48,48] e1) { e0 = MatMul (w, s)  e1 = Tanh (e0) }
+            >
+        }
+    >
+}
+"""
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_both_branches_of_one_run_have_a_row_each(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(IN_A_LOOP)
+    weight = np.random.default_rng(0).standard_normal((48, 48)).astype(np.float32) / 48
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "in.npz", turns=5, x=np.ones((48, 48), np.float32))
+    answer = ortune.profile(
+        tmp_path / "m.onnx",
+        inputs=tmp_path / "in.npz",
+        set=["intra=1"],
+        no_peak=True,
+        store=tmp_path / "store",
+    )
+    calls = {node.name: node.calls for node in answer.result.nodes if node.op_type == "MatMul"}
+    # Turns 0, 2 and 4 take one branch, 1 and 3 the other.
+    assert calls == {
+        "Loop#0/If#3/then_branch/MatMul#0": 3,
+        "Loop#0/If#3/else_branch/MatMul#0": 2,
+    }

@@ -21,10 +21,11 @@ from ortune.options.spelling import (
     path,
     words,
 )
+from ortune.profiling.branches import told_apart
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak, peak_s
-from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, base_arm, profile_once
+from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, profile_once, profiled_arm
 from ortune.profiling.result import difference_of, result_of, side_times
 from ortune.profiling.subjects import Recorded, about_traces, read_recorded
 from ortune.profiling.why import difference_between
@@ -39,6 +40,7 @@ from ortune.report import headroom_words, profile_notes
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
+from ortune.search.blocks import BASE
 from ortune.search.phases import LEAST_CHECKS_S, LEAST_LOAD_S
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
@@ -179,6 +181,7 @@ class _Models:
         """The process that is told in full, and what all of them tell."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
+        sides = [told_apart(side, self.scratch / f"branches-{n}") for n, side in enumerate(sides)]
         baselines, machine = self.experiment.baselines, self.experiment.machine
         base = baselines[0]
         last = base.executor.last
@@ -188,7 +191,7 @@ class _Models:
         peak = None if software else self._stored_peak(sides[0])
         missing = peak is None and not software and not self.options.no_peak
         self.experiment.replay.pass_on()
-        processes = self._processes(baselines, keep_s=self._peak_s() if missing else 0.0)
+        processes = self._processes(baselines, sides, keep_s=self._peak_s() if missing else 0.0)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
@@ -295,13 +298,16 @@ class _Models:
             self.watch.say(profile_notes.no_peak(self.no_peak, again=again))
             return doubted
 
-    def _processes(self, baselines: Sequence[Baseline], keep_s: float) -> list[list[Process]]:
+    def _processes(
+        self, baselines: Sequence[Baseline], sides: Sequence[Resolved], keep_s: float
+    ) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike.
 
         As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
 
         Args:
-            baselines: The sides.
+            baselines: The sides, as they were first run.
+            sides: As they are profiled.
             keep_s: For the machine's peak, where as many processes of half the runs or more fit beside it.
         """
         replay, asked = self.experiment.replay, self.options.processes
@@ -319,7 +325,10 @@ class _Models:
         if not runs:
             self.watch.say("the shortest profile takes longer than the budget")
             runs = FEWEST_RUNS
-        arms = [base_arm(baseline) for baseline in baselines]
+        arms = [
+            profiled_arm(baseline, baseline.arm(BASE, side=side))
+            for baseline, side in zip(baselines, sides, strict=True)
+        ]
         processes: list[list[Process]] = [[] for _ in baselines]
         for turn in range(n):
             self.watch.line(f"profiling, process {turn + 1} of {n}")
