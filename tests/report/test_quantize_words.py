@@ -54,6 +54,23 @@ def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place()
     assert "--budget" not in golden.printed(quantize_words.document(held), 140)
 
 
+def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:
+    """Also of an older document, which calls float the chosen model in any case."""
+    kept = msgspec.structs.replace(FLOAT, chosen=True, pareto=True)
+    synthetic = Calibration(inputs=8, checked=4)
+
+    def shown(*front: FrontRow) -> str:
+        result = msgspec.structs.replace(answered(exploring=False), front=front, calibration=synthetic)
+        envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+        return golden.printed(quantize_words.document(envelope), 140)
+
+    for front in ((kept,), (kept, SEEN)):
+        text = shown(*front)
+        assert "winner" not in text and "Pareto" not in text
+    slower = golden.comparison(ratio=1.2, phase="confirm", verdict="slower")
+    assert "winner" in shown(kept, msgspec.structs.replace(SEEN, comparison=slower))
+
+
 def test_what_a_budget_holds_is_said_as_the_most_of_it() -> None:
     said = progress.explored(7, 25, left_ns=2e10, needed_ns=2e11, enough_s=270)
     assert "at most 7 of 25 configurations are measured as exploratory (--budget 270s" in said

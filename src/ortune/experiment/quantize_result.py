@@ -89,7 +89,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
     rows = [
         FrontRow(
             plan=run.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
-            size_bytes=run.baseline.side.model.size_bytes, chosen=winner is None,
+            size_bytes=run.baseline.side.model.size_bytes,
         )
     ]  # fmt: skip
     for model in models:
@@ -118,9 +118,15 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
         for row in rows
         if row is rows[0] or (row.comparison is not None and row.comparison.phase == "confirm")
     ]
+    if len(confirmed) == 1:  # float has won against nothing, and is the best of nothing
+        return _by_error(rows)
+    rows[0] = confirmed[0] = msgspec.structs.replace(rows[0], chosen=winner is None)
     best = front([(row.error, row.comparison.ratio if row.comparison else 1.0) for row in confirmed])
     on_front = {confirmed[i].plan.id for i in best}
-    rows = [msgspec.structs.replace(row, pareto=row.plan.id in on_front) for row in rows]
+    return _by_error([msgspec.structs.replace(row, pareto=row.plan.id in on_front) for row in rows])
+
+
+def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
     return tuple(sorted(rows, key=lambda row: (row.error, row.comparison.ratio if row.comparison else 2.0)))
 
 

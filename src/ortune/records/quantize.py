@@ -60,8 +60,9 @@ class FrontRow(Record, frozen=True, kw_only=True):
         comparison: Against the float model: on fresh blocks (phase "confirm"), or over the exploratory blocks, which
             are not a claim; None if it was not timed.
         figures: Figures over those blocks.
-        pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time.
-        chosen: Whether it is the winner.
+        pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time; float counts as
+            confirmed if another row is.
+        chosen: Whether it is the winner; of no row if none was confirmed.
         failed: Why it was not timed; "" if it was.
     """
 

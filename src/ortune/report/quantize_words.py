@@ -259,6 +259,7 @@ def _front(result: QuantizeResult) -> Table:
         Column("size"), Column("", "text"),
     ]  # fmt: skip
     rows: list[list[Cell | str]] = []
+    compared = any(map(_is_confirmed, result.front))
     for row in result.front:
         if row.comparison is None and not _is_float(row):
             continue
@@ -268,8 +269,9 @@ def _front(result: QuantizeResult) -> Table:
             # The few blocks of the race tell how far a model got, and claim nothing.
             time = Cell(change(ratio), beneath=span(low, high) if _is_confirmed(row) else "")
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
-        said = ["winner"] if row.chosen else ["beyond the tolerance"] if not row.ok else []
-        if row.pareto and not row.chosen and row.ok:
+        # Without fresh blocks nothing won against anything.
+        said = ["winner"] if row.chosen and compared else ["beyond the tolerance"] if not row.ok else []
+        if row.pareto and compared and not row.chosen and row.ok:
             said.append("Pareto-optimal")
         if row.comparison is not None and not _is_confirmed(row):
             said.append("not confirmed")
