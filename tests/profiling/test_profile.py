@@ -15,6 +15,7 @@ import pytest
 from onnx import helper
 
 from facts import facts
+from onnx_text import model_of, saved
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -261,3 +262,18 @@ def test_a_run_in_a_container_is_profiled_there_and_said_to_be(tmp_path: Path) -
     result = ortune.profile(model, cpus=1, memory="2Gi", no_peak=True, store=tmp_path / "store").result
     facts(result.notes[0], "container", "1 CPU by ")
     assert result.variance is not None
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_a_finding_has_the_share_of_the_run_that_was_measured(tmp_path: Path) -> None:
+    """Not that of its operations, which say little of a transform of an odd length."""
+    model = model_of("""g (float[2,1000,1] x, float[64,64] z) => (float[2,f,b,2] y, float[64,64] m)
+        <int64 step = {10}, int64 length = {100}>
+        { [spectrum] s = STFT (x, step, , length) [steps] y = Identity (s) [product] m = MatMul (z, z) }
+    """)
+    path = saved(tmp_path / "m.onnx", model)
+    run = result_of(ortune.profile(path, set=["intra=1"], no_peak=True, store=tmp_path / "store"))
+    (finding,) = (f for f in run.stands_out if f.code == "GRA025")
+    (node,) = (n for n in run.nodes if n.op_type == "STFT")
+    assert finding.share_from == "profile"
+    assert finding.share_ratio == pytest.approx(node.time_ns / run.wall_ns)

@@ -14,7 +14,7 @@ import onnx.parser
 import pytest
 
 import ortune
-from onnx_text import assemble
+from onnx_text import assemble, saved
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import (
@@ -257,3 +257,27 @@ def test_the_share_of_a_rule_of_its_own_bounds_no_fix(tmp_path: Path, plan: Plan
     (told,) = prize.estimated([finding], open_model(tmp_path / "m.onnx").ir, run)
     assert told.share_ratio == 0.2 and told.least_ratio is None
     assert "at most" not in finding_words.estimate(told)
+
+
+SPECTRUM = """
+<ir_version: 8, opset_import: ["" : 17]>
+spectrum (float[2,1000,1] x, float[512,512] z) => (float[2,f,b,2] y, float[512,512] m)
+<int64 step = {10}, int64 length = {100}, float six = {6.0}, float three = {3.0}, float zero = {0.0}>
+{
+    [spectrum] s = STFT (x, step, , length)
+    [steps] y = Identity (s)
+    [product] h = MatMul (z, z)
+    [sum] a = Add (h, three)
+    [clip] c = Clip (a, zero, six)
+    [times] t = Mul (h, c)
+    [over] m = Div (t, six)
+}
+"""
+
+
+def test_a_share_of_the_work_is_not_given_where_it_says_nothing_of_the_time(tmp_path: Path) -> None:
+    """A transform of an odd length takes nearly all of this run, and a twentieth of its operations."""
+    path = saved(tmp_path / "m.onnx", onnx.parser.parse_model(SPECTRUM))
+    findings = {f.code: f for f in ortune.check(str(path)).result.models[0].findings}
+    assert {"GRA025", "GRA017"} <= findings.keys()
+    assert [f.share_ratio for f in findings.values()] == [None] * len(findings)

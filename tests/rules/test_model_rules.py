@@ -276,10 +276,10 @@ def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path:
 def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_works(tmp_path: Path) -> None:
     facts = replace(plain(tmp_path), host=OLD_HOST)
     assert facts.model is not None
-    (finding,) = rules.find_rule("ENV004").findings(facts)
+    (finding,) = rules.found_by([rules.find_rule("ENV004")], replace(facts, fed=("--dim", "my rows=4")))
     _, _, command = finding.fix.partition(": ")
     assert shlex.split(command) == [
-        "ortune", "compare", str(facts.model.path), "--b-rewrite", "dynamic-int8",
+        "ortune", "compare", str(facts.model.path), "--dim", "my rows=4", "--b-rewrite", "dynamic-int8",
     ]  # fmt: skip
     (unknown,) = rules.find_rule("ENV004").findings(replace(facts, model=None))
     assert "ortune" not in unknown.fix

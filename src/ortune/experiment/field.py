@@ -76,6 +76,7 @@ class Field:
         return Facts(
             model=side.model,
             work=self.work,
+            fed=self.options.words,
             plan=side.plan,
             target=targets.of(side.plan).name,
             ort_version=side.runtime_of(side.plan).version_of(side.plan),

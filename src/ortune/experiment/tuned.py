@@ -164,7 +164,9 @@ def _rewritable(run: Tuning) -> list[Finding]:
     if run.side.model.info.format == "ort":
         return []
     pace = run.answer_pace()
-    facts = rules.Facts(model=run.side.model, work=run.baseline.work, begins=pace.begins)
+    facts = rules.Facts(
+        model=run.side.model, work=run.baseline.work, fed=run.baseline.options.words, begins=pace.begins
+    )
     findings = rules.findings(facts, without=("ENV", "MSR", "SES"))
     run.skip(pace)
     mended = [f for f in findings if f.plan is not None and f.plan.rewrites and not f.plan.settings]

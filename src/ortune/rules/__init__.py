@@ -90,6 +90,8 @@ the fix seldom pays, so that it is said only by those who measure it."""
 
 _ANY_MODEL = re.compile(r"(?<= )model\.onnx(?= |$)")
 """What a rule writes in the command of a fix for the model that it looks at."""
+_COMMAND = re.compile(r"\bortune (?:[^\s:;]+ )*?model\.onnx(?= |$)")
+"""The beginning of such a command, where it is one of ortune's own."""
 
 _WEIGHTS: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
@@ -279,11 +281,12 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
 
 
 def _about_this_file(finding: Finding, facts: Facts) -> Finding:
-    """With the model's own name in the command of its fix."""
+    """With the model's own name, and what it is fed here, in the command of its fix."""
     if facts.model is None or not finding.fix:
         return finding
-    path = shlex.quote(operand(facts.model.facts.path))
-    return msgspec.structs.replace(finding, fix=_ANY_MODEL.sub(lambda _: path, finding.fix))
+    path, fed = shlex.quote(operand(facts.model.facts.path)), shlex.join(facts.fed)
+    fix = _COMMAND.sub(lambda match: f"{match[0]} {fed}", finding.fix) if fed else finding.fix
+    return msgspec.structs.replace(finding, fix=_ANY_MODEL.sub(lambda _: path, fix))
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:

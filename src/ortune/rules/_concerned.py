@@ -15,6 +15,9 @@ from ortune.records import Finding, ModelCost, ProfileResult
 OPERATIONS_A_BYTE = 16.0
 """What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
 more than the order of it."""
+UNLIKE_THEIR_WORK = frozenset({"DFT", "STFT"})
+"""Operators that take many times as long as others for their operations and bytes: where one runs, no node's share of
+the work says anything of its share of the time."""
 
 
 def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
@@ -62,7 +65,12 @@ def share_of_run(
 
 
 def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost) -> float | None:
-    """How much of the operations and bytes of a run these nodes take; None where a name is also another node's."""
+    """How much of the operations and bytes of a run these nodes take.
+
+    None where a name is also another node's, or where what an operator takes does not follow from its work.
+    """
+    if any(node.op_type in UNLIKE_THEIR_WORK and node.times for node in cost.nodes):
+        return None
     by_name = _by_name(model)
     mine = Counter(map(name_of, concerned))
     if any(n != len(by_name[name]) for name, n in mine.items()):

@@ -36,6 +36,7 @@ class Facts:
     Attributes:
         model: The model.
         work: What it is fed.
+        fed: Options of the command line that feed it so, as the user gave them: commands of fixes have them too.
         plan: What it runs with.
         target: Where it runs, by the target's name.
         ort_version: Of the ONNX Runtime that runs it.
@@ -60,6 +61,7 @@ class Facts:
 
     model: OpenModel | None = None
     work: Workload | None = None
+    fed: Sequence[str] = ()
     plan: Plan = field(default_factory=Plan)
     target: str = CPU.target
     ort_version: str = ""

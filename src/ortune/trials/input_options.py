@@ -40,3 +40,15 @@ class InputOptions:
     data: Path | None = None
     allow_nonfinite: bool = False
     in_turn: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the user said of inputs, as the command line of every verb has it; not the load that they are under."""
+        words = ["--inputs", str(self.inputs)] if self.inputs is not None else []
+        for name, shape in self.shapes.items():
+            words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
+        for name, mix in self.dims.items():
+            alike = len({weight for _, weight in mix}) == 1
+            sizes = (str(size) if alike else f"{size}:{weight:.12g}" for size, weight in mix)
+            words += ["--dim", f"{name}={','.join(sizes)}"]
+        return (*words, *(word for library in self.custom_ops for word in ("--custom-ops", library)))

@@ -121,8 +121,9 @@ class _Check:
         return open_model(from_git.checkout(*git, self.scratch / "git") if git else Path(text))
 
     def _findings(self, opened: OpenModel) -> tuple[Finding, ...]:
-        findings = rules.found_by(self.asked, facts_of(opened, self.options.common, self.machine.host))
         feeds = self.options.feeds
+        facts = facts_of(opened, self.options.common, self.machine.host, feeds.words)
+        findings = rules.found_by(self.asked, facts)
         typed = bool(feeds.shapes or feeds.dims or feeds.inputs)
         if opened.facts.n_nodes > COUNTED_NODES or not (findings or typed):
             return findings

@@ -210,7 +210,10 @@ class _Run:
             rules.found_by(
                 about_models,
                 facts_of(
-                    open_model(side.runs) if side.plan.rewrites else side.model, side.plan, self.baseline.host
+                    open_model(side.runs) if side.plan.rewrites else side.model,
+                    side.plan,
+                    self.baseline.host,
+                    self.options.feeds.words,
                 ),
             )
             for side in (slower, faster)

@@ -135,7 +135,8 @@ def _held(
 
 def _findings(baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
     asked = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
-    return rules.found_by(asked, facts_of(model, baseline.side.plan, baseline.machine.host))
+    facts = facts_of(model, baseline.side.plan, baseline.machine.host, baseline.options.words)
+    return rules.found_by(asked, facts)
 
 
 def _places(findings: Sequence[Finding]) -> dict[str, int]:

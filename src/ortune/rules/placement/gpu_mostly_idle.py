@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ortune.printable import operand
 from ortune.providers import CPU, of_profile, of_target, profiled
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
@@ -189,9 +188,8 @@ def _millions(flops: float) -> str:
 
 def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> str:
     """The command that races the model against itself on the CPU."""
-    model = facts.model.facts.path if facts.model else "model.onnx"
     in_page = run.trace.format == "web-console"
     gpu_target = WEB_WEBGPU.target if in_page else of_profile(nodes[0].provider).target
     target = facts.target if facts.target != CPU.target else gpu_target
     cpu = WEB_WASM.target if of_target(target).in_page else CPU.target
-    return shlex.join(["ortune", "compare", operand(model), "--a-target", target, "--b-target", cpu])
+    return shlex.join(["ortune", "compare", "model.onnx", "--a-target", target, "--b-target", cpu])
