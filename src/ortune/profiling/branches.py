@@ -1,20 +1,11 @@
-"""Nodes that both branches of an If have, told apart: each gets a name of its own before the model is profiled.
-
-ONNX Runtime records the name of a node, or its operator and number, and not the branch that it ran in. Equal nodes of
-two branches are one row then, as in decoders that were merged from two exports.
-"""
+"""A side as it is profiled: with names that tell the branches of an If apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import onnx_ir as ir
-
-from ortune.graph.attributes import graphs_of
-from ortune.graph.nodes import is_op
-from ortune.model.graphs import nested, nodes, own_name
+from ortune.analysis.branches import with_names
 from ortune.model.open import open_model
 from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.trials.sides import Resolved
@@ -33,43 +24,11 @@ def told_apart(side: Resolved, folder: Path) -> Resolved:
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     if model.facts.format == "ort" or model.size_bytes > MOST_BYTES:
         return side
-    if not any(any(_shared(node)) for node in nodes(model.ir, functions=False) if is_op(node, "If")):
+    copy = with_names(model.ir)
+    if copy is None:
         return side
-    copy = model.ir.clone()
-    _rename(copy.graph, "")
     folder.mkdir(parents=True, exist_ok=True)
     # A copy is loaded as the original is: mapping weights and copying them take different times.
-    save_model(copy, folder / side.runs.name, inline_limit_bytes=0 if model.external else INLINE_LIMIT_BYTES)
+    limit_bytes = 0 if model.external else INLINE_LIMIT_BYTES
+    save_model(copy, folder / side.runs.name, inline_limit_bytes=limit_bytes)
     return replace(side, runs=folder / side.runs.name)
-
-
-def _shared(node: ir.Node) -> tuple[set[str], set[str]]:
-    """Of an If, names that nodes in both branches have, and operators of which both have a node without a name."""
-    branches = [graph for _, graph in graphs_of(node)]
-    names = [{own_name(n) for inner in nested(graph) for n in inner} - {""} for graph in branches]
-    nameless = [
-        {n.op_type for n in graph if not own_name(n) and not is_op(n, "Constant")} for graph in branches
-    ]
-    if len(branches) != 2:
-        return set(), set()
-    return names[0] & names[1], nameless[0] & nameless[1]
-
-
-def _rename(graph: ir.Graph, path: str) -> None:
-    """Puts the branch into the names of what both have, from the outermost If to those in its branches."""
-    for place, node in enumerate(graph):
-        name = own_name(node) or f"{path}{node.op_type}#{place}"
-        names, operators = _shared(node) if is_op(node, "If") else (set[str](), set[str]())
-        for attribute, inner in graphs_of(node):
-            below = f"{name}/{attribute}/" if is_op(node, "If") else f"{name}/"
-            for deep in _all_nodes(inner):
-                if own_name(deep) in names:
-                    deep.name = f"{below}{deep.name}"
-            for number, direct in enumerate(inner):
-                if not own_name(direct) and direct.op_type in operators:
-                    direct.name = f"{below}{direct.op_type}#{number}"
-            _rename(inner, below)
-
-
-def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    return (node for inner in nested(graph) for node in inner)
