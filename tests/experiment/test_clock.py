@@ -87,3 +87,7 @@ def test_what_is_read_once_for_all_units_tells_nothing_of_them(now: list[float])
     pace = Pace(lambda: 106.2 - now[0], once="every rule")
     assert not pace.begins("every rule")
     assert pace.needed_s(20.0) == 40.0
+    # Where it is known how long that takes, it begins only if it fits.
+    for fits, once_s in ((True, 2.0), (False, 3.0)):
+        pace = Pace(lambda: 2.5, once="every rule", once_s=once_s)
+        assert pace.begins("every rule") is fits

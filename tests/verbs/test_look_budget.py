@@ -26,6 +26,7 @@ from ortune.options.spelling import words
 from ortune.records import CaseTimes, Measured, TrialDone
 from ortune.report import look_words
 from ortune.report.finding_words import measurable
+from ortune.search.phases import LEAST_CHECKS_S
 from ortune.trials.executor import Timing
 from ortune.verbs._session import terms
 from ortune.verbs.look import Options, _Look
@@ -90,7 +91,7 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     assert enough._next(None, set()) == ["ortune tune m.onnx"]
     # Time for the profile, and for no timed process before it: the plain one beside the profiled one is timed.
     first_s, trial_s = load_s + latency_s, load_s + 6 * latency_s
-    hurried, profiled = taken(first_s + 2.2 * trial_s)
+    hurried, profiled = taken(first_s + 2.2 * trial_s + LEAST_CHECKS_S)
     assert profiled and not hurried.look.left_out and now == first_s
 
 

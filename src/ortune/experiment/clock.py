@@ -69,10 +69,13 @@ class Pace:
         left_s: Gives the seconds that are left for them.
         least_s: What they may take together however little is left.
         once: A unit that is done once for all others, and tells nothing of what they take.
+        once_s: What that is expected to take.
     """
 
-    def __init__(self, left_s: Callable[[], float], least_s: float = 0.0, once: str = "") -> None:
-        self._of_budget_s, self._least_s, self._once = left_s, least_s, once
+    def __init__(
+        self, left_s: Callable[[], float], least_s: float = 0.0, once: str = "", once_s: float = 0.0
+    ) -> None:
+        self._of_budget_s, self._least_s, self._once, self._once_s = left_s, least_s, once, once_s
         self._began_s = monotonic.now_s()
         self._spent_s, self._longest_s, self._units, self._inside = 0.0, 0.0, 0, ""
         self.left_out: list[str] = []
@@ -91,7 +94,7 @@ class Pace:
             self._longest_s = max(self._longest_s, took_s)
         # The longest unit so far is what the next may take. What is done once for all (reading every rule,
         # say) is no measure of that, so it was left out above.
-        begins = self.left_s > self._longest_s
+        begins = self.left_s > (self._once_s if unit and unit == self._once else self._longest_s)
         self._began_s, self._inside = now_s, unit if begins else ""
         if not begins:
             self.left_out.append(unit)

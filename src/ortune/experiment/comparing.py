@@ -73,7 +73,9 @@ class Comparing:
         self.watch, self.clock = opened.watch, opened.clock
         self.budget_s = self.clock.budget_s
         self.baseline = opened.base(a)
+        # Nothing begins in the time of the answer, also before the blocks are planned.
         self.after_s = opened.answer_s
+        self.rules = replace(rules, budget_ns=int((self.budget_s - self.after_s) * 1e9))
         self.state: duel.Duel | None = None
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
@@ -100,7 +102,7 @@ class Comparing:
                 self.watch.say(f"inputs paired: {renamed}")
         baseline.pilot.run(
             self.objective,
-            lambda: self.clock.left_s,
+            lambda: self._left_ns() / 1e9,
             # Each new side is run once by itself, and where it differs questioned; then a block of all.
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
@@ -221,10 +223,12 @@ class Comparing:
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
         """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
         # STARTS further processes of every side, each alone.
-        self.after_s = self.experiment.answer_s + STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
-        self.after_s += self.why_s(trial_ns) if self.tells_why else 0.0
-        # In a small budget blocks come first: at most a fifth of it is kept for what follows them.
-        budget_s = self.budget_s - min(self.after_s, AFTER_SHARE * self.budget_s)
+        later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
+        later_s += self.why_s(trial_ns) if self.tells_why else 0.0
+        self.after_s = self.experiment.answer_s + later_s
+        # In a small budget blocks come before starts and a reason, which get at most a fifth of it. The answer is
+        # written in any case.
+        budget_s = self.budget_s - self.experiment.answer_s - min(later_s, AFTER_SHARE * self.budget_s)
         self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:

@@ -80,8 +80,12 @@ class FirstLook:
 
     @property
     def left_s(self) -> float:
-        """Seconds of the budget that are left, but for what is kept for the answer."""
-        return self.budget_s - self.experiment.answer_s - self.spent_s
+        """Seconds of the budget that are left, but for what is kept for the rules and the answer."""
+        return self.budget_s - self._kept_s - self.spent_s
+
+    @property
+    def _kept_s(self) -> float:
+        return self.experiment.answer_s + LEAST_CHECKS_S
 
     def run(self, side: Resolved) -> None:
         """Runs the model, and times and profiles it as far as the time allows.
@@ -109,8 +113,8 @@ class FirstLook:
             self.work, self.result = work, with_work(self.result, self.model, work)
 
     def _spare_ns(self) -> float:
-        """Half of what the rules, which come after it, leave."""
-        return (self.left_s - LEAST_CHECKS_S) * 1e9 / 2
+        """Half of what is left: rules may take more than the least that is kept for them."""
+        return self.left_s * 1e9 / 2
 
     def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
@@ -128,7 +132,7 @@ class FirstLook:
         # A timed process may well take longer than the least that it does.
         both = 1.5 * trial_s + profile_s <= left_s
         if trial_s > left_s:
-            self.needed_s = self.spent_s + trial_s + profile_s
+            self.needed_s = self.spent_s + trial_s + profile_s + self._kept_s
             self.left_out += [
                 look_words.no_time_for(look_words.LATENCY, trial_s, self.busy),
                 look_words.no_time_for(look_words.PROFILE, profile_s, self.busy),
@@ -139,7 +143,7 @@ class FirstLook:
             self.busy = seen(timed).busy or self.busy
             self._take(timed)
             if profile_s > self.left_s:
-                self.needed_s = self.spent_s + profile_s
+                self.needed_s = self.spent_s + profile_s + self._kept_s
                 self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s, self.busy))
             else:
                 self._profile(baseline, side)
@@ -215,7 +219,7 @@ class FirstLook:
         needed = saving_s(self.timing.load_ns) + self.experiment.answer_s
         hurried = self.left_s < needed
         if hurried:
-            self.needed_s = self.spent_s + needed
+            self.needed_s = self.spent_s + needed + self._kept_s
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
         self.profile, self.headroom, self.times = explained(
             side, self.work, trace, warm, self.profile,

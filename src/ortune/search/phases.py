@@ -157,11 +157,11 @@ ALONE_SHARE = _phase(
 )
 WHY_SHARE = _phase("reason", "tune", 0.1, "of the time left", "profiles of winner and default")
 AFTER_SHARE = _phase(
-    "starts, reason and answer",
+    "starts and reason",
     "compare",
     0.2,
     "of the budget",
-    "maximum kept for what follows the last block",
+    "maximum kept for what follows the last block, beside the answer",
 )
 DELIVERY_SHARE = _phase(
     "answer",

@@ -177,6 +177,10 @@ class _Run:
         )
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
+    def _left_ns(self) -> float:
+        """Of the budget, what the answer leaves."""
+        return (self.clock.left_s - self.experiment.answer_s) * 1e9
+
     def _heat(self) -> list[str]:
         """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
         remote = self.experiment.machine.remote
@@ -203,9 +207,9 @@ class _Run:
         baseline.pilot.question_page(base, first)
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
-        baseline.pilot.question_values(base, LOOK_SHARE * self.clock.left_s * 1e9)
+        baseline.pilot.question_values(base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
-        left = max(0.0, self.clock.left_s * 1e9) / len(baseline.work.cases)
+        left = max(0.0, self._left_ns()) / len(baseline.work.cases)
         timings, costs = [], []
         for i, case in enumerate(baseline.work.cases):
             alone = self.looks[i]
@@ -245,7 +249,7 @@ class _Run:
         cases = self.baseline.work.cases
         live = list(range(len(cases)))
         asked = self.options.processes or self.options.runs
-        if not asked and sum(costs) > self.clock.left_s * 1e9:
+        if not asked and sum(costs) > self._left_ns():
             # What the pilot timed is all that the budget holds.
             self.trials = [CaseTrial(index=i, case=i, trial=trial) for i, trial in enumerate(self.looks)]
             return False
@@ -253,7 +257,7 @@ class _Run:
         rounds = 0
         while live and rounds < (self.options.processes or MOST_PROCESSES):
             round_ns = sum(costs[i] for i in live)
-            late = round_ns > self.clock.left_s * 1e9
+            late = round_ns > self._left_ns()
             if self.options.processes is None and rounds and late:
                 break
             rounds += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from ortune import errors, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound
-from ortune.experiment.clock import Pace, Stopwatch
+from ortune.experiment.clock import Pace
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.model import from_git
@@ -49,9 +48,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
-    # The budget of a look is of its runs: what it leaves out must not follow from how long Python takes to start.
     watch = watcher or Watcher()
-    watch = replace(watch, clock=Stopwatch())
     with experiment("look", options, watch) as opened:
         try:
             text = SideText(
@@ -157,6 +154,7 @@ class _Look:
         facts = rules.Facts(
             model=self.model,
             work=self.look.work,
+            fed=self.options.feeds.words,
             plan=self.side.plan if self.side else Plan(),
             target=targets.of(self.side.plan).name if self.side else self.options.target,
             ort_version=self.side.runtime.ort_version if self.side else "",
