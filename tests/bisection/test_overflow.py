@@ -13,7 +13,7 @@ from onnx_text import model_of, saved
 from ortune.bisection.levels import first_not_finite
 from ortune.records import NonFiniteOutput, NotFinite
 from ortune.rules import Facts, rule_of
-from ortune.rules.measurement import outputs_not_finite
+from ortune.rules.measurement import non_finite_outputs
 
 HALF = np.float16
 MASK = np.array([0, 0, 0, 0, 0, 0, -np.inf, -np.inf], np.float32)
@@ -141,7 +141,7 @@ def test_values_larger_than_their_samples_are_followed(tmp_path: Path) -> None:
 def test_the_alert_says_which_node_overflows_before_the_one_that_makes_nan(tmp_path: Path) -> None:
     place = asked(POW_SUB, tmp_path, used(POW_SUB))
     output = NonFiniteOutput(name="y", n_elements=32, nonfinite_reference=4, unusable_reference=4)
-    (alert,) = rule_of(outputs_not_finite).findings(replace(Facts(), nonfinite=(output,), not_finite=place))
+    (alert,) = rule_of(non_finite_outputs).findings(replace(Facts(), nonfinite=(output,), not_finite=place))
     assert alert.where == ("p", "m")
     assert "'p' (Pow) overflows to infinity in float16" in alert.what
     assert alert.what.index("'p'") < alert.what.index("'m' (Sub) makes NaN")
