@@ -51,7 +51,7 @@ UNFUSED = {
             "float[2,8,16] y": "float[16,2,8] y",
         },
     ),
-    "the pattern has no Sqrt or Div": (NORM, {"r = Sqrt (a)\n  n = Div (d, r)": "r = Pow (a, o)\n n = Mul (d, r)",
+    "the pattern lacks Sqrt, Div": (NORM, {"r = Sqrt (a)\n  n = Div (d, r)": "r = Pow (a, o)\n n = Mul (d, r)",
         "float two": "float o = {-0.5}, float two",
     }),
     "the factor 0.5 is multiplied first": (GELU, {"Mul (x, a)": "Mul (a, h)", "Mul (m, h)": "Mul (x, m)"}),

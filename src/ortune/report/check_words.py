@@ -53,7 +53,7 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 def _told(finding: Finding) -> str:
     """Words a finding: code, fixable or not, what, where, why, how much it is about, and what to do."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
-    share = f": {evidence}" if evidence else ""
+    share = f"; {evidence}" if evidence else ""
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the estimated work"
         share += f"; {whole_percent(finding.share_ratio)} {kind}"

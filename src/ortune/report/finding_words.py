@@ -82,20 +82,19 @@ def _bound(finding: Finding) -> str:
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"
-    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x for that share"
+    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x"
     if factor(1 / least) == factor(1 / (1 - share)):
         return text
-    times = f"if they take {(1 - least) / share:.0f} times their estimate"
+    times = f"if these nodes take {(1 - least) / share:.0f} times their estimated share"
     why = "with the nodes that could not be mapped" if measured else times
     return f"{text} ({factor(1 / least)}x {why})"
 
 
 def _brought(gain: Brought) -> str:
-    others = f" together with {' and '.join(gain.others)}" if gain.others else ""
+    others = f", together with {' and '.join(gain.others)}" if gain.others else ""
     doubt = "" if gain.proven else ", unconfirmed"
-    interval = f"{factor(1 / gain.ratio_high)}-{factor(1 / gain.ratio_low)}"
-    model = f"{gain.model}{others}, a model of similar operators and size"
-    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) measured on {model}"
+    interval = f"{factor(1 / gain.ratio_high)}-{factor(1 / gain.ratio_low)}x"
+    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) measured on a similar model ({gain.model}){others}"
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

@@ -104,5 +104,5 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
         otherwise = written_otherwise(mean, look)
         if otherwise is not None:
             end, missing = otherwise
-            why[end] = f"the pattern has no {' or '.join(missing)}"
+            why[end] = f"the pattern lacks {', '.join(missing)}"
     return why
