@@ -137,6 +137,21 @@ def test_what_stands_beneath_a_name_begins_with_what_matters_where_there_is_no_r
     assert "  Conv fused with Relu_1 and 2 more as /con" in text and "..." in text
 
 
+def test_words_of_a_table_are_whole_in_a_narrow_terminal() -> None:
+    heads = ("regions", "nodes of the model", "work", "copied per run")
+    columns = [
+        Column("provider", "label"),
+        Column("model", "label"),
+        *map(Column, heads),
+        Column("verdict", "text"),
+    ]
+    verdict = "dynamic dimensions are not supported"
+    row = ("nnapi", "after rewrites", "12", "379 of 398", "100 %", "4.27 MiB", verdict)
+    page = golden.printed(Document(blocks=[table(columns, [row])]), 80)
+    assert max(map(len, page.splitlines())) <= 80
+    assert {*verdict.split(), "379 of 398"} <= {*page.split(), *re.findall("379 of 398", page)}
+
+
 def test_code_is_never_folded_and_what_supports_an_answer_is_shown_where_it_is_asked_for() -> None:
     command = "ortune tune " + "a-folder/" * 30 + "model.onnx"
     found = Document(

@@ -174,10 +174,14 @@ class _Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         block, gap = self.block, 2 if self.block.dense else 3
         _, heads = block.heads()
+        words = [_text(head) for head in heads]
+        if self._squeezed(heads, gap, options.max_width):
+            gap = 2
+            words = [Text("\n").join(map(_text, head.split(" "))) for head in heads]
         grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
-        for head, column in zip(heads, block.columns, strict=True):
+        for head, column in zip(words, block.columns, strict=True):
             grid.add_column(
-                _text(head),
+                head,
                 justify="right" if column.kind == "number" else "left",
                 overflow="fold",
                 no_wrap=column.kind != "text",
@@ -194,10 +198,19 @@ class _Fitting:
     def _room(self, heads: list[str], gap: int, width: int) -> int:
         """Characters for a name beside columns that stay whole."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
-        cells = [
-            [heads[i], *(t for row in self.block.rows for t in (row[i].text, row[i].beneath))] for i in others
-        ]
-        return max(NARROWEST, width - sum(gap + max(cell_len(shown(text)) for text in c) for c in cells))
+        return max(NARROWEST, width - sum(gap + self._width(i, heads[i]) for i in others))
+
+    def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
+        """Returns whether columns that stay whole leave too few characters for the words of the others."""
+        columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
+        texts = [longest for longest, kind in columns if kind == "text"]
+        left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name"))
+        return left < sum(min(NARROWEST, longest) for longest in texts)
+
+    def _width(self, column: int, head: str) -> int:
+        """Characters of the longest cell of a column, its head included."""
+        cells = [text for row in self.block.rows for text in (row[column].text, row[column].beneath)]
+        return max(cell_len(shown(text)) for text in [head, *cells])
 
 
 def _cell(cell: Cell, column: Column, room: int) -> Text:
