@@ -42,7 +42,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         f"{_from(source)}",
         where=_where(source),
         evidence=", ".join(output.name for output in nonfinite),
-        fix=_mend(source) + (", or pass real inputs with --inputs PATH" if invented else ""),
+        fix=_fix(source, invented=invented),
     )
 
 
@@ -78,6 +78,16 @@ def _infinity(source: NotFinite) -> str:
     if source.infinity == "division-by-zero":
         return "takes the logarithm of 0" if "Log" in source.node.operator else "divides by zero"
     return "returns infinity"
+
+
+def _fix(source: NotFinite | None, *, invented: bool) -> str:
+    """What to do: real inputs come first where invented ones may be to blame, as for a mask that hides everything."""
+    mend, real = _mend(source), "pass real inputs with --inputs PATH"
+    if not invented:
+        return mend
+    if source is None or (source.weight and source.weight_n_nan):
+        return f"{mend}, or {real}"
+    return f"{real}; if outputs are still not finite, {mend}"
 
 
 def _mend(source: NotFinite | None) -> str:
