@@ -120,6 +120,38 @@ def test_perplexity_reads_the_tokens_of_an_input() -> None:
     assert set(task.METRICS) == {"accuracy", "boxes", "ctc", "ranks", "perplexity"}
 
 
+def test_padding_is_no_token_to_predict() -> None:
+    """A model that is right about the text, and wrong about what fills the shorter row."""
+    tokens, mask = np.asarray([[3, 1, 2, 2], [3, 1, 0, 0]]), np.asarray([[1, 1, 1, 1], [1, 1, 0, 0]])
+    logits = 20.0 * np.eye(4)[[[1, 2, 2, 0], [1, 3, 3, 3]]]
+    for past in (0, 3):
+        whole_mask = np.concatenate([np.ones((2, past), np.int64), mask], axis=1)
+        (whole,) = figures(
+            "perplexity", {"y": logits}, {"y": logits}, input_ids=tokens, attention_mask=whole_mask
+        )
+        assert whole.value == pytest.approx(1.0)
+    (padded,) = figures("perplexity", {"y": logits}, {"y": logits}, input_ids=tokens)
+    assert padded.value < 0.1
+
+
+def test_inputs_of_one_token_predict_nothing() -> None:
+    """Steps with a past: what the next token is, no input tells, so no model is right by this metric."""
+    step = {"input_ids": np.asarray([[3]])}
+    with pytest.raises(UsageError, match="2 at least"):
+        figures("perplexity", {"y": np.eye(4)[[[1]]]}, {"y": np.eye(4)[[[2]]]}, **step)
+    # With a label, it does.
+    (whole,) = figures(
+        "perplexity", {"y": 20 * np.eye(4)[[[1]]]}, {"y": np.zeros((1, 1, 4))}, np.asarray([[1]]), **step
+    )
+    assert whole.value == pytest.approx(0.25)
+    # Beside an input of several tokens, one of a single token counts for nothing.
+    cases = [
+        Case(base={"y": 20.0 * np.eye(4)[[places]]}, inputs={"input_ids": np.asarray([tokens])})
+        for places, tokens in (([1, 0], [3, 1]), ([2], [3]), ([2, 2], [0, 1]))
+    ]
+    assert Task("perplexity", cases).n_right == 2
+
+
 def test_the_base_is_measured_once_for_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regions of a map are found pixel by pixel: those of the base are not found again for each model."""
     pages = [np.zeros((1, 1, 20, 20), np.float32) for _ in range(3)]

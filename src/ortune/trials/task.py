@@ -63,7 +63,7 @@ class Task:
             UsageError: No output is of that kind.
         """
         metric = METRICS[name]
-        self._of, self._cases = metric.of, cases
+        self._of, self._count, self._cases = metric.of, metric.count, cases
         self._right = {
             output: [metric.right(case, output) for case in cases] for output in metric.names(cases[0])
         }
@@ -74,8 +74,8 @@ class Task:
 
     @property
     def n_right(self) -> int:
-        """Answers that outputs are measured by, of the output that has fewest: rows, boxes, symbols."""
-        return min(sum(len(right) for right in of_cases) for of_cases in self._right.values())
+        """Answers that outputs are measured by, of the output that has fewest: rows, boxes, symbols, tokens."""
+        return min(sum(map(self._count, of_cases)) for of_cases in self._right.values())
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
         """The figures of each output that the metric is made for: of the whole, and of the slice that lost most."""
@@ -281,17 +281,40 @@ def _tokens(case: Case, logits: Array) -> Array | None:
     for _, fed in inputs:
         if fed.dtype.kind in "iu" and fed.shape == logits.shape[:2] and int(fed.max(initial=0)) > 1:
             # Row i foretells token i + 1; what follows the last token is not in the input.
-            return np.concatenate([fed[:, 1:], np.full((len(fed), 1), -1)], axis=1)
+            following = np.full(fed.shape, -1, np.int64)
+            following[:, :-1] = np.where(_attended(case, fed)[:, 1:], fed[:, 1:], -1)
+            return following
     return None
 
 
+def _attended(case: Case, tokens: Array) -> Array:
+    """Which tokens are text and not padding, as the attention mask has it; all of them without one."""
+    for name, fed in case.inputs.items():
+        # With a past, the mask has a column for each token of it, before those of the input.
+        if (
+            "attention_mask" in name
+            and fed.ndim == 2
+            and len(fed) == len(tokens)
+            and fed.shape[1] >= tokens.shape[1]
+        ):
+            return np.asarray(fed[:, fed.shape[1] - tokens.shape[1] :] != 0)
+    return np.ones(tokens.shape, np.bool_)
+
+
 def _next_tokens(case: Case, name: str) -> Array:
-    tokens = _tokens(case, case.base[name])
-    return np.zeros(0, np.int64) if tokens is None else tokens.reshape(-1)
+    logits = case.base[name]
+    tokens = _tokens(case, logits)
+    return np.full(logits.size // logits.shape[-1], -1) if tokens is None else tokens.reshape(-1)
 
 
 def _foretold(_: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
-    return {"": 1.0 / perplexity(_all_rows(side, name), np.concatenate(right))}
+    tokens = np.concatenate(right)
+    # Inputs of one token each foretell nothing that is known, and a model of any kind would be right.
+    return {"": 1.0 / perplexity(_all_rows(side, name), tokens)} if _n_tokens(tokens) else {}
+
+
+def _n_tokens(tokens: Array) -> int:
+    return int(np.count_nonzero(tokens >= 0))
 
 
 def _rows(array: Array) -> Array:
@@ -311,12 +334,14 @@ class _Metric:
         takes: What these are, in words.
         right: What is right for an input: by its label, else what the base gave.
         of: By slice ("" for the whole, first), how good outputs are.
+        count: How many answers there are in what is right for an input.
     """
 
     names: Callable[[Case], list[str]]
     takes: str
     right: Callable[[Case, str], Any]
     of: Callable[[Sequence[Case], Sequence[Any], Side, str], dict[str, float]]
+    count: Callable[[Any], int] = len
 
 
 METRICS = {
@@ -334,5 +359,11 @@ METRICS = {
     ),
     "ctc": _Metric(_step_names, "steps by symbols, one text an input", _text, _text_figures),
     "ranks": _Metric(_vector_names, f"embeddings, {FEWEST_RANKED} at least", _vectors, _rankings),
-    "perplexity": _Metric(_logit_names, "logits with a token for each row", _next_tokens, _foretold),
+    "perplexity": _Metric(
+        _logit_names,
+        "logits for the tokens of an input, 2 at least, or for those of the label",
+        _next_tokens,
+        _foretold,
+        _n_tokens,
+    ),
 }
