@@ -50,6 +50,55 @@ def test_the_middle_set_decides_the_sizes(tmp_path: Path):
     assert user_feeds.middle_shapes(tmp_path, TWO, "--data")["ids"] == (1, 4)
 
 
+def step(mask: str) -> ir.Model:
+    """The inputs of a decoder with its past, whose mask has so many columns."""
+    return net(
+        ("input_ids", T.INT64, ["batch", "seq"]),
+        ("attention_mask", T.INT64, ["batch", mask]),
+        ("position_ids", T.INT64, ["batch", "seq"]),
+        ("past_key_values.0.key", T.FLOAT, ["batch", 2, "past_seq", 4]),
+        ("past_key_values.0.value", T.FLOAT16, ["batch", 2, "past_seq", 4]),
+    )
+
+
+MASKS = pytest.mark.parametrize("mask", ["total_seq", "past_seq + seq"])
+
+
+@MASKS
+def test_of_a_decoder_token_ids_are_enough(mask: str, tmp_path: Path):
+    np.savez(tmp_path / "in.npz", input_ids=IDS)
+    (feeds,) = user_feeds.load(tmp_path / "in.npz", step(mask))
+    np.testing.assert_array_equal(feeds["attention_mask"], [[1, 1, 1]])
+    np.testing.assert_array_equal(feeds["position_ids"], [[0, 1, 2]])
+    assert feeds["position_ids"].dtype == feeds["attention_mask"].dtype == np.int64
+    for part, dtype in (("key", np.float32), ("value", np.float16)):
+        past = feeds[f"past_key_values.0.{part}"]
+        assert (past.shape, past.dtype) == ((1, 2, 0, 4), dtype)
+
+
+@MASKS
+def test_with_a_past_the_mask_covers_it_and_positions_go_on(mask: str, tmp_path: Path):
+    past = {f"past_key_values.0.{part}": np.ones((1, 2, 5, 4)) for part in ("key", "value")}
+    past["past_key_values.0.key"] = past["past_key_values.0.key"].astype(np.float32)
+    past["past_key_values.0.value"] = past["past_key_values.0.value"].astype(np.float16)
+    np.savez(tmp_path / "in.npz", input_ids=IDS, **past)
+    (feeds,) = user_feeds.load(tmp_path / "in.npz", step(mask))
+    np.testing.assert_array_equal(feeds["attention_mask"], np.ones((1, 8)))
+    np.testing.assert_array_equal(feeds["position_ids"], [[5, 6, 7]])
+    # A past of which one half is missing does not follow from anything.
+    del past["past_key_values.0.value"]
+    np.savez(tmp_path / "in.npz", input_ids=IDS, **past)
+    with pytest.raises(InputError, match=r"no value for .*past_key_values\.0\.value"):
+        user_feeds.load(tmp_path / "in.npz", step(mask))
+
+
+def test_what_does_not_follow_from_token_ids_is_asked_for(tmp_path: Path):
+    np.savez(tmp_path / "in.npz", input_ids=IDS)
+    images = net(("input_ids", T.INT64, ["n", "seq"]), ("pixel_values", T.FLOAT, ["n", 3, 8, 8]))
+    with pytest.raises(InputError, match="no value for pixel_values"):
+        user_feeds.load(tmp_path / "in.npz", images)
+
+
 def test_npy_for_a_single_input(tmp_path: Path):
     np.save(tmp_path / "x.npy", SCALE)
     (feeds,) = user_feeds.load(tmp_path / "x.npy", net(("x", T.FLOAT, ["n"])))

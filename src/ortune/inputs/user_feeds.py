@@ -20,9 +20,11 @@ from onnx import numpy_helper
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
+from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.feed_files import LABEL, Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type
+from ortune.inputs.token_feeds import filled
 from ortune.inputs.value_files import HEADER_ERRORS, load_array
 
 _UNREADABLE = (
@@ -61,10 +63,14 @@ def labelled(
     """Reads inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
-    values = feedable(ir_model)
-    sets = [
-        (where, _named(raw, values, where), _label(raw, values)) for where, raw in _raw_sets(path, option)
-    ]
+    values, raw_sets = feedable(ir_model), _raw_sets(path, option)
+    names = {value.name for value in values}
+    if any(isinstance(raw, Mapping) and names - raw.keys() for _, raw in raw_sets):
+        inputs = inspect_inputs(ir_model)
+        raw_sets = [
+            (where, filled(raw, inputs) if isinstance(raw, Mapping) else raw) for where, raw in raw_sets
+        ]
+    sets = [(where, _named(raw, values, where), _label(raw, values)) for where, raw in raw_sets]
     return [(_checked(raw, values, where), label) for where, raw, label in sets]
 
 
