@@ -13,6 +13,7 @@ from ortune.search.precision import (
     Start,
     Walk,
     answered,
+    as_asked,
     front,
     keep_order,
     merged,
@@ -163,6 +164,24 @@ def test_what_saves_nothing_is_walked_from_last_and_from_the_nearest() -> None:
     far, near = start("static", 30.0, 0.99), start("static", 2.0, 1.2)
     saves = start("dynamic", 500.0, 0.9)
     assert starts([far, near, saves]) == [2, 1]
+
+
+def test_layers_are_asked_about_as_they_were_in_an_earlier_model() -> None:
+    kinds = ["a", "b", "a", "c", "d", "e"]
+    # Alone the cheapest neighbours would be joined: here those are others than in the earlier model.
+    times = [1.0, 1.0, 1.0, 5.0, 5.0, 9.0]
+    assert merged(kinds, times, 4) == [[0, 1, 2], [3], [4], [5]]
+    asked = [("a",), ("b",), ("c", "d"), ("e",)]
+    assert as_asked(asked, kinds, times, 4) == [[0, 2], [1], [3, 4], [5]]
+    # What the earlier model had not is asked beside it, within the questions that there is time for.
+    assert as_asked(asked[:3], [*kinds, "f"], [*times, 1.0], 2) == [[0, 2], [1], [3, 4], [5, 6]]
+    assert as_asked([], kinds, times, 4) == merged(kinds, times, 4)
+
+
+def test_two_questions_of_an_earlier_model_do_not_stand_in_for_five() -> None:
+    kinds, coarse = ["a", "b", "c", "d", "e"], [("a", "b", "c"), ("d", "e")]
+    assert as_asked(coarse, kinds, [1.0] * 5, 5) == merged(kinds, [1.0] * 5, 5)
+    assert as_asked(coarse, kinds, [1.0] * 5, 4) == [[0, 1, 2], [3, 4]]
 
 
 class Errors:

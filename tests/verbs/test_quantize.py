@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 import simulated_machine
 from onnx_text import assemble, model_of, saved
 from ortune import records, rules
+from ortune.experiment import sensitivity
 from ortune.experiment.field import SIZES_OF_DATA
 from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
@@ -212,6 +213,23 @@ def test_a_second_model_of_the_family_takes_a_third_of_the_questions(
     # The dearest layer is known by its structure, whatever it is called.
     worst = max(asked, key=lambda row: row.error or 0.0)
     assert {f"other-{SENSITIVE}", "other-block3"} & set(worst.members)
+
+
+def test_a_second_model_is_asked_what_the_first_was_though_its_layers_would_be_joined_otherwise(
+    answer: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that takes longer leaves time for other questions: what the first model told holds for its own."""
+    folder, _ = answer
+    words = ["--data", str(folder / "data"), "--tolerance", "0.03", "--budget", "5m", "--json", "--no-bundle"]
+    asked = []
+    for most, renamed in ((4, False), (3, True)):
+        monkeypatch.setattr(sensitivity, "MOST_QUESTIONS", most)
+        model(tmp_path / "m.onnx", seed=4, renamed=renamed)
+        code, out, said = quantize(tmp_path, *words)
+        assert code == 0, said
+        layers = result_of(json.loads(out)).layers
+        asked.append((len(layers), sum(row.error is not None for row in layers)))
+    assert asked == [(4, 4), (4, 2)]
 
 
 def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) -> None:

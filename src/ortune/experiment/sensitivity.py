@@ -19,8 +19,9 @@ from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.records import Plan
 from ortune.search.phases import SENSITIVITY_SHARE, STEPS_SHARE
-from ortune.search.precision import Kept, Question, Walk, answered, keep_order, merged
+from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
 from ortune.store import layer_errors
+from ortune.store.layer_errors import LayerError
 
 LayerTimes = Callable[[Baseline, Plan, Path], tuple[dict[str, float], dict[str, float]]]
 """Nanoseconds of a run by node, of the float model and of a plan's in that file; empty where nothing is profiled."""
@@ -93,7 +94,11 @@ class LayerByLayer:
         places = sorted(touched)
         # Without a profile all layers weigh the same.
         costs = [before[i] if before else 1.0 for i in places]
-        parts = merged([groups[i].kind for i in places], costs, self._most_questions)
+        kinds = [groups[i].kind for i in places]
+        names = {kind: _file_of(whole.plan, kind) for kind in kinds}
+        known = precision.replay.once(f"known-{whole.plan.id}", list[LayerError], lambda: self._known(names))
+        expected = {question.kinds: question.error_ratio * whole.error for question in known}
+        parts = as_asked([*expected], kinds, costs, self._most_questions)
         layers = [tuple(groups[places[i]].name for i in part) for part in parts]
         everything = {groups[i].name for i in places}
 
@@ -105,20 +110,15 @@ class LayerByLayer:
             # The error of a question is that of the model in which these layers alone are in fewer bits.
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
 
-        keys = [_structure(whole.plan, [groups[places[i]].kind for i in part]) for part in parts]
-        expected = precision.replay.once(
-            f"expected-{whole.plan.id}", list[float | None], lambda: self._known(keys)
-        )
-        errors, asked = answered(
-            [None if e is None else e * whole.error for e in expected], measure, whole.error
-        )
+        of_parts = [tuple(sorted({kinds[i] for i in part})) for part in parts]
+        errors, asked = answered([expected.get(of) for of in of_parts], measure, whole.error)
         questions: list[Question] = []
         for number, (part, (error, measured)) in enumerate(zip(parts, errors, strict=True)):
             # Without a profile every layer is taken to save the same, so the order is that of the errors.
             saved = sum(before[places[i]] - after[places[i]] for i in part) if before else 1.0 * len(part)
             questions.append(Question(names=layers[number], error=error, saved_ns=saved, measured=measured))
             if measured and whole.error:
-                self._keep(keys[number], error / whole.error)
+                self._keep(names, of_parts[number], error / whole.error)
         result = Sensitivity(
             whole=whole,
             groups=groups,
@@ -147,15 +147,15 @@ class LayerByLayer:
         self._precision.plan_runs.models.drop(plan)
         return error
 
-    def _known(self, keys: Sequence[str]) -> list[float | None]:
-        """What an earlier session saw of layers of the same structure: their error over that of the whole model."""
+    def _known(self, keys: Mapping[str, str]) -> list[LayerError]:
+        """What earlier sessions saw of layers of the same structure."""
         folder = self._precision.baseline.log.folder
-        return [layer_errors.load(folder, key) if folder else None for key in keys]
+        return layer_errors.load(folder, keys) if folder else []
 
-    def _keep(self, key: str, error_ratio: float) -> None:
+    def _keep(self, keys: Mapping[str, str], kinds: tuple[str, ...], error_ratio: float) -> None:
         folder = self._precision.baseline.log.folder
         if folder and math.isfinite(error_ratio):
-            layer_errors.keep(folder, key, error_ratio)
+            layer_errors.keep(folder, keys, LayerError(kinds=kinds, error_ratio=error_ratio))
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled."""
@@ -208,9 +208,9 @@ class LayerByLayer:
                 walk.within(other)
 
 
-def _structure(plan: Plan, kinds: Sequence[str]) -> str:
+def _file_of(plan: Plan, kind: str) -> str:
     """What layers are known by from model to model: their structure and the kind of means, and no names."""
-    return digest(plan.rewrites[-1].name, *sorted(set(kinds)))[:32]
+    return digest(plan.rewrites[-1].name, kind)[:32]
 
 
 def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[LayerGroup]) -> list[float]:

@@ -15,6 +15,8 @@ Kept = frozenset[str]
 """Names of the layers in float."""
 ASKED_SHARE = 1 / 3
 """Of the questions of which another model tells what to expect, those that are measured all the same."""
+FINER = 2.0
+"""So many times the questions of an earlier model are worth more than what it tells."""
 FAR = 3.0
 """A ratio of errors by which one differs from what was expected, beside what all differ by."""
 ALIKE = 1.1
@@ -116,6 +118,28 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
         first = min(range(len(groups) - 1), key=lambda i: costs[i] + costs[i + 1])
         groups[first : first + 2] = [sorted(groups[first] + groups[first + 1])]
     return groups
+
+
+def as_asked(
+    asked: Sequence[Sequence[str]], kinds: Sequence[str], times_ns: Sequence[float], most: int
+) -> list[list[int]]:
+    """Layers as the questions of an earlier model, of which a third is asked again; the others as ``merged``.
+
+    Where there is time for many more questions than the earlier model had, its questions are not taken over.
+
+    Args:
+        asked: Kinds of the layers of each question of the earlier model, each kind once.
+        kinds: As ``merged``.
+        times_ns: As ``merged``.
+        most: As ``merged``.
+    """
+    alone = merged(kinds, times_ns, most)
+    parts = [[place for place, kind in enumerate(kinds) if kind in question] for question in asked]
+    rest = sorted(set(range(len(kinds))).difference(*parts))
+    again = math.ceil(len(parts) * ASKED_SHARE)
+    new = merged([kinds[i] for i in rest], [times_ns[i] for i in rest], most - again) if rest else []
+    parts = sorted([*parts, *([rest[i] for i in part] for part in new)])
+    return parts if FINER * len(parts) >= len(alone) else alone
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,11 +1,12 @@
-"""What fewer bits cost a layer, by the structure around it: a small file each, in the store's folder.
+"""What fewer bits cost layers, by the structure around them: a small file for each structure, in the store's folder.
 
-A layer of another model with the same structure is expected to cost a like part of the whole error.
+Layers of another model with the same structure are expected to cost a like part of the whole error.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,20 +16,44 @@ from ortune import files
 FOLDER = "layers"
 
 
-def load(store_folder: Path, key: str) -> float | None:
-    """The error of the layer alone over that of the whole model; None where it is not known."""
-    try:
-        return msgspec.json.decode(files.read(_path(store_folder, key)), type=float)
-    except (OSError, msgspec.DecodeError):
-        return None
+class LayerError(msgspec.Struct, frozen=True, kw_only=True):
+    """What one question of an earlier session gave.
+
+    Attributes:
+        kinds: Structures of its layers, sorted.
+        error_ratio: Their error alone over that of the whole model.
+    """
+
+    kinds: tuple[str, ...]
+    error_ratio: float
 
 
-def keep(store_folder: Path, key: str, error_ratio: float) -> None:
+def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
+    """The questions that layers of these structures belonged to, all of whose structures are among them.
+
+    Where two have a structure in common, the first stands: the layers were asked about in other company since.
+
+    Args:
+        store_folder: Of the store.
+        keys: By structure, the name of its file.
+    """
+    questions, taken = list[LayerError](), set[str]()
+    for key in keys.values():
+        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+            question = msgspec.json.decode(files.read(_path(store_folder, key)), type=LayerError)
+            if keys.keys() >= set(question.kinds) and not taken & set(question.kinds):
+                questions.append(question)
+                taken.update(question.kinds)
+    return questions
+
+
+def keep(store_folder: Path, keys: Mapping[str, str], question: LayerError) -> None:
     """Keeps it for later sessions, which measure again where it cannot be kept."""
-    path = _path(store_folder, key)
-    with contextlib.suppress(OSError):
-        files.private_folder(path.parent, own=True)
-        files.write(path, msgspec.json.encode(error_ratio), private=True)
+    for kind in question.kinds:
+        path = _path(store_folder, keys[kind])
+        with contextlib.suppress(OSError):
+            files.private_folder(path.parent, own=True)
+            files.write(path, msgspec.json.encode(question), private=True)
 
 
 def _path(store_folder: Path, key: str) -> Path:
