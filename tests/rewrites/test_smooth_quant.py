@@ -102,6 +102,25 @@ def test_float_is_bit_equal_and_8_bits_are_far_nearer(form: str, means: str, tmp
     assert error(both, source.path) < 0.4 * error(plain, source.path)
 
 
+@pytest.mark.parametrize("form", ["norm", "product"])
+def test_weights_beside_the_model_are_replaced_and_not_kept_twice(form: str, tmp_path: Path) -> None:
+    inline, folder = outliers(tmp_path / "m.onnx", form), tmp_path / "beside"
+    folder.mkdir()
+    onnx.save(
+        onnx.load(inline.path),
+        folder / "m.onnx",
+        save_as_external_data=True,
+        location="m.data",
+        size_threshold=0,
+    )
+    source, target = open_model(folder / "m.onnx"), folder / "smooth.onnx"
+    assert source.external
+    tool(tmp_path)("smooth", source.path, target, {})
+    assert np.array_equal(run(target), run(source.path))
+    assert target.stat().st_size < 1.1 * inline.path.stat().st_size
+    assert not list(folder.glob("*taps*"))
+
+
 def test_channels_that_are_alike_are_left_with_the_reason(tmp_path: Path) -> None:
     source, process = outliers(tmp_path / "m.onnx", by=1.0), tool(tmp_path)
     with pytest.raises(ToolFailed, match="no channel that MatMul or Gemm reads is much larger"):

@@ -197,19 +197,27 @@ def _require_same_signature(original: Any, output: Any) -> None:
 
 def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
     """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
-    path = request["output"]
-    if is_large(model):
+    path, large = request["output"], is_large(model)
+    if large:
         onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
     else:
         onnx.save(model, path)
-    trouble = does_not_load(ort, request)
+    trouble = does_not_load(ort, request, mapped=large)
     if trouble:
         raise Stop("unsupported", "the model that the tool wrote does not load: %s" % trouble[:500])
 
 
-def does_not_load(ort: Any, request: Dict[str, Any]) -> str:
-    """What ONNX Runtime says of the model that was written, on the CPU; "" where it loads."""
+def does_not_load(ort: Any, request: Dict[str, Any], mapped: bool = False) -> str:
+    """What ONNX Runtime says of the model that was written, on the CPU; "" where it loads.
+
+    Args:
+        ort: The package.
+        request: Of the task.
+        mapped: Weights stay in their file: they are not packed for products, which would take the memory again.
+    """
     options = ort.SessionOptions()
+    if mapped:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     for library in request["custom_ops"]:
         options.register_custom_ops_library(library)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

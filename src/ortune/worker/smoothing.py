@@ -7,12 +7,14 @@ two, so float outputs stay bit-equal.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
 from .graph_tools import imported, saved
 from .protocol import Stop
+from .quantizer_graphs import graphs
 from .taps import attribute, constants, tapped
 
 LEAST_APART = 2
@@ -52,8 +54,9 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
     if not request["feeds"]:
         raise Stop("unsupported", "smooth-quant needs inputs to calibrate on")
     onnx = imported("onnx", ort)
-    model = onnx.load(request["model"])
-    graph = _Graph(onnx, model.graph)
+    # Weights that lie beside the model stay there until it is written: of a large one, memory holds little more.
+    model, folder = onnx.load(request["model"], load_external_data=False), os.path.dirname(request["model"])
+    graph = _Graph(onnx, model.graph, folder)
     sites = graph.sites()
     if not sites:
         raise Stop(
@@ -69,6 +72,8 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
     moved = sum(graph.move(site, largest[site.value]) for site in sites)
     if not moved:
         raise Stop("unsupported", "no channel that MatMul or Gemm reads is much larger than the others")
+    graph.store()
+    onnx.external_data_helper.load_external_data_for_model(model, folder)
     model.ir_version = max(model.ir_version, 4)  # below it, constants would have to be inputs
     saved(ort, onnx, model, request)
     return "Moved the ranges of %d activation%s into weights (over %d inputs)." % (
@@ -81,9 +86,9 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
 class _Graph:
     """A graph whose constants are changed, each in a copy of its own."""
 
-    def __init__(self, onnx: Any, graph: Any) -> None:
+    def __init__(self, onnx: Any, graph: Any, folder: str) -> None:
         self._onnx, self._graph = onnx, graph
-        self._constants = constants(onnx, graph)
+        self._constants = constants(onnx, graph, folder)
         self._outputs = {value.name for value in graph.output}
         self._producer = {name: node for node in graph.node for name in node.output if name}
         self._readers: Dict[str, List[Tuple[Any, int]]] = {}
@@ -95,7 +100,8 @@ class _Graph:
                     for deep in sub.node:
                         for name in deep.input:
                             self._readers.setdefault(name, []).append((node, -1))
-        self._count = 0
+        self._scaled: List[str] = []
+        self._replaced: Set[str] = set()
 
     def sites(self) -> List[Site]:
         """Each activation that products alone read, where what computes it can take up a scale."""
@@ -200,10 +206,25 @@ class _Graph:
         shape = [1] * max(1, array.ndim)
         shape[factor.axis] = by.size
         scaled = np.ascontiguousarray(array.astype(np.float64) * by.reshape(shape), dtype=np.float32)
-        name = "%s_smoothed_%d" % (factor.node.input[factor.place], self._count)
+        before = factor.node.input[factor.place]
+        name = "%s_smoothed_%d" % (before, len(self._scaled))
         while name in self._constants or name in self._producer:
             name += "_"
-        self._count += 1
-        self._graph.initializer.append(self._onnx.numpy_helper.from_array(scaled, name))
+        self._scaled.append(name)
+        self._replaced.add(before)
         self._constants[name] = scaled
         factor.node.input[factor.place] = name
+
+    def store(self) -> None:
+        """Puts the scaled constants into the graph in place of those that nothing reads anymore."""
+        read = {name for each in graphs(self._graph) for node in each.node for name in node.input}
+        read |= self._outputs
+        for place in range(len(self._graph.initializer) - 1, -1, -1):
+            name = self._graph.initializer[place].name
+            if name in self._replaced and name not in read:
+                del self._graph.initializer[place]
+        for name in self._scaled:
+            scaled = self._constants.pop(name)
+            if name in read:  # else it was scaled again
+                self._graph.initializer.append(self._onnx.numpy_helper.from_array(scaled, name))
+        self._constants.clear()

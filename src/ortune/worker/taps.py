@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any, Dict, Iterator, List
 
-from .graph_tools import is_large
+import numpy as np
+
+from .graph_tools import is_large, stored_tensors
 from .protocol import Stop
 
 
@@ -14,17 +17,27 @@ def tapped(
 ) -> Iterator[Dict[str, Any]]:
     """The values of these names for each input of a request; the model is changed by that.
 
-    They are outputs of the session, so no fusion takes them away.
+    They are outputs of the session, so no fusion takes them away. Weights of the model that lie beside the request's
+    need not be loaded.
     """
     from . import values
 
     fed = {value.name for value in model.graph.input}
     there = fed | {output.name for output in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in there)
-    path = request["output"] + ".taps.onnx"
-    outside = is_large(model)
-    onnx.save(model, path, save_as_external_data=outside, location=os.path.basename(path) + ".data")
+    folder = request["output"] + ".taps"
+    os.mkdir(folder)
+    path = os.path.join(folder, "taps.onnx")
+    beside = {location_of(tensor) for tensor in stored_tensors(model.graph)} - {""}
+    if beside:
+        for location in beside:
+            _link(os.path.join(os.path.dirname(request["model"]), location), os.path.join(folder, location))
+        onnx.save(model, path)
+    else:
+        onnx.save(model, path, save_as_external_data=is_large(model), location="taps.data")
     options = ort.SessionOptions()
+    # Weights are read as they are mapped; packed for each product, they would lie in memory a second time.
+    options.add_session_config_entry("session.disable_prepacking", "1")
     for library in request["custom_ops"]:
         options.register_custom_ops_library(library)
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -36,23 +49,61 @@ def tapped(
         computed = [name for name in names if name not in fed]
         results = dict(zip(computed, session.run(computed, arrays)))
         yield {name: results[name] if name in results else arrays[name] for name in names}
-    for name in (path, path + ".data"):
-        if os.path.exists(name):
-            os.remove(name)
+    del session
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-def constants(onnx: Any, graph: Any) -> Dict[str, Any]:
-    """The arrays of a graph's weights and constants by name, without weights that a caller may feed."""
+def _link(source: str, goal: str) -> None:
+    os.makedirs(os.path.dirname(goal), exist_ok=True)
+    try:
+        os.link(source, goal)
+    except OSError:  # a file system without links, or another one
+        shutil.copyfile(source, goal)
+
+
+def location_of(tensor: Any) -> str:
+    """The file of a weight that lies beside the model and was not loaded; "" for any other.
+
+    Raises:
+        Stop: It is no file below the model's folder.
+    """
+    if tensor.data_location != tensor.EXTERNAL or tensor.HasField("raw_data"):
+        return ""
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    if not location or os.path.isabs(location) or ".." in location.replace("\\", "/").split("/"):
+        raise Stop("unsupported", "weights are in %r, which is not below the model's folder" % location)
+    return location
+
+
+def constants(onnx: Any, graph: Any, folder: str = "") -> Dict[str, Any]:
+    """The arrays of a graph's weights and constants by name, without weights that a caller may feed.
+
+    Args:
+        onnx: The package.
+        graph: Its weights may lie beside the model, where they stay: they are mapped.
+        folder: Of the model, then.
+    """
     fed = {value.name for value in graph.input}
     arrays = {
-        tensor.name: onnx.numpy_helper.to_array(tensor)
-        for tensor in graph.initializer
-        if tensor.name not in fed
+        tensor.name: _array(onnx, tensor, folder) for tensor in graph.initializer if tensor.name not in fed
     }
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].name == "value":
-            arrays[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+            arrays[node.output[0]] = _array(onnx, node.attribute[0].t, folder)
     return arrays
+
+
+def _array(onnx: Any, tensor: Any, folder: str) -> Any:
+    location = location_of(tensor)
+    if not location:
+        return onnx.numpy_helper.to_array(tensor)
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if tensor.data_type != tensor.FLOAT:
+        return onnx.numpy_helper.to_array(tensor, folder)
+    offset, shape = int(entries.get("offset", 0)), tuple(tensor.dims)
+    if not all(shape):
+        return np.zeros(shape, np.float32)
+    return np.memmap(os.path.join(folder, location), np.float32, "r", offset, shape)
 
 
 def attribute(onnx: Any, node: Any, name: str, usual: Any) -> Any:
