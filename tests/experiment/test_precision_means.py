@@ -95,6 +95,15 @@ def test_on_a_processor_that_saturates_7_bits_come_first_and_each_kind_before_a_
     assert "static-int8:bias=corrected,operators=products,range=7" in order
 
 
+def test_weights_of_4_bits_are_tried_with_other_blocks_and_products() -> None:
+    order = last(means(products(), Plan(), host(*WITH_VNNI))[0])
+    plain = [order.index(text) for text in ("weight-only-bits", "weight-only-bits:bits=4")]
+    for bits in ("", "bits=4,"):
+        for last_param in ("products=float32", "block=128"):
+            text = f"weight-only-bits:{','.join(sorted([*bits.split(',')[:-1], last_param]))}"
+            assert order.index(text) > max(plain), order
+
+
 @pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])
 def test_the_single_settings_of_the_quantizers_are_always_among_the_methods(
     features: tuple[str, ...],

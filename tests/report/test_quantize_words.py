@@ -126,3 +126,23 @@ def test_what_another_processor_gives_is_told_with_a_portable_model() -> None:
     unknown = OutputDifference(ok=False, comparable=False, what="saturation of QAttention is not emulated")
     said = quantize_words.saturation(msgspec.structs.replace(result, saturated=unknown, portable=None))
     facts(said, "not emulated: saturation of QAttention", "range=7")
+
+
+def test_the_metric_that_judges_is_shown_beside_the_error_as_people_write_it() -> None:
+    outputs = OutputDifference(ok=True, relative_l2=0.08, metric_base=1 / 12.5, metric=1 / 12.62)
+    row = msgspec.structs.replace(SEEN, outputs=outputs, error=0.08, chosen=True)
+    method = PrecisionRow(plan=DYNAMIC, within_ratio=None, outputs=outputs)
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, row), methods=(method,), judged_by="perplexity"
+    )
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 140, whole=True).split())
+    assert text.count("perplexity") == 2 and text.count("12.62") == 2 and "12.5 " in text
+    confirmed = msgspec.structs.replace(
+        result,
+        against_default=golden.comparison(ratio=0.751, phase="confirm", verdict="faster"),
+    )
+    assert "error 8 %, perplexity 12.62 (float: 12.5)" in quantize_words.headline(confirmed)
+    by_function = msgspec.structs.replace(confirmed, judged_by="evaluate:f1")
+    assert "f1 0.07924 (float: 0.08)" in quantize_words.headline(by_function)
+    assert "perplexity" not in quantize_words.headline(msgspec.structs.replace(confirmed, judged_by=""))

@@ -147,7 +147,7 @@ def test_inputs_of_one_token_predict_nothing() -> None:
     # Beside an input of several tokens, one of a single token counts for nothing.
     cases = [
         Case(base={"y": 20.0 * np.eye(4)[[places]]}, inputs={"input_ids": np.asarray([tokens])})
-        for places, tokens in (([1, 0], [3, 1]), ([2], [3]), ([2, 2], [0, 1]))
+        for places, tokens in (([1, 0], [3, 1]), ([2], [3]), ([2, 2], [0, 2]))
     ]
     assert Task("perplexity", cases).n_right == 2
 

@@ -269,10 +269,10 @@ def test_a_metric_is_chosen_by_what_outputs_are_where_none_was_named(
     judged = [row.outputs for row in result.methods if row.outputs is not None]
     assert judged
     if asked:
-        assert (result.metric, result.tolerance) == ("", "0.5")
+        assert (result.metric, result.judged_by, result.tolerance) == ("", "", "0.5")
         assert all(outputs.metric is None for outputs in judged)
         return
-    assert (result.metric, result.tolerance) == ("accuracy", "metric>=99%")
+    assert (result.metric, result.judged_by, result.tolerance) == ("accuracy", "accuracy", "metric>=99%")
     assert "logits" in result.metric_reason
     for outputs in judged:
         assert outputs.metric is not None and outputs.ok == (outputs.metric >= 0.99)

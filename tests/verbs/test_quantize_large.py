@@ -124,6 +124,37 @@ def test_a_decoder_with_its_past_is_decided_in_4_bits(tmp_path: Path) -> None:
     assert any(row.plan.rewrites[-1].name == "weight-only-bits" for row in walked)
 
 
+def test_a_decoder_is_judged_by_what_it_predicts_and_timed_in_its_step(tmp_path: Path) -> None:
+    """Files hold token ids alone; what a step takes is measured at the sizes that were named."""
+    decoder(tmp_path / "m.onnx")
+    (tmp_path / "tokens").mkdir()
+    rng = np.random.default_rng(2)
+    for i in range(8):
+        np.savez(tmp_path / "tokens" / f"{i}.npz", input_ids=rng.integers(0, VOCABULARY, (1, 24)))
+    words = [
+        "quantize", str(tmp_path / "m.onnx"), "--store", str(tmp_path / "store"), "--no-bundle", "--json",
+        "--data", str(tmp_path / "tokens"), "--metric", "perplexity", "--tolerance", "metric>=90%",
+        "--dim", "sequence_length=1", "--dim", "past_sequence_length=9", "--budget", "10m",
+    ]  # fmt: skip
+    with measuring_on(Lab(1, faster_rewrite="weight-only-bits")):
+        code, out, said = program(words)
+    assert code == 0, said
+    document: dict[str, Any] = json.loads(out)
+    shapes = {each["name"]: each["shape"] for each in document["workload"]["cases"][0]["inputs"]}
+    assert shapes["input_ids"] == [1, 1] and shapes["past_key_values.0.key"] == [1, HEADS, 9, SIZE]
+    result = msgspec.convert(document["result"], QuantizeResult)
+    assert result.judged_by == "perplexity"
+    assert "perplexity" in result.headline
+    tried = [row for row in result.methods if row.plan.rewrites[-1].name == "weight-only-bits"]
+    for row in tried:
+        assert row.outputs is not None and row.outputs.metric is not None, row.why
+    params = [{"bits": "8"} | row.plan.rewrites[-1].params for row in tried]
+    for bits in ("8", "4"):
+        assert {"bits": bits} in params
+        assert {"bits": bits, "block": "128"} in params and {"bits": bits, "products": "float32"} in params
+    assert result.winner.rewrites[-1].name == "weight-only-bits"
+
+
 def test_the_memory_that_a_large_model_needs_is_said_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

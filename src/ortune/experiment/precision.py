@@ -227,7 +227,10 @@ def _untested(plan: Plan, why: str) -> PrecisionRow:
 def _speed(plan: Plan) -> tuple[str, ...]:
     """What plans of about the same speed have in common: the others of their parameters change the error."""
     spec = plan.rewrites[-1]
-    return (spec.name, *(spec.params.get(name, "") for name in ("operators", "weights", "bits", "leave")))
+    return (
+        spec.name,
+        *(spec.params.get(name, "") for name in ("operators", "weights", "bits", "products", "leave")),
+    )
 
 
 def _means(plan: Plan) -> str:

@@ -38,7 +38,7 @@ from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
 
-STATIC, DYNAMIC = "static-int8", "dynamic-int8"
+STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
 CLASSES = (0.001, 0.01, 0.05)
 """Relative L2 distances by which quantized models are told apart."""
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none

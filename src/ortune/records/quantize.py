@@ -95,6 +95,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         no_time: What the budget was too small for, in words; ``enough_s`` is a sufficient budget, 0 if this one was.
         metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
         metric_reason: Why it fits the outputs.
+        judged_by: The metric that decided which models are within the tolerance, chosen or given; "" if a distance did.
         saturation: Whether pairs of its products exceed 16 bits, so outputs differ between processors.
         saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with
             float; None on such a processor, and if nothing saturates.
@@ -111,6 +112,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     inputs_needed: int = 0
     metric: str = ""
     metric_reason: str = ""
+    judged_by: str = ""
     saturation: Saturation = ""
     saturated: OutputDifference | None = None
     portable: PrecisionRow | None = None

@@ -17,7 +17,7 @@ from ortune.records import (
     QuantizeResult,
     VerdictName,
 )
-from ortune.report import finding_words, sides
+from ortune.report import finding_words, metric_words, sides
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line, with_budget
 from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
@@ -78,7 +78,11 @@ def headline(result: QuantizeResult) -> str:
         verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
         return heads.headline(verdict, _why_float(result), "keep the float model", unsure)
     figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
-    return heads.headline(comparison.verdict, figure, f"error {_error(row.error)}", _n_float(row), unsure)
+    error = f"error {_error(row.error)}"
+    if result.judged_by and row.outputs is not None:
+        after, before = metric_words.values(result, row.outputs)
+        error += f", {metric_words.name(result)} {after} (float: {before})"
+    return heads.headline(comparison.verdict, figure, error, _n_float(row), unsure)
 
 
 def _why_float(result: QuantizeResult) -> str:
@@ -211,7 +215,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     support: list[Block] = [
         *([chart] if (chart := _chart(result)) is not None else []),
         *([_layers(result)] if result.layers else []),
-        _methods(result.methods),
+        _methods(result),
         Pairs(rows=_details(result)),
     ]
     return Document(title=f"quantize {result.side.label}", blocks=blocks, support=support)
@@ -254,8 +258,9 @@ def _name(row: FrontRow) -> str:
 
 def _front(result: QuantizeResult) -> Table:
     """A row for each model that was raced, by error."""
+    judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
-        Column("model", "name"), Column("layers in float"), Column("error"), Column("against float"),
+        Column("model", "name"), Column("layers in float"), Column("error"), *judged, Column("against float"),
         Column("size"), Column("", "text"),
     ]  # fmt: skip
     rows: list[list[Cell | str]] = []
@@ -276,7 +281,17 @@ def _front(result: QuantizeResult) -> Table:
         if row.comparison is not None and not _is_confirmed(row):
             said.append("not confirmed")
         size_text = size(row.size_bytes) if row.size_bytes is not None else ""
-        rows.append([_name(row), of, _error(row.error), time, size_text, ", ".join(said)])
+        of_float = metric_words.of_float(result)
+        metric = [of_float if row.outputs is None else metric_words.values(result, row.outputs)[0]]
+        cells: list[Cell | str] = [
+            _name(row),
+            of,
+            _error(row.error),
+            *(metric if judged else []),
+            time,
+            size_text,
+        ]
+        rows.append([*cells, ", ".join(said)])
     note = "error: worst slice over all outputs and inputs, relative L2"
     return table(columns, rows, notes=[note] if len(rows) > 1 else [], dense=True)
 
@@ -310,22 +325,27 @@ def _layer_error(row: LayerRow) -> str:
     return _NOTHING if row.expected_error is None else f"{_error(row.expected_error)} expected"
 
 
-def _methods(rows: Sequence[PrecisionRow]) -> Table:
+def _methods(result: QuantizeResult) -> Table:
     """The whole model by each means, a single observation each."""
+    judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
         Column("whole model", "name"),
         Column("error"),
+        *judged,
         Column("against float"),
         Column("size"),
         Column("", "text"),
     ]
     cells = []
-    for row in rows:
+    for row in result.methods:
         outputs = row.outputs
+        metric = (
+            [metric_words.values(result, outputs)[0] if outputs is not None else _NOTHING] if judged else []
+        )
         error = _NOTHING if outputs is None or not outputs.comparable else _error(outputs.relative_l2)
         time = _NOTHING if row.ratio is None else change(row.ratio)
         size_text = size(row.size_bytes) if row.size_bytes is not None else _NOTHING
-        cells.append([model(row.plan), error, time, size_text, shorten(row.why, 90)])
+        cells.append([model(row.plan), error, *metric, time, size_text, shorten(row.why, 90)])
     return table(columns, cells, notes=["single observations"] if cells else [], dense=True)
 
 

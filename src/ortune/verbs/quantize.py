@@ -112,8 +112,13 @@ def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
     model, left = side.model, machine.memory_left_bytes()
     if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
         return ""
-    tasks = [[rewrites.find(spec.name).task for spec in plan.rewrites] for plan in plans]
-    needed = sorted(max(peak_bytes(task, model.size_bytes) for task in plan_tasks) for plan_tasks in tasks)
+    by_plan = [[rewrites.find(spec.name) for spec in plan.rewrites] for plan in plans]
+    needed = sorted(
+        max(
+            peak_bytes(task, model.size_bytes) for rewrite in each for task in (rewrite.prepare, rewrite.task)
+        )
+        for each in by_plan
+    )
     if needed[0] > Limits().memory_share * left:
         raise UsageError(
             quantize_words.memory(model.size_bytes, needed[0], needed[0], left),
@@ -164,6 +169,8 @@ class _Quantization:
             run, answer, models, walks, rows=precision.rows, calibration=inputs.summary,
             tolerance=precision.tolerance,
         )  # fmt: skip
+        if precision.tolerance.of_metric:
+            result = msgspec.structs.replace(result, judged_by=self.baseline.check.metric)
         if task is not None:
             result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
         result = self._elsewhere(precision, result)
