@@ -8,6 +8,7 @@ import pytest
 
 from facts import facts
 from ortune.records import (
+    FUNCTIONAL_ONLY,
     Envelope,
     ErrorInfo,
     Finding,
@@ -251,3 +252,27 @@ def test_where_nodes_ran_is_said_or_why_it_is_unknown() -> None:
     assert placed_or_why((), Plan(), "onnxruntime 1.22.1") == []
     part = Placement(provider="OpenVINOExecutionProvider", n_nodes=3, n_parts=1, operators={"Add": 3})
     assert placed_or_why((part,), on_openvino, "") == ["OpenVINO runs all 3 nodes"]
+
+
+def test_kernels_of_a_gpu_are_no_parts_of_a_graph() -> None:
+    cpu = Placement(provider=CPU, n_nodes=1, n_parts=1, operators={"IsNaN": 1})
+    for provider, said in (
+        ("WebGpuExecutionProvider", "WebGpu runs 3 of 4 nodes; 1 stayed on CPU: 1 IsNaN"),
+        ("QNNExecutionProvider", "QNN runs 3 of 4 nodes in 2 parts; 1 stayed on CPU: 1 IsNaN"),
+    ):
+        n_parts = 3 if provider.startswith("WebGpu") else 2
+        part = Placement(provider=provider, n_nodes=3, n_parts=n_parts, operators={"Add": 3})
+        assert placed_or_why((part, cpu), Plan(providers=(ProviderSpec(name=provider),)), "") == [said]
+
+
+def test_no_time_of_an_emulated_device_is_shown() -> None:
+    finding = Finding(code=FUNCTIONAL_ONLY, what="functional only: the CPU emulates the device of QNN")
+    plan = Plan(providers=(ProviderSpec(name="QNNExecutionProvider"),))
+    timing = LookTiming(
+        latency_ns=3e6, n_runs=0, first_run_ns=3e6, load_ns=5_000_000, warmed_up=False, flops_per_s=1e9
+    )
+    text = markdown.render(
+        words.document(looked(timing=timing, profile=None, plan=plan, findings=(finding,)))
+    )
+    facts(text, "functional only", "QNN", "no speed is shown")
+    assert " ms" not in text and "FLOP/s" not in text

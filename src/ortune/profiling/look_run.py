@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import targets
 from ortune.errors import UsageError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
@@ -44,6 +45,7 @@ class FirstLook:
         timing, profile, headroom: Of the processes; None where the budget left them out.
         busy: What other programs did meanwhile.
         wrong_when_optimised: A level of optimisation was asked for, and with all of them outputs are known to be wrong.
+        emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
         times: Nanoseconds a node of the user's.
         left_out: What the budget did not hold, or what failed.
         needed_s: A budget that holds what was left out for want of time; 0 where it held all.
@@ -67,6 +69,7 @@ class FirstLook:
         self.headroom: Headroom | None = None
         self.busy = ""
         self.wrong_when_optimised = False
+        self.emulated = ""
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
         self.needed_s = 0.0
@@ -102,6 +105,10 @@ class FirstLook:
         self._count(baseline.work)
         first = baseline.executor.last
         assert isinstance(first, Measured)
+        self.emulated = targets.of(side.plan).emulated(first)
+        if self.emulated:
+            self._take(first)
+            return
         self._measure(baseline, side, first)
         self.wrong_when_optimised = baseline.check.wrong_at(LEVEL.default, self.left_s * 1e9)
         assert self.timing is not None and self._timed is not None

@@ -127,6 +127,8 @@ def headline(result: LookResult) -> str:
     t = result.timing
     if t is None:
         return ""
+    if finding_words.functional_only(result.findings):
+        return f"functional only: {result.plan.describe()} ran on an emulated device, so no speed is shown"
     how = "one process, a single observation"
     if not t.warmed_up:
         what = f"{t.n_runs} runs" if t.n_runs else "the first run"
@@ -177,15 +179,16 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     t = result.timing
     if t is None:
         return []
-    also = [f"load time {duration(t.load_ns)}"]
+    timed = not finding_words.functional_only(result.findings)
+    also = [f"load time {duration(t.load_ns)}"] if timed else []
     in_turn = memory_words.beside(t.peak_in_turn)
     changing = f" ({in_turn})" if in_turn else ""
     also += [f"peak memory {memory(t.peak_bytes)}{changing}"] if t.peak_bytes is not None else []
-    also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
+    also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s and timed else []
     plan = result.plan.describe()
     also += [result.runtime.build] if result.runtime else []
     rows = [("also", ", ".join(also))]
-    if result.busy:
+    if result.busy and timed:
         rows.append(("busy", f"warning: machine busy ({result.busy}); times are inflated"))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))

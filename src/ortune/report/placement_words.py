@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.providers import CPU, short
+from ortune.providers import CPU, find, short
 from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.report import compare_outputs
 from ortune.report.document import Column, Table, table
@@ -18,7 +18,9 @@ def placed(placement: Sequence[Placement]) -> list[str]:
         return []
     total = sum(part.n_nodes for part in placement)
     first, *others = sorted(placement, key=lambda part: part.provider == CPU.name)
-    pieces = f" in {first.n_parts} parts" if first.n_parts > 1 else ""
+    # Each node is a part to a provider that runs nodes one by one, and nothing is transferred between them.
+    several = first.n_parts > 1 and find(first.provider).compiles
+    pieces = f" in {first.n_parts} parts" if several else ""
     said = f"{short(first.provider)} runs {first.n_nodes} of {total} nodes{pieces}"
     if not others:
         return [said if pieces else f"{short(first.provider)} runs all {total} nodes"]

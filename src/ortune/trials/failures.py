@@ -113,6 +113,11 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
 _SHAPES = "InferenceError"
 _NOT_LOADED = (
     (
+        r"^EPFail: .*dynamic shape is not supported",
+        "fix the open sizes, with one --rewrite fixed-dimensions:NAME=SIZE for each, "
+        f"or run on the CPU (--target {providers.CPU.target})",
+    ),
+    (
         r"^EPFail: ",
         "omit the options of the execution provider or change them, "
         f"or run on the CPU (--target {providers.CPU.target})",
@@ -169,6 +174,10 @@ _NOT_APPLIED = (
     (
         _HAS_IT,
         "omit its options or change them; its libraries or devices may also be missing",
+    ),
+    (
+        "found no device",
+        f"run ortune doctor to see what is missing, or use the CPU (--target {providers.CPU.target})",
     ),
     ("took none of the nodes", "omit it: it supports no node of this model"),
     ("was refused", "omit it, or use another value"),

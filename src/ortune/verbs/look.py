@@ -162,6 +162,7 @@ class _Look:
             host=self.experiment.machine.host,
             environment=os.environ,
             wrong_when_optimised=self.look.wrong_when_optimised,
+            emulated=self.look.emulated,
             begins=pace.begins,
         )
         return rules.findings(facts, without=("ENV",))
@@ -169,6 +170,8 @@ class _Look:
     def _next(self, error: OrtuneError | None, names: set[str]) -> list[str]:
         if error is not None:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
+        if self.look.emulated:
+            return []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
         bundle = bundle_format.is_bundle(Path(str(self.options.model)))
         verb = (
