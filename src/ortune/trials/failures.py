@@ -114,8 +114,8 @@ _SHAPES = "InferenceError"
 _NOT_LOADED = (
     (
         r"^EPFail: .*dynamic shape is not supported",
-        "fix the open sizes, with one --rewrite fixed-dimensions:NAME=SIZE for each, "
-        f"or run on the CPU (--target {providers.CPU.target})",
+        "fix the size of each dynamic dimension (--rewrite fixed-dimensions:NAME=SIZE), "
+        f"or use the CPU (--target {providers.CPU.target})",
     ),
     (
         r"^EPFail: ",
