@@ -74,7 +74,7 @@ def raced(name: str, budget_s: float, store: Path) -> Row:
         "load": f"{duration(cost.default_load_ns)} -> {duration(cost.load_ns)}" if cost else "",
         "memory": f"{memory(cost.default_peak_bytes)} -> {memory(cost.peak_bytes)}" if cost else "",
         "adopts": " ".join(result.adoption.requirements) if result.adoption else "",
-        "dropped": [note for note in result.not_tried if "no time" in note or "budget" in note],
+        "dropped": [t.target for t in result.untested_targets if t.reason == "no-time"],
         "builds": [runtime.build for runtime in runtimes],
         "conditions": result.conditions,
     }

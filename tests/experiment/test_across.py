@@ -20,7 +20,6 @@ from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
 from ortune.knobs.facts import facts_of
 from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
-from ortune.report.tune_words import LOWER_PRECISION
 from ortune.search.plan_edits import is_exact
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -149,18 +148,22 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     baseline = Baseline(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(120.0)
     baseline.pilot.run("latency", lambda: 60.0)
-    proposed, refused = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
-    first = proposed[0].plan
+    elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    first = elsewhere.proposed[0].plan
     trial = baseline.executor.trial(baseline.arm("first", plan=first), runs=0, keep_outputs=True)
     assert isinstance(trial, Measured)
     assert baseline.check.difference(trial).ok
-    said = [text for text in refused if LOWER_PRECISION in text]
     if asked.tolerance:
-        assert first == on
+        assert (first, elsewhere.untested) == (on, ())
     else:
         assert first.settings == {"openvino_precision": "f32"}
         assert is_exact(first)
-        assert not said or "--tolerance 0.01" in said[0]  # nothing is said on a processor without bfloat16
+        # On a processor without bfloat16 its default is exact too, and nothing was left out.
+        for untested in elsewhere.untested:
+            assert (untested.target, untested.reason, untested.plan) == ("openvino", "lower-precision", on)
+            assert untested.settings == first.settings
+            assert untested.difference is not None and untested.difference.accepting_tolerance is not None
+            assert 0.001 < untested.difference.accepting_tolerance < 0.1
 
 
 def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...]:
@@ -170,7 +173,7 @@ def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(120.0)
     facts = facts_of(side.model.ir)
-    proposed, refused = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
-    assert not proposed
+    elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    assert not elsewhere.proposed
     assert isinstance(baseline.executor.trial(baseline.arm("default", plan=Plan()), runs=2), Measured)
-    return refused
+    return elsewhere.refused

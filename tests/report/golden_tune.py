@@ -19,12 +19,14 @@ from ortune.records import (
     Envelope,
     Finding,
     Headroom,
+    OutputDifference,
     Plan,
     ProviderCost,
     ProviderSpec,
     Refused,
     RewriteSpec,
     TuneResult,
+    UntestedTarget,
 )
 
 CURRENT = Plan(settings={"intra_op_num_threads": 8})
@@ -193,6 +195,16 @@ def hostile(text: str) -> Envelope:
         "findings": (Finding(code=text, what=text, where=(text,), evidence=text, fix=text),),
         "notes": (text,),
         "not_tried": (text,),
+        "untested_targets": (
+            UntestedTarget(target=text, reason="no-time", enough_s=1),
+            UntestedTarget(
+                target=text,
+                reason="lower-precision",
+                plan=plan,
+                settings={text: text},
+                difference=OutputDifference(ok=False, what=text),
+            ),
+        ),
         "points": tuple(
             msgspec.structs.replace(p, dropped=text if p.index == 12 else "") for p in base.points
         ),

@@ -170,6 +170,7 @@ def candidates() -> tuple[Candidate, ...]:
             origin="rewrite ort-optimized-model",
             fate="not-tried",
             why="no time left in the budget",
+            reason="budget",
         ),
     )
 

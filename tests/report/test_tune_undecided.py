@@ -13,8 +13,27 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.records import WORSENS, Control, Envelope, Plan, ProviderSpec, StoredSession
-from ortune.report import brief, history, markdown, tune_headline, tune_page, tune_words
+from ortune.experiment.across import late
+from ortune.records import (
+    WORSENS,
+    Control,
+    Envelope,
+    OutputDifference,
+    Plan,
+    ProviderSpec,
+    StoredSession,
+    UntestedTarget,
+)
+from ortune.report import (
+    brief,
+    history,
+    markdown,
+    tune_details,
+    tune_facts,
+    tune_headline,
+    tune_page,
+    tune_words,
+)
 from ortune.report.html import pages
 from ortune.search.halving import ENDED, Entry
 from ortune.search.tables import candidates
@@ -115,11 +134,28 @@ def test_nothing_tried_claims_nothing() -> None:
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
 
 
+def test_plans_that_the_budget_did_not_hold_are_known_by_a_code_not_by_their_words() -> None:
+    waiting, ended, impossible, seen = (
+        Entry(plan=Plan(settings={"intra_op_num_threads": n}), origin="knob") for n in range(1, 5)
+    )
+    ended.retire("not-tried", ENDED)
+    impossible.retire("not-tried", "the model could not be rewritten: over its budget of memory")
+    seen.ratios.append(0.0)
+    seen.retire("not-tried", ENDED)
+    race = SimpleNamespace(entries={}, with_current=False, timed_only=None)
+    search = SimpleNamespace(race=race, default=Plan(), current=None)
+    rows = candidates(cast("Any", search), [waiting, ended, impossible, seen], Plan(), None)
+    assert {row.plan.id: row.reason for row in rows} == {
+        waiting.arm: "budget", ended.arm: "budget", impossible.arm: None, seen.arm: None,
+    }  # fmt: skip
+    assert {row.plan.id for row in tune_facts.left_out(rows)} == {waiting.arm, ended.arm}
+
+
 def untested(kind: str = "default") -> Envelope:
     """A tuning whose time was over after calibrating."""
     left = tuple(
         msgspec.structs.replace(
-            c, fate="not-tried", why="not tested: the budget ended", ratio=None, n_blocks=0
+            c, fate="not-tried", why="not tested", reason="budget", ratio=None, n_blocks=0
         )
         for c in golden_tune.candidates()
         if c.fate not in ("default", "current")
@@ -134,17 +170,39 @@ def untested(kind: str = "default") -> Envelope:
 def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() -> None:
     result = msgspec.structs.replace(untested().result, not_tried=())
     on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
-    waiting = msgspec.structs.replace(
-        result.candidates[-1], plan=on, fate="not-tried", why="the budget ended"
-    )
+    waiting = msgspec.structs.replace(result.candidates[-1], plan=on)
     asked = msgspec.structs.replace(result, candidates=(*result.candidates, waiting))
-    (late,) = tune_words.late(asked, ["openvino"])
-    facts(late, "openvino", "not tested", "no time", "--budget 360s")
+    (left,) = late(asked, ["openvino"])
+    assert left == UntestedTarget(target="openvino", reason="no-time", enough_s=360)
+    facts(tune_details.untested_target(left), "openvino", "not tested", "no time", "--budget 360s")
     # Before anything was proposed, and where it was refused with a reason, which is told instead.
-    assert tune_words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
-    assert tune_words.late(result, ["openvino"]) == ()
-    text = tune_words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
+    assert late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (left,)
+    assert late(result, ["openvino"]) == ()
+    both = msgspec.structs.replace(asked, not_tried=("int8",), untested_targets=(left,))
+    text = tune_words.untested(both)
     facts(text, "not tested", "1 not possible or allowed here (-v lists them)", "openvino", "--budget 360s")
+    assert text.count("not tested") == 1
+    alone = msgspec.structs.replace(result, candidates=(), untested_targets=(left,))
+    assert tune_words.untested(alone) == tune_details.untested_target(left)
+
+
+@pytest.mark.parametrize("accepting", [0.02, None])
+def test_a_default_in_lower_precision_is_named_with_what_makes_it_exact(accepting: float | None) -> None:
+    plan = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    difference = OutputDifference(ok=False, what="y is 1 % away", accepting_tolerance=accepting)
+    lowered = UntestedTarget(
+        target="openvino",
+        reason="lower-precision",
+        plan=plan,
+        settings={"openvino_precision": "f32"},
+        difference=difference,
+    )
+    result = msgspec.structs.replace(untested().result, not_tried=(), untested_targets=(lowered,))
+    text = tune_words.untested(result)
+    facts(text, plan.describe(), "lower precision", "y is 1 % away", "openvino_precision=f32")
+    assert ("--tolerance 0.02" in text) == (accepting is not None)
+    (row,) = [value for name, value in tune_details.details(result) if name == "not tried"]
+    assert row == tune_details.untested_target(lowered)
 
 
 @pytest.mark.parametrize("kind", ["default", "today"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,9 +16,9 @@ from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.knobs.propose import strict_settings
-from ortune.providers import CPU, find
-from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
-from ortune.report.tune_words import LOWER_PRECISION, NO_TIME
+from ortune.providers import CPU, find, of_target
+from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
+from ortune.report.tune_facts import left_out, tried
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
@@ -119,6 +120,20 @@ def scope_of(baseline: Baseline, on: Plan, objective: Objective, allow: Sequence
     )
 
 
+class Elsewhere(NamedTuple):
+    """What is proposed on other targets.
+
+    Attributes:
+        proposed: The plans.
+        refused: What is not proposed, and why, in words.
+        untested: The targets that are not compared, or not by their default.
+    """
+
+    proposed: list[Proposed]
+    refused: tuple[str, ...]
+    untested: tuple[UntestedTarget, ...]
+
+
 def propose_elsewhere(
     baseline: Baseline,
     names: Sequence[str],
@@ -128,7 +143,7 @@ def propose_elsewhere(
     allow: Sequence[str],
     row: Sequence[RewriteSpec] = (),
     spare_ns: Callable[[], float] | None = None,
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> Elsewhere:
     """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
 
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
@@ -136,9 +151,10 @@ def propose_elsewhere(
     """
     proposed: list[Proposed] = []
     refused: list[str] = []
+    untested: list[UntestedTarget] = []
     for name in names:
         if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
-            refused.append(f"{name} {NO_TIME} (--targets {CPU.target},{name} forces it)")
+            untested.append(UntestedTarget(target=name, reason="no-time"))
             continue
         plan = Plan(providers=targets.find(name).providers)
         # One load and one run: whether the provider takes the model is known before any block is spent on it.
@@ -162,14 +178,30 @@ def propose_elsewhere(
         split, unsplit = _hybrids(baseline, plan, outcome)
         proposed, refused = (
             [*proposed, *more, *own, *split],
-            [*refused, *lowered, *too, *without, *unsplit],
+            [*refused, *too, *without, *unsplit],
         )
-    return proposed, tuple(refused)
+        untested += lowered
+    return Elsewhere(proposed, tuple(refused), tuple(untested))
+
+
+def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
+    """The targets asked for by name for which no time was left, each with a budget that has it."""
+    if not result.budget.enough_s:
+        return ()
+    ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
+    waiting = {c.plan.provider_names[0] for c in left_out(result.candidates)}
+    # Before the first proposal all are waiting; after it, one that is not among them was refused with a reason.
+    proposed = bool(waiting or ran or result.not_tried or result.untested_targets)
+    return tuple(
+        UntestedTarget(target=name, reason="no-time", enough_s=result.budget.enough_s)
+        for name in names
+        if (provider := of_target(name).name) not in ran and (provider in waiting or not proposed)
+    )
 
 
 def _in_its_own_types(
     baseline: Baseline, name: str, plan: Plan, ran: Measured
-) -> tuple[Plan, Measured, tuple[str, ...]]:
+) -> tuple[Plan, Measured, tuple[UntestedTarget, ...]]:
     """The plan that keeps the model's own number types, its first run, and why, where the default does not.
 
     OpenVINO computes float32 models in bfloat16 on processors that have it, CUDA in TF32. Beyond the limit, every
@@ -191,11 +223,10 @@ def _in_its_own_types(
         return plan, ran, ()
     if difference.ok:
         return exact, outcome, ()
-    setting = ", ".join(f"{knob}={value}" for knob, value in strict.items())
-    accepts = difference.accepting_tolerance
-    why = f"{plan.describe()} {LOWER_PRECISION} ({difference.what}), so {setting} is set"
-    also = f"; to compare its default: --tolerance {accepts:g}" if accepts is not None else ""
-    return exact, outcome, (why + also,)
+    lowered = UntestedTarget(
+        target=name, reason="lower-precision", plan=plan, settings=strict, difference=difference
+    )
+    return exact, outcome, (lowered,)
 
 
 def _rewritten(

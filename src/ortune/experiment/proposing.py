@@ -135,10 +135,12 @@ def _proposed(
     # A target that nobody named may only use time that the search can spare.
     nobody_asked = not asked.of_a_browser and not asked.others
     spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
-    more, also_refused = propose_elsewhere(
+    elsewhere = propose_elsewhere(
         baseline, others, of_model, objective=objective, allow=allow, row=row, spare_ns=spare
     )
-    return sorted([*more, *proposed], key=lambda plan: -plan.prior), (*refused, *also_refused)
+    run.untested = elsewhere.untested
+    more = sorted([*elsewhere.proposed, *proposed], key=lambda plan: -plan.prior)
+    return more, (*refused, *elsewhere.refused)
 
 
 def _objective(run: Tuning) -> Objective:

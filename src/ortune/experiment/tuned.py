@@ -121,6 +121,7 @@ def make_result(run: Tuning) -> TuneResult:
         ),
         left_aside=_guarded(search),
         not_tried=run.refused,
+        untested_targets=run.untested,
         budget=BudgetReport(
             budget_s=run.budget_s,
             trial_s=run.baseline.pilot.trial_ns / 1e9,

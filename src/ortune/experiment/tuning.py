@@ -18,6 +18,7 @@ from ortune.records import (
     Calibration,
     Plan,
     PrecisionRow,
+    UntestedTarget,
 )
 from ortune.rules import EVERY_RULE
 from ortune.search import budget, controls
@@ -51,7 +52,7 @@ class Tuning:
     Attributes:
         search: What was measured.
         entries: What was proposed, with what is part of every plan in it.
-        refused: What was not, and why.
+        refused: What was not, and why; ``untested`` are targets that are not compared, or not by their default.
         precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
         forecast: What the budget was said to hold.
         enough_s: The budget that holds what this one did not; 0 where it held all.
@@ -122,6 +123,7 @@ class Tuning:
         )
         self.entries: list[Entry] = []
         self.refused: tuple[str, ...] = ()
+        self.untested: tuple[UntestedTarget, ...] = ()
         self.precision: list[PrecisionRow] = []
         self.calibration: Calibration | None = None
         self.forecast, self.enough_s, self.exploring = "", 0, False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from ortune.records.answer import Answer
-from ortune.records.base import Record
+from ortune.records.base import Record, Value
 from ortune.records.compare import CaseResult
 from ortune.records.comparison import Comparison
 from ortune.records.difference import ProfileDifference
@@ -31,6 +32,7 @@ class Candidate(Record, frozen=True, kw_only=True):
         origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
         status: The former name of ``fate``; may be None.
         why: The reason for its outcome, one sentence.
+        reason: Why it was not tried, where the report counts such plans; otherwise None.
         ratio, ratio_low, ratio_high: Against the default over the exploratory blocks; None if it was not measured.
     """
 
@@ -38,6 +40,7 @@ class Candidate(Record, frozen=True, kw_only=True):
     origin: str
     fate: PlanStatus
     why: str = ""
+    reason: Literal["budget"] | None = None
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
@@ -205,6 +208,27 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
     outputs: OutputDifference | None = None
 
 
+class UntestedTarget(Record, frozen=True, kw_only=True):
+    """An execution provider that was not compared, or not by its default.
+
+    Attributes:
+        target: Its name.
+        reason: "no-time": no time was left for it. "lower-precision": its default computes in lower precision than the
+            model, so ``settings`` are part of all its plans.
+        enough_s: With "no-time", a budget that is enough; None if time was left and kept for plans that were requested.
+        plan: With "lower-precision", the default.
+        settings: The settings that make it exact.
+        difference: The outputs of the default compared with those of the baseline.
+    """
+
+    target: str
+    reason: Literal["no-time", "lower-precision"]
+    enough_s: float | None = None
+    plan: Plan = Plan()
+    settings: Mapping[str, Value] = {}
+    difference: OutputDifference | None = None
+
+
 class TuneResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
 
@@ -224,6 +248,8 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         fell: The leader that failed during its confirmation, and how; "" for none.
         left_aside: The fastest configuration that worsens another metric more than allowed; "" for none.
         rewritten: The rewrites of the winner's model; "" for the original model.
+        not_tried: Plans that are not possible or not allowed here, each with the reason in words.
+        untested_targets: Execution providers that were not compared, or not by their default, with the reason.
         allowed: Allowed safety classes and guards: a winner may fail a guard named here.
         caution: Why the default is a weak baseline here (more pool threads than CPUs); otherwise "".
         conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
@@ -259,6 +285,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     trade: tuple[TradeRow, ...] = ()
     cases: tuple[CaseResult, ...] = ()
     not_tried: tuple[str, ...] = ()
+    untested_targets: tuple[UntestedTarget, ...] = ()
     budget: BudgetReport
     points: tuple[BlockPoint, ...] = ()
     rewritten: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ortune.providers import CPU
 from ortune.records import (
     BudgetReport,
     Comparison,
@@ -12,6 +13,8 @@ from ortune.records import (
     SettingWorth,
     TradeRow,
     TuneResult,
+    UntestedTarget,
+    assignment,
 )
 from ortune.report import finding_words
 from ortune.report.checks import GUARD_NAMES, control_words, guard_state
@@ -75,6 +78,30 @@ def setting(item: SettingWorth) -> str:
     return f"{item.name}={item.value}" if item.value else item.name
 
 
+def not_tried(result: TuneResult) -> list[str]:
+    """What was not tried, each with the reason."""
+    return [*result.not_tried, *map(untested_target, result.untested_targets)]
+
+
+def untested_target(untested: UntestedTarget) -> str:
+    """An execution provider that was not compared, or not by its default, with the reason and what to do."""
+    if untested.reason == "no-time":
+        return f"{untested.target} was not tested: no time left ({more_time(untested)})"
+    difference = untested.difference
+    accepts = difference.accepting_tolerance if difference is not None else None
+    settings = ", ".join(assignment(knob, value) for knob, value in untested.settings.items())
+    what = f" ({difference.what})" if difference is not None else ""
+    also = f"; to compare its default: --tolerance {accepts:g}" if accepts is not None else ""
+    return f"{untested.plan.describe()} computes in lower precision by default here{what}, so {settings} is set{also}"
+
+
+def more_time(untested: UntestedTarget) -> str:
+    """The option with which a target is tested for which no time was left."""
+    if untested.enough_s is None:
+        return f"--targets {CPU.target},{untested.target} forces it"
+    return f"--budget {untested.enough_s:.0f}s is enough"
+
+
 def worth(item: SettingWorth) -> str:
     """What leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
     if item.without_ratio is None:
@@ -118,8 +145,8 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
         rows.append(("not tested", "; ".join([*names[:NAMED], *more])))
-    if result.not_tried:
-        rows.append(("not tried", ", ".join(result.not_tried)))
+    if reasons := not_tried(result):
+        rows.append(("not tried", ", ".join(reasons)))
     return [(name, text) for name, text in rows if text]
 
 

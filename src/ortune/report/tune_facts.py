@@ -89,7 +89,7 @@ def standing(result: TuneResult) -> Standing:
 
 def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Plans that were proposed and for which there was no time."""
-    return [c for c in candidates if c.fate == "not-tried" and "budget" in c.why]
+    return [c for c in candidates if c.reason == "budget"]
 
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:

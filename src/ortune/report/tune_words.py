@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from ortune.printable import operand, visible
-from ortune.providers import of_target
 from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
 from ortune.report import adoption_words, finding_words, precision_words
 from ortune.report import sides as two_sides
@@ -35,7 +32,15 @@ from ortune.report.document import (
 )
 from ortune.report.numbers import change, duration, span, times
 from ortune.report.placement_words import places
-from ortune.report.tune_details import TRADE, details, setting, trade_cells, where_kept
+from ortune.report.tune_details import (
+    TRADE,
+    details,
+    more_time,
+    setting,
+    trade_cells,
+    untested_target,
+    where_kept,
+)
 from ortune.report.tune_facts import (
     base_name,
     corrected,
@@ -213,38 +218,22 @@ def _checks(result: TuneResult) -> list[Line]:
     return checks(result.controls, comparison, result.findings, *more, allowed=result.allowed)
 
 
-NO_TIME = "was not tested: no time left"
-"""What is said of a target for which no time was left."""
-LOWER_PRECISION = "computes in lower precision by default here"
-"""What is said of an execution provider whose default is not exact on this device."""
-
-
 def untested(result: TuneResult) -> str:
     """How much was not tested, and where it is listed."""
-    named = [text for text in result.not_tried if NO_TIME in text or LOWER_PRECISION in text]
     counts = (
-        (left_out(result.candidates), "for lack of time"),
-        ([text for text in result.not_tried if text not in named], "not possible or allowed here"),
+        (len(left_out(result.candidates)), "for lack of time"),
+        (len(result.not_tried), "not possible or allowed here"),
     )
-    parts = [f"{len(plans)} {why}" for plans, why in counts if plans]
+    parts = [f"{n} {why}" for n, why in counts if n]
     first = [f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []
-    rest = [text.replace(f" {NO_TIME}", "") if parts else text for text in named]
+    # Behind the words "not tested" the name of a target is enough.
+    rest = [
+        f"{target.target} ({more_time(target)})"
+        if parts and target.reason == "no-time"
+        else untested_target(target)
+        for target in result.untested_targets
+    ]
     return "; ".join([*first, *rest])
-
-
-def late(result: TuneResult, names: Sequence[str]) -> tuple[str, ...]:
-    """The targets asked for by name for which no time was left, each with a budget that has it."""
-    if not result.budget.enough_s:
-        return ()
-    ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
-    waiting = {c.plan.provider_names[0] for c in left_out(result.candidates)}
-    # Before the first proposal all are waiting; after it, one that is not among them was refused with a reason.
-    proposed = bool(waiting or ran or result.not_tried)
-    return tuple(
-        f"{name} {NO_TIME} (--budget {result.budget.enough_s:.0f}s is enough)"
-        for name in names
-        if (provider := of_target(name).name) not in ran and (provider in waiting or not proposed)
-    )
 
 
 def next_commands(envelope: Envelope[TuneResult]) -> list[str]:

@@ -20,7 +20,7 @@ from ortune.records import (
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
-from ortune.search.halving import CURRENT, Entry
+from ortune.search.halving import CURRENT, ENDED, Entry
 from ortune.search.refine import Costs
 from ortune.search.state import Search
 from ortune.stats import pairs
@@ -142,6 +142,7 @@ def candidates(
                 fate=status,
                 status=status,
                 why=why,
+                reason="budget" if status == "not-tried" and entry.why in ("", ENDED) else None,
                 ratio=interval.ratio if interval else once,
                 ratio_low=interval.ratio_low if interval else None,
                 ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,

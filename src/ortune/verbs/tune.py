@@ -10,7 +10,7 @@ from ortune import targets
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import UsageError
 from ortune.experiment import wrong_default
-from ortune.experiment.across import with_runtime
+from ortune.experiment.across import late, with_runtime
 from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
@@ -23,7 +23,7 @@ from ortune.options.spelling import command, named, words
 from ortune.options.tune import Options
 from ortune.profiling.tuning import default_headroom, winner_difference
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
-from ortune.report import finding_words, tune_facts, tune_headline, tune_words
+from ortune.report import finding_words, tune_facts, tune_headline
 from ortune.search.plan_edits import merge
 from ortune.trials.sides import Resolved, SideText, in_pages, require_unchanged, resolve
 from ortune.verbs._elsewhere import browser_elsewhere
@@ -128,11 +128,11 @@ def _tune(
     wrong_default.time_once(run)
     require_unchanged(baseline.side)
     result = with_runtime(make_result(run), baseline.side)
-    late = () if run.stopped else tune_words.late(result, options.others)
+    untested = () if run.stopped else late(result, options.others)
     result = msgspec.structs.replace(
         result,
         places=places,
-        not_tried=(*result.not_tried, *late),
+        untested_targets=(*result.untested_targets, *untested),
         notes=(*result.notes, *opened.played_notes),
         headline=tune_headline.headline(result),
         reproduce=command("tune", options),

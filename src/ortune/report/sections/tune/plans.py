@@ -25,7 +25,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     result = envelope.result
     measured = [c for c in result.candidates if c.ratio is not None and c.fate not in STOPPED]
     rest = [c for c in result.candidates if c.ratio is None or c.fate in STOPPED]
-    if not result.candidates and not result.not_tried and result.wrong_against_default is None:
+    if not result.candidates and not tune_details.not_tried(result) and result.wrong_against_default is None:
         return []
     confirmed = result.against_default if result.winner != result.default else None
     axis = _axis(confirmed, measured, result.wrong_against_default)
@@ -45,7 +45,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     return [
         table(columns, rows),
         table(WITHOUT, reasons, title="Without a figure"),
-        Points(items=result.not_tried, title="Not tried"),
+        Points(items=tune_details.not_tried(result), title="Not tried"),
     ]
 
 
