@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import math
 import mmap
+import weakref
 from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -15,35 +18,50 @@ from onnx import numpy_helper
 from ortune.errors import ModelError
 from ortune.model.wire import LOOKS, OWN_FILE, give_back
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 256 << 10
+"""What is read at once: it stays in a core's cache until it has been looked at."""
 _TYPES = frozenset(member.value for member in ir.DataType)
-_FLOATS = frozenset({ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.BFLOAT16})
+_EXPONENTS = {
+    ir.DataType.FLOAT16: 0x7C00,
+    ir.DataType.BFLOAT16: 0x7F80,
+    ir.DataType.FLOAT: 0x7F80_0000,
+    ir.DataType.DOUBLE: 0x7FF0_0000_0000_0000,
+}
+"""The bits of the exponent, all of which NaN and infinities have set."""
 
 
 def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
     """How many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
-    if tensor.dtype not in _FLOATS:
+    exponent = _EXPONENTS.get(tensor.dtype)
+    if exponent is None:
         return 0, 0
     n_nan = n_inf = 0
     for numbers in pieces(tensor):
-        # NaN and infinity survive a sum, which is one pass without a copy. Finite numbers may overflow in it: then
-        # they are counted as well.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.add.reduce(numbers, dtype=np.promote_types(numbers.dtype, np.float32))):
-                continue
-        n_nan, n_inf = n_nan + int(np.isnan(numbers).sum()), n_inf + int(np.isinf(numbers).sum())
+        if not _all_finite(numbers, exponent):
+            n_nan, n_inf = n_nan + int(np.isnan(numbers).sum()), n_inf + int(np.isinf(numbers).sum())
     return n_nan, n_inf
 
 
+def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
+    """Returns whether all numbers are finite, by the largest of them read as integers.
+
+    Positive numbers are in the order of their bits as signed integers, the magnitudes of negative ones as unsigned.
+    """
+    width = numbers.dtype.itemsize
+    sign = 1 << (8 * width - 1)
+    most, most_unsigned = numbers.view(f"<i{width}").max(), numbers.view(f"<u{width}").max()
+    return int(most) < exponent and int(most_unsigned) < sign | exponent
+
+
 def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
-    """All numbers of a tensor of 8 bits and more, flat, a few megabytes at a time.
+    """All numbers of a tensor of 8 bits and more, flat, a part at a time, which is gone when the next one comes.
 
     What lies in a file is read and not mapped: a model may be larger than memory, and mapped pages count as used.
     """
     dtype = np.dtype(tensor.dtype.numpy())
     if isinstance(tensor, FileTensor):
         for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
-            yield np.frombuffer(chunk, dtype.newbyteorder("<"))
+            yield chunk.view(dtype.newbyteorder("<"))
         return
     values, at_once = tensor.numpy().reshape(-1), _CHUNK_BYTES // dtype.itemsize
     for start in range(0, values.size, at_once):
@@ -58,6 +76,7 @@ class WeightFile:
         self.size_bytes = path.stat().st_size
         self._map: mmap.mmap | None = None
         self._looks = 0
+        self._file: io.BufferedReader | None = None
 
     def map(self) -> mmap.mmap:
         """The whole file, read-only; the system reads only the pages that are touched."""
@@ -69,20 +88,23 @@ class WeightFile:
             give_back(self._map)
         return self._map
 
-    def chunks(self, offset: int, length: int) -> Iterator[bytes]:
-        """``length`` bytes from ``offset``, a few megabytes at a time."""
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            while length > 0:
-                chunk = file.read(min(_CHUNK_BYTES, length))
-                if not chunk:
-                    raise ModelError(
-                        "The file was truncated while it was read.",
-                        where=str(self.path),
-                        do="Try again when no other program writes to the model.",
-                    )
-                length -= len(chunk)
-                yield chunk
+    def chunks(self, offset: int, length: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+        """``length`` bytes from ``offset``, a part at a time, which the next one overwrites."""
+        if self._file is None:  # opened once for all tensors, as it is mapped once
+            self._file = self.path.open("rb")
+            weakref.finalize(self, self._file.close)
+        buffer = np.empty(min(_CHUNK_BYTES, length), np.uint8)
+        while length > 0:
+            self._file.seek(offset)
+            n_bytes = self._file.readinto(buffer[:length])
+            if not n_bytes:
+                raise ModelError(
+                    "The file was truncated while it was read.",
+                    where=str(self.path),
+                    do="Try again when no other program writes to the model.",
+                )
+            offset, length = offset + n_bytes, length - n_bytes
+            yield buffer[:n_bytes]
 
 
 class FileTensor(ir.ExternalTensor):
@@ -92,7 +114,7 @@ class FileTensor(ir.ExternalTensor):
     inside the model's folder, and long enough. ``numpy()`` is a read-only view for types that numpy can map.
     """
 
-    __slots__ = ("_file",)
+    __slots__ = ("_file", "_size")
 
     def __init__(
         self, file: WeightFile, offset: int, length: int, *, dtype: ir.DataType, shape: ir.Shape, name: str
@@ -101,6 +123,12 @@ class FileTensor(ir.ExternalTensor):
             file.path.name, offset, length, dtype, shape=shape, name=name, base_dir=str(file.path.parent)
         )
         self._file = file
+        self._size = math.prod(shape.numpy())
+
+    @property
+    def size(self) -> int:
+        """The number of elements, counted once: onnx-ir counts at each look."""
+        return self._size
 
     @property
     def file(self) -> WeightFile:

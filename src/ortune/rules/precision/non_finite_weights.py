@@ -72,8 +72,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     read: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
     for node in nodes(facts.model.ir):
         for place, value in enumerate(() if is_op(node, "Identity") else node.inputs):
-            if value is not None:
-                read.setdefault(source_of(value), []).append((node, place))
+            source = source_of(value)
+            maker = source.producer() if source is not None else None
+            if source is not None and (maker is None or maker.op_type in ("Constant", "Cast")):
+                read.setdefault(source, []).append((node, place))
     for value, readers in read.items():
         tensor, cast = _tensor(value)
         if tensor is None or tensor.size > _MOST:
