@@ -12,6 +12,7 @@ import pytest
 from rule_facts import HOST
 
 from ortune import rewrites, rules
+from ortune.graph.written import Fingerprint
 from ortune.inputs import workload
 from ortune.model.graphs import graphs
 from ortune.model.open import OpenModel, open_model
@@ -54,6 +55,16 @@ def test_it_fires_on_exactly_what_is_marked(rule: Rule, tmp_path: Path) -> None:
     assert found.code == rule.code and "\n" not in found.what and not found.what.endswith(".")
     assert set(found.where) == marked(model)
     assert (found.safety == "advice") == (found.plan is None)
+
+
+@each_rule
+def test_no_model_is_changed_by_looking_at_it(rule: Rule, tmp_path: Path) -> None:
+    """Its nodes are listed once for all rules."""
+    assert rule.bad is not None
+    model = opened(rule.bad(), tmp_path)
+    before = Fingerprint.of(model.ir)
+    assert rules.found_by([rule], known(model, rule))
+    assert Fingerprint.of(model.ir) == before
 
 
 @each_rule

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import is_op, readers, source_of
+from ortune.graph.nodes import is_op, maker_of, readers, source_of
 
 NEAR = 1e-4
 """Of a number of a form, as exporters round it."""
@@ -149,11 +149,20 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
     if form.kind in _COMMUTATIVE and inputs[0] is not inputs[1]:
         orders.append(inputs[::-1])
     for order in orders:
+        if not all(map(_may_match, form.inputs, order)):
+            continue
         states = [replace(so_far, nodes={**so_far.nodes, node: form.called})]
         # Names bound by one operand restrict the next: each state is a consistent partial match.
         for part, operand in zip(form.inputs, order, strict=True):
             states = [after for before in states for after in matchings(part, operand, before)]
         yield from states
+
+
+def _may_match(part: Part, value: ir.Value | None) -> bool:
+    """Returns whether a value can match a part, as far as the node that makes it tells: most do not."""
+    if isinstance(part, Either):
+        return any(_may_match(other, value) for other in (part.part, *(other for _, other in part.others)))
+    return is_op(maker_of(value), part.kind) if isinstance(part, Op) else value is not None
 
 
 def nearest(form: Part, end: ir.Node) -> Matching | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import overload
 
 import onnx
 import onnx_ir as ir
 
-from ortune.model.graphs import nested, nodes, scopes
+from ortune.model.graphs import listing_of, nested, nodes, scopes
 from ortune.model.operators import STANDARD
 
 Scope = ir.Graph | ir.Function
@@ -27,7 +28,21 @@ def operator(node: ir.Node | onnx.NodeProto) -> str:
 
 def holds(model: ir.Model, *names: str) -> bool:
     """Returns whether a model contains one of these operators of the ONNX domain."""
+    listing = listing_of(model)
+    if listing is not None:
+        return any(name in listing.places for name in names)
     return any(is_op(node, *names) for node in nodes(model))
+
+
+def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
+    """Lists the nodes of a model that are one of these operators of the ONNX domain, in the order of ``nodes``."""
+    listing = listing_of(model)
+    if listing is None:
+        return [node for node in nodes(model) if is_op(node, *names)]
+    # The places are unique, so nodes are never compared.
+    return [
+        node for _, node in sorted(chain.from_iterable(listing.places.get(name, ()) for name in {*names}))
+    ]
 
 
 def input_of(node: ir.Node, position: int) -> ir.Value | None:

@@ -10,11 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import ints_of
-from ortune.graph.constants import constant, stored
+from ortune.graph.constants import constant_tensor, stored
 from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, either, matchings, nearest, op
 from ortune.graph.nodes import is_op, readers, source_of
 from ortune.graph.shapes.nearby import least_rank, reduced_axes
@@ -82,25 +81,26 @@ def folds_behind(product: ir.Node, user: ir.Node) -> bool:
         return is_op(product, "Conv", "ConvTranspose", "MatMul")
     if not is_op(product, "Conv") or not is_op(user, "Mul", "Add"):
         return scales_product(product, user)
-    numbers, weight = _numbers(user), constant(product.inputs[1])
+    numbers, weight = _numbers(user), constant_tensor(product.inputs[1])
     # As ConvMulFusion and ConvAddFusion have it: a single number is folded by the first alone; of more there
     # is one for each output channel, on the axis of channels.
-    if numbers is None or weight is None or numbers.ndim == 0:
+    if numbers is None or weight is None or not len(numbers.shape):
         return is_op(user, "Mul")
-    return numbers.ndim >= weight.ndim - 1 and numbers.size == weight.shape[0]
+    return len(numbers.shape) >= len(weight.shape) - 1 and numbers.size == weight.shape[0]
 
 
 def scales_product(product: ir.Node, scale: ir.Node) -> bool:
     """Returns whether ONNX Runtime makes FusedMatMul of two adjacent nodes: a matrix product and one number."""
+    if not is_op(product, "MatMul") or not is_op(scale, "Mul", "Div"):
+        return False
     numbers = _numbers(scale)
-    one_number = numbers is not None and numbers.ndim == 0
-    return is_op(product, "MatMul") and is_op(scale, "Mul", "Div") and one_number
+    return numbers is not None and not len(numbers.shape)
 
 
-def _numbers(node: ir.Node) -> np.ndarray | None:
+def _numbers(node: ir.Node) -> ir.TensorProtocol | None:
     """Returns the constant that a node takes."""
-    constants = [numbers for value in node.inputs if (numbers := constant(value)) is not None]
-    return constants[0] if constants else None
+    tensors = map(constant_tensor, node.inputs)
+    return next((tensor for tensor in tensors if tensor is not None), None)
 
 
 # --- Near misses ------------------------------------------------------------------------------------------------------

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from itertools import chain
 
 import onnx
 import onnx_ir as ir
+
+from ortune.model.operators import STANDARD
 
 MAP_TYPE = "ortune.onnx_type"
 """Key in ``Value.meta`` for the type in words where onnx-ir has no type for it (maps)."""
@@ -171,6 +176,51 @@ def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifie
     return [name for name in names if name in model.functions]
 
 
+class Listing:
+    """The graphs and nodes of a model that nobody changes, listed once.
+
+    Attributes:
+        model: The model.
+        graphs: By each outermost graph, itself and the graphs in it, in the order of ``nested``.
+        nodes: By each outermost graph, the nodes of all these.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.graphs = {scope: tuple(_nested(scope)) for scope in scopes(model)}
+        self.nodes = {
+            scope: tuple(node for graph in listed for node in graph) for scope, listed in self.graphs.items()
+        }
+
+    @cached_property
+    def places(self) -> dict[str, list[tuple[int, ir.Node]]]:
+        """The nodes of each operator of the ONNX domain, each with its place in the order of ``nodes``."""
+        by_operator: dict[str, list[tuple[int, ir.Node]]] = {}
+        for place, node in enumerate(chain.from_iterable(self.nodes.values())):
+            if node.domain in STANDARD:
+                by_operator.setdefault(node.op_type, []).append((place, node))
+        return by_operator
+
+
+_listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
+
+
+@contextmanager
+def unchanged(model: ir.Model) -> Iterator[None]:
+    """Lists the nodes of a model once for all that look at it, none of which may change it."""
+    token = _listing.set(Listing(model))
+    try:
+        yield
+    finally:
+        _listing.reset(token)
+
+
+def listing_of(model: ir.Model) -> Listing | None:
+    """The listing of a model that is ``unchanged``; None for any other."""
+    listing = _listing.get()
+    return listing if listing is not None and listing.model is model else None
+
+
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
     """Every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
     for scope in scopes(model) if functions else [model.graph]:
@@ -179,18 +229,25 @@ def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
     """A graph, and after it every graph that lies in one of its nodes."""
+    listing = _listing.get()
+    return iter(listing.graphs[graph]) if listing and graph in listing.graphs else _nested(graph)
+
+
+def _nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
     yield graph
     for node in graph:
         if not node.attributes.data:  # most nodes: not even a generator is made for them
             continue
         for inner in subgraphs(node):
-            yield from nested(inner)
+            yield from _nested(inner)
 
 
 def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
     """Every node of every graph, in the order of ``graphs``."""
-    for graph in graphs(model, functions=functions):
-        yield from graph
+    listing = listing_of(model)
+    if listing is not None:
+        return chain.from_iterable(listing.nodes.values() if functions else [listing.nodes[model.graph]])
+    return (node for graph in graphs(model, functions=functions) for node in graph)
 
 
 def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:

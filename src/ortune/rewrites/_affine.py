@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, has_parameters, int_of, ints_of, text_of
-from ortune.graph.constants import Array, constant
+from ortune.graph.constants import Array, constant, is_constant
 from ortune.graph.nodes import FLOATS, is_op, only_user
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
@@ -39,6 +39,13 @@ class Affine:
     def finite(self) -> bool:
         """Returns whether scale and shift are finite."""
         return bool(np.isfinite(self.scale).all() and np.isfinite(self.shift).all())
+
+
+def may_be_affine(node: ir.Node) -> bool:
+    """Returns whether a node may scale and shift by channel, which is known before any number is read."""
+    return is_op(node, "BatchNormalization") or (
+        is_op(node, "Add", "Sub", "Mul", "Div") and any(map(is_constant, node.inputs))
+    )
 
 
 def affine(node: ir.Node, rank: int) -> Affine | None:

@@ -14,7 +14,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import Scope, input_of, is_op, source_of
 from ortune.rewrites._cells import Cell, cell_of, is_memory
 from ortune.rewrites._pattern import Look
-from ortune.rewrites._step import Step, weight_of
+from ortune.rewrites._step import Step, stored_weight
 
 LEAST_STEPS = 8
 """Fewer steps are as fast written out."""
@@ -46,7 +46,7 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
     """Yields the unrolled recurrences of a graph, or the reasons of near misses; no node is in two."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
-        weight = weight_of(node) if is_op(node, "Gemm", "MatMul") else None
+        weight = stored_weight(node)
         if weight is not None:
             products[weight[0]].append(node)
     gone: set[ir.Node] = set()

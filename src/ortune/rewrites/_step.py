@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, int_of, ints_of
-from ortune.graph.constants import constant, one_number, scalar
+from ortune.graph.constants import constant, constant_tensor, one_number, scalar
 from ortune.graph.limits import limits
 from ortune.graph.nodes import input_of, is_op, source_of
 from ortune.rewrites._linear_forms import Curve, Linear, Part, Values, clipped, cut, row_of, total
@@ -200,22 +200,30 @@ class Step:
         return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
 
 
-def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
-    """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
+def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
+    """Returns the stored weights of a 2D product, and whether it multiplies by their transpose; reads none of them."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
     value, turned = source_of(node.inputs[1]), False
     before = value.producer() if value is not None else None
     if before is not None and is_op(before, "Transpose") and (ints_of(before, "perm") or [1, 0]) == [1, 0]:
         value, turned = source_of(before.inputs[0]), True
-    matrix = constant(value)
-    if value is None or matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f":
+    matrix = constant_tensor(value)
+    if value is None or matrix is None or len(matrix.shape) != 2 or matrix.dtype.numpy().kind != "f":
         return None
     if int_of(node, "transA", 0) or float_of(node, "alpha", 1.0) != 1.0:
         return None
     # Two transpositions cancel.
-    turned ^= bool(int_of(node, "transB", 0))
-    return value, matrix.T if turned else matrix
+    return value, turned ^ bool(int_of(node, "transB", 0))
+
+
+def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
+    """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
+    weight = stored_weight(node)
+    matrix = constant(weight[0]) if weight is not None else None
+    if weight is None or matrix is None:
+        return None
+    return weight[0], matrix.T if weight[1] else matrix
 
 
 def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.graph.constants import constant
+from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import is_op, only_user, scopes_of
 from ortune.graph.ort_fusions import folds_behind, fused, scales_product
 from ortune.graph.shapes.nearby import least_rank
@@ -44,15 +44,17 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
         editor: Of its model.
         copied: Whether weights that others read too may be copied, however large they are.
     """
+    user = _only_reader(node.outputs[0]) if is_op(node, *_affine.PRODUCTS) else None
+    if user is None or not _affine.may_be_affine(user):
+        return None
     product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
-    user = _only_reader(node.outputs[0]) if product else None
-    if product is None or user is None:
+    if product is None:
         return None
     affine = _affine.affine(user, max(product.rank, least_rank(node.outputs[0])))
-    if affine is None or affine.x is not node.outputs[0] or fused(user):
+    if affine is None or affine.x is not node.outputs[0]:
         return None
     new = _affine.after(product, affine)
-    if new is None:
+    if new is None or fused(user):  # of the two, the fold is seen to be impossible sooner
         return None
     if editor is not None:
         _affine.put(editor, product, *new)
@@ -62,18 +64,25 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
 
 def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
     """Returns the scale or shift before a product that its weights can absorb; folds it if an editor is given."""
-    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
-    operand = node.inputs[0] if node.inputs else None
+    operand = node.inputs[0] if is_op(node, *_affine.PRODUCTS) and node.inputs else None
     source = operand.producer() if operand is not None else None
-    if product is None or operand is None or source is None or only_user(operand) is not node:
+    if (
+        operand is None
+        or source is None
+        or not _affine.may_be_affine(source)
+        or only_user(operand) is not node
+    ):
+        return None
+    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
+    if product is None:
         return None
     affine = _affine.affine(source, max(product.rank, least_rank(operand)))
-    if affine is None or affine.y is not operand or fused(source):
+    if affine is None or affine.y is not operand:
         return None
     if not (is_op(source, "BatchNormalization") or _same_shape(affine, product)):
         return None
     new = _affine.before(product, affine)
-    if new is None:
+    if new is None or fused(source):
         return None
     if editor is not None:
         _affine.put(editor, product, *new)
@@ -88,10 +97,20 @@ def beside(product: ir.Node) -> Iterator[ir.Node]:
         return
     user = _only_reader(product.outputs[0])
     # What ONNX Runtime does is asked first: whether a fold fits takes a pass over the weights.
-    if user is not None and not folds_behind(product, user) and after(product):
+    if (
+        user is not None
+        and _affine.may_be_affine(user)
+        and not folds_behind(product, user)
+        and after(product)
+    ):
         yield user
     source = product.inputs[0].producer() if product.inputs[0] is not None else None
-    if source is None or scales_product(product, source) or _taken_up(source):
+    if (
+        source is None
+        or not _affine.may_be_affine(source)
+        or scales_product(product, source)
+        or _taken_up(source)
+    ):
         return
     if before(product):
         yield source
@@ -101,7 +120,7 @@ def _taken_up(scale: ir.Node) -> bool:
     """Returns whether the product before a scale takes it up instead, in ONNX Runtime or by this rewrite."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
     maker = next((maker for maker in makers if maker is not None and is_op(maker, *_affine.PRODUCTS)), None)
-    if maker is None or constant(maker.inputs[1]) is None:
+    if maker is None or constant_tensor(maker.inputs[1]) is None:
         return False
     return is_op(scale, "BatchNormalization") or folds_behind(maker, scale)
 

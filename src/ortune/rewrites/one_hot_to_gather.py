@@ -116,10 +116,11 @@ def _one_hot(node: ir.Node) -> _Code | str:
 
 
 def _match(product: ir.Node, look: Look) -> _Match | str:
-    code_value, weights = product.inputs[0], constant(source_of(product.inputs[1]))
+    code_value = product.inputs[0]
     code = _code(code_value, look) if code_value is not None else ""
     if isinstance(code, str):
         return code
+    weights = constant(source_of(product.inputs[1]))
     if weights is None or weights.ndim != 2 or weights.dtype != np.float32:
         return f"MatMul {product.name!r} does not multiply by a constant float32 matrix"
     if code_value is None or only_user(code_value) is not product:

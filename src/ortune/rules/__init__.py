@@ -12,6 +12,7 @@ one that says itself how often its nodes repeat; what all others name in repeate
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import pkgutil
@@ -27,6 +28,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.graph.shapes.known import remembering
+from ortune.model.graphs import unchanged
 from ortune.printable import operand
 from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
@@ -139,9 +141,10 @@ class Rule:
 
 
 @cache
-def all_rules() -> dict[str, Rule]:
-    """Every rule by its code."""
-    rules = [_rule(family, module) for family in FAMILIES for module in _modules(family)]
+def all_rules(families: Collection[str] = tuple(FAMILIES)) -> dict[str, Rule]:
+    """Every rule by its code; those of some families are read without the files of the others."""
+    modules = ((family, module) for family in FAMILIES if family in families for module in _modules(family))
+    rules = [_rule(family, module) for family, module in modules]
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
 
@@ -208,9 +211,9 @@ class Selection:
             if not any(_named(rule, text) for rule in all_rules().values()):
                 find_rule(text)  # says what there is
 
-    def rules(self) -> list[Rule]:
-        """The rules, by their codes."""
-        return [rule for rule in all_rules().values() if self._asks(rule)]
+    def rules(self, families: Collection[str] = tuple(FAMILIES)) -> list[Rule]:
+        """The rules of these families, by their codes."""
+        return [rule for rule in all_rules(families).values() if self._asks(rule)]
 
     def _asks(self, rule: Rule) -> bool:
         if any(_named(rule, text) for text in self.ignore):
@@ -256,7 +259,10 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     def has_time(rule: Rule) -> bool:
         return (is_small and rule.family in ABOUT_MODELS) or facts.begins(rule.code)
 
-    with remembering():  # several rules ask what the model's values are
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(remembering())  # several rules ask what the model's values are
+        if facts.model is not None:
+            stack.enter_context(unchanged(facts.model.ir))
         findings_of = {rule: rule.findings(facts) for rule in ordered if has_time(rule)}
     joined = {code for rule, mine in findings_of.items() if mine for code in rule.joins}
     findings = tuple(

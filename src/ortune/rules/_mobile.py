@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ortune.knobs.coreml.coreml_format import KNOB as FORMAT
-from ortune.partitions.partition import Partition, partition
-from ortune.partitions.support import Format, find
 from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
@@ -12,6 +12,11 @@ from ortune.providers.qnn import PROVIDER as QNN
 from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
+
+# What providers take is read for their targets alone.
+if TYPE_CHECKING:
+    from ortune.partitions.partition import Partition
+    from ortune.partitions.support import Format
 
 ACCELERATORS = (NNAPI.target, COREML.target, QNN.target)
 """Targets whose provider copies tensors from the CPU and back."""
@@ -28,6 +33,8 @@ def format_of(facts: Facts) -> Format | None:
     """The form in which the target's provider takes models; None for targets that are not on phones."""
     if facts.target not in PHONES:
         return None
+    from ortune.partitions.support import find
+
     return find(NETWORK if facts.target == COREML.target and not in_program(facts) else facts.target)
 
 
@@ -36,4 +43,6 @@ def partition_of(facts: Facts) -> Partition | None:
     form = format_of(facts)
     if facts.model is None or form is None:
         return None
+    from ortune.partitions.partition import partition
+
     return partition(facts.model.ir, form, facts.ort_version)

@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from ortune.graph.constants import constant
 from ortune.graph.limits import limits
-from ortune.graph.nodes import is_op, maker_of, only_user
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.nodes import is_op, maker_of, only_user, with_operator
+from ortune.model.graphs import op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import name_of, subject
@@ -39,7 +39,7 @@ def in_float(
     """
     if facts.model is None or facts.target != CPU.target:
         return
-    products = (node for node in nodes(facts.model.ir) if is_op(node, *operators))
+    products = with_operator(facts.model.ir, *operators)
     why = {node: why for node in products if (why := island(node, facts.host))}
     if why:
         yield Finding(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from ortune.graph.attributes import cast_to, has_parameters, optional_int, tenso
 from ortune.graph.constants import constant, is_overridable
 from ortune.graph.nodes import is_op
 from ortune.graph.written import Fingerprint
-from ortune.model.graphs import graphs, op_set, stored_bytes
+from ortune.model.graphs import Listing, graphs, listing_of, op_set, stored_bytes
 from ortune.model.operators import STANDARD
 
 SMALL_BYTES = 1024
@@ -44,6 +45,8 @@ _Types = Mapping[str, onnx.TypeProto.Tensor]
 _Inferred = dict[Fingerprint, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
 """What was inferred of models that look like this, by name (``_apart_name``); None where nothing is remembered."""
+_of_unchanged: WeakKeyDictionary[Listing, Values] = WeakKeyDictionary()
+"""What is known of models while nobody changes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,15 @@ def known_values(model: ir.Model) -> Values:
 
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
+    listing = listing_of(model)
+    if listing is None:
+        return _known_values(model)
+    if listing not in _of_unchanged:
+        _of_unchanged[listing] = _known_values(model)
+    return Values(_of_unchanged[listing])  # which whoever asks may add to
+
+
+def _known_values(model: ir.Model) -> Values:
     inferred, believed = _inferred(model), _believed(model)
     values = Values()
     for number, graph in enumerate(graphs(model, functions=False)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.graph.attributes import ints_of
-from ortune.graph.constants import constant
+from ortune.graph.constants import constant, constant_tensor
 from ortune.graph.nodes import input_of, is_op
 
 _RANKED = {
@@ -37,8 +37,8 @@ _DEPTH = 16  # nodes looked through for a rank
 
 def rank_of_constant(value: ir.Value | None) -> int:
     """Returns the rank of a constant; 0 for any other value."""
-    array = constant(value)
-    return 0 if array is None else array.ndim
+    tensor = constant_tensor(value)
+    return 0 if tensor is None else len(tensor.shape)
 
 
 def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:

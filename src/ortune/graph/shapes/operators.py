@@ -50,9 +50,8 @@ def visit(walk: Walk, node: ir.Node) -> None:
 
 
 def _visit(walk: Walk, node: ir.Node) -> None:
-    walk.node = node
-    _visit_bodies(walk, node)
-    # Again, because the nodes of its bodies were visited since.
+    if node.attributes.data:
+        _visit_bodies(walk, node)
     walk.node = node
     first = node.inputs[0] if node.inputs else None
     if node.op_type in _SAME_VALUES and first is not None and node.outputs:

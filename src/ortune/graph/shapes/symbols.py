@@ -74,9 +74,9 @@ LONGEST_NAME = 256
 
 def within(dim: Dim) -> Dim:
     """Returns a dimension, or None if its numbers are larger than any size."""
-    if dim is None or abs(dim.add) > MOST_SIZE or any(abs(factor) > MOST_SIZE for _, factor in dim.terms):
+    if dim is None or abs(dim.add) > MOST_SIZE:
         return None
-    return dim
+    return None if dim.terms and any(abs(factor) > MOST_SIZE for _, factor in dim.terms) else dim
 
 
 _ANONYMOUS = re.compile(

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.graph.constants import SMALL, constant
+from ortune.graph.constants import SMALL, constant, constant_tensor, stored
 from ortune.graph.shapes.symbols import Dim, Size, size_of, within
 
 Shape = tuple[Dim, ...]
@@ -62,19 +62,20 @@ class Walk:
 
     def settle(self, size: Size) -> Size:
         """Replaces every solved symbol in a size."""
-        while True:
+        while size.terms and self.bound:
             solved = [(s, f) for s, f in size.terms if s in self.bound]
             if not solved:
                 return size
             for symbol, factor in solved:
                 size = size.plus(Size.of(symbol), -factor).plus(self.bound[symbol], factor)
+        return size
 
     def equal(self, a: Dim, b: Dim) -> Dim:
         """Adds the constraint that two dimensions are equal; returns the more specific one."""
         if a is None or b is None:
             return a if b is None else b
         a, b = self.settle(a), self.settle(b)
-        difference = a.plus(b, -1)
+        difference = Size() if a == b else a.plus(b, -1)  # most are equal
         if not difference.terms and not difference.add:
             return a
         # Inside a branch or a loop the demand may never be reached: believe nothing it says about sizes.
@@ -136,9 +137,10 @@ class Walk:
             return None
         if value in self.contents:
             return tuple(None if d is None else self.settle(d) for d in self.contents[value])
-        array = self.constant(value)
-        if array is None or array.dtype.kind not in "iub" or array.size > _MAX_CONTENT:
+        tensor = stored(value) if self.defaults else constant_tensor(value)
+        if tensor is None or tensor.dtype.numpy().kind not in "iub" or tensor.size > _MAX_CONTENT:
             return None
+        array = np.asarray(tensor.numpy())
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import holds
 from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs, options_of
@@ -44,11 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     search = options_of(facts, CUDA.name).get("cudnn_conv_algo_search", "EXHAUSTIVE")
     names = open_inputs(facts)
-    if (
-        names
-        and search == "EXHAUSTIVE"
-        and any(is_op(n, "Conv", "ConvTranspose") for n in nodes(facts.model.ir))
-    ):
+    if names and search == "EXHAUSTIVE" and holds(facts.model.ir, "Conv", "ConvTranspose"):
         yield Finding(
             code=CODE,
             what=f"cuDNN searches convolution algorithms again for every new shape of {listed(names)}",

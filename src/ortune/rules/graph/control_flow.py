@@ -33,6 +33,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, bodies and functions included, but for an If whose branch is known and what is in it."""
     if facts.model is None:
         return
+    if not holds(facts.model.ir, *_OPERATORS):
+        return
     optimises = facts.plan.settings.get(KNOB.name) != "disable"
     branches = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
     matches = [node for scope in scopes(facts.model.ir) for node in _left(scope, branches)]

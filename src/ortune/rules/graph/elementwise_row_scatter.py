@@ -19,9 +19,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import holds, input_of, is_op, maker_of, source_of
+from ortune.graph.nodes import holds, input_of, is_op, maker_of, source_of, with_operator
 from ortune.graph.shapes.known import Values, known_values
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
@@ -48,8 +47,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or not holds(facts.model.ir, "ScatterElements"):
         return
     values = known_values(facts.model.ir)
-    walked = nodes(facts.model.ir)
-    scatters = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node, values)]
+    scatters = [node for node in with_operator(facts.model.ir, "ScatterElements") if _of_rows(node, values)]
     if scatters:
         yield Finding(
             code=CODE,

@@ -19,9 +19,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import scalar
-from ortune.graph.nodes import input_of, is_op, source_of
+from ortune.graph.nodes import input_of, is_op, source_of, with_operator
 from ortune.graph.shapes.known import Values, known_values
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -42,8 +41,7 @@ GOOD = _TEXT.replace("LENGTH", "16")
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    transforms = [node for node in walked if is_op(node, "STFT", "DFT")]
+    transforms = with_operator(facts.model.ir, "STFT", "DFT") if facts.model else []
     if facts.model is None or not transforms:
         return
     values = known_values(facts.model.ir)

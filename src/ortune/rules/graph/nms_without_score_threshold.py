@@ -19,8 +19,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import scalar
-from ortune.graph.nodes import input_of, is_op, maker_of, source_of
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.nodes import input_of, is_op, maker_of, source_of, with_operator
+from ortune.model.graphs import op_set
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
@@ -46,8 +46,7 @@ GOOD = _TEXT.replace("THRESHOLD", ", least")
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    filters = [node for node in walked if is_op(node, "NonMaxSuppression")]
+    filters = with_operator(facts.model.ir, "NonMaxSuppression") if facts.model else []
     without = [node for node in filters if input_of(node, _THRESHOLD) is None]
     idle = [node for node in filters if _keeps_all(node)]
     for matches, what in ((without, "no score_threshold"), (idle, "a score_threshold below all scores")):

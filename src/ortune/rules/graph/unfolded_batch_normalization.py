@@ -19,9 +19,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import is_constant
-from ortune.graph.nodes import is_op, only_user
+from ortune.graph.nodes import is_op, only_user, with_operator
 from ortune.graph.ort_fusions import folds_behind
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites import PRODUCTS
 from ortune.rewrites.affine_into_weights import REWRITE, after
@@ -53,9 +52,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    walked = [*nodes(facts.model.ir)]
-    norms = [node for node in walked if is_op(node, "BatchNormalization")]
-    folded = {after(node): node for node in walked if is_op(node, *PRODUCTS)} if norms else {}
+    norms = with_operator(facts.model.ir, "BatchNormalization")
+    folded = {after(node): node for node in with_operator(facts.model.ir, *PRODUCTS)} if norms else {}
     matches = [
         node
         for node in norms

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import is_op, with_operator
 from ortune.records import Finding
 from ortune.rewrites import PRODUCTS, gelu, hard_swish
 from ortune.rewrites.affine_into_weights import REWRITE, beside
@@ -53,7 +52,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     # The quotient or half of an activation, which is told of as a whole.
     others = {end for module in (hard_swish, gelu) for end in module.PATTERN.ends(facts.model.ir)}
-    products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
+    products = with_operator(facts.model.ir, *PRODUCTS)
     scales = [
         scale
         for product in products

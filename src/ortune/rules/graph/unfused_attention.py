@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ortune.graph.attention import between_products
-from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import with_operator
 from ortune.records import Finding
 from ortune.rewrites.attention import PATTERN, REWRITE
 from ortune.rules._fixes import mended_by
@@ -50,7 +49,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    softmaxes = [node for node in nodes(facts.model.ir) if is_op(node, "Softmax")]
+    softmaxes = with_operator(facts.model.ir, "Softmax")
     between = {node: ops for node in softmaxes if (ops := between_products(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import is_op, only_user, other_input
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import is_op, only_user, other_input, with_operator
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
@@ -42,8 +41,8 @@ GOOD = f"{_HEAD}\nfixed (float[4,2] x) => (float[4,2] y){_BODY}"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    why = {node: reason for node in walked if is_op(node, "MatMul") and (reason := _reason(node))}
+    products = with_operator(facts.model.ir, "MatMul") if facts.model else ()
+    why = {node: reason for node in products if (reason := _reason(node))}
     if why:
         yield Finding(
             code=CODE,

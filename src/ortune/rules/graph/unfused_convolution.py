@@ -17,8 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import is_op, with_operator
 from ortune.records import Finding
 from ortune.rules._words import listed, name_of, subject
 from ortune.rules.facts import Facts
@@ -46,8 +45,8 @@ GOOD = f"""{_HEAD}
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    matches = {node: apart for node in walked if is_op(node, "Conv") and (apart := _apart(node))}
+    convolutions = with_operator(facts.model.ir, "Conv") if facts.model else ()
+    matches = {node: apart for node in convolutions if (apart := _apart(node))}
     if matches:
         yield Finding(
             code=CODE,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.nodes import holds, with_operator
 from ortune.graph.ort_fusions import gelu_ending
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites.gelu import PATTERN, REWRITE
 from ortune.rules._fixes import mended_by
@@ -59,7 +59,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    unfused = [unfused_gelu for node in nodes(facts.model.ir) if (unfused_gelu := gelu_ending(node))]
+    ends = with_operator(facts.model.ir, "Mul", "Div") if holds(facts.model.ir, "Erf") else ()
+    unfused = [gelu for end in ends if (gelu := gelu_ending(end))]
     why = {gelu.node: gelu.why for gelu in unfused if gelu.why}
     for match in PATTERN.find(facts.model.ir)[0]:
         if not match.by_tanh or facts.provider.cpu_kernels:

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import holds, with_operator
 from ortune.graph.ort_fusions import layer_normalization_ending
-from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel
 from ortune.records import Finding
 from ortune.rewrites import Look
@@ -89,17 +88,12 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     """Why each layer normalisation is not fused, by the node that ends it."""
     opset = model.facts.opsets.get("", 0)
-    unfused = [
-        normalization
-        for node in nodes(model.ir)
-        if (normalization := layer_normalization_ending(node, opset))
-    ]
+    ends = with_operator(model.ir, "Div", "Mul") if holds(model.ir, "ReduceMean") else ()
+    unfused = [normalization for end in ends if (normalization := layer_normalization_ending(end, opset))]
     why = {normalization.node: normalization.why for normalization in unfused if normalization.why}
     recognised = {node for normalization in unfused for node in normalization.nodes}
     look = Look(model.ir)
-    means = (
-        node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in recognised
-    )
+    means = (node for node in with_operator(model.ir, "ReduceMean", "ReduceSum") if node not in recognised)
     for mean in itertools.islice(filter(may_begin, means), _LOOKED_AT):
         otherwise = written_otherwise(mean, look)
         if otherwise is not None:

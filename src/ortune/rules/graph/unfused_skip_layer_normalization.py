@@ -19,8 +19,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op, only_user
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import is_op, only_user, with_operator
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
@@ -49,8 +48,8 @@ GOOD = f"""{_HEAD}
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    why = {node: reason for node in walked if is_op(node, "Add") and (reason := _reason(node))}
+    sums = with_operator(facts.model.ir, "Add") if facts.model else ()
+    why = {node: reason for node in sums if (reason := _reason(node))}
     if why:
         yield Finding(
             code=CODE,

@@ -19,8 +19,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import is_op, source_of
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import source_of, with_operator
 from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -50,7 +49,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
-    convolutions = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _of_one(node)]
+    convolutions = [node for node in with_operator(facts.model.ir, "Conv") if _of_one(node)]
     if len(convolutions) >= _ROW:
         yield Finding(
             code=CODE,

@@ -18,8 +18,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import stored
-from ortune.graph.nodes import input_of, is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import input_of, with_operator
 from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -57,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         or facts.host.machine != "x86_64"
     ):
         return
-    convolutions = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _plain(node)]
+    convolutions = [node for node in with_operator(facts.model.ir, "Conv") if _plain(node)]
     if convolutions:
         yield Finding(
             code=CODE,

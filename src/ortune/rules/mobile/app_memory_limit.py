@@ -13,17 +13,20 @@ References: Apple, "Reducing your app's memory use"; Android, "Low memory killer
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from ortune.graph.shapes.types import n_bytes
 from ortune.model.graphs import parameters, stored_bytes
-from ortune.partitions.partition import Partition
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._mobile import partition_of
 from ortune.rules._words import name_of
 from ortune.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from ortune.partitions.partition import Partition
 
 CODE = "MOB008"
 TIER = "preview"

@@ -12,15 +12,18 @@ References: ONNX Runtime documentation, "CoreML Execution Provider".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from ortune.partitions.partition import Partition
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import Finding
 from ortune.rules._mobile import in_program, partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from ortune.partitions.partition import Partition
 
 CODE = "MOB005"
 TIER = "preview"

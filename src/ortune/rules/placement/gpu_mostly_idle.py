@@ -21,7 +21,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+
+import numpy as np
 
 from ortune.providers import CPU, of_profile, of_target, profiled
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
@@ -160,11 +161,14 @@ def _causes(
 def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
     """What the first run with a shape takes beyond a steady one: kernels are chosen and compiled, memory allocated."""
     first_ns, *later_ns = run.variance.runs_ns if run.variance else (0.0,)
-    if len(later_ns) < _FEW or first_ns < _NEW_SHAPE * median(later_ns):
+    if len(later_ns) < _FEW:
+        return []
+    usual_ns = float(np.median(later_ns))
+    if first_ns < _NEW_SHAPE * usual_ns:
         return []
     when = "for each new input shape" if facts.model and open_inputs(facts) else "once"
     return [
-        f"the first run takes {(first_ns - median(later_ns)) / 1e6:.3g} ms more than a steady one, {when} "
+        f"the first run takes {(first_ns - usual_ns) / 1e6:.3g} ms more than a steady one, {when} "
         "(kernels are chosen and compiled, memory is allocated)"
     ]
 

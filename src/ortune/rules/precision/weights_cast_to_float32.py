@@ -34,13 +34,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     names: defaultdict[str, list[str]] = defaultdict(list)
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
-            tensor, users = constant_tensor(value), [*_readers(value)]
-            if tensor is None or tensor.size < _LEAST or not users:
-                continue
+            tensor = constant_tensor(value)
             # Text has no width.
-            if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
+            if tensor is None or tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
                 continue
-            if all(cast_to(node) == ir.DataType.FLOAT for node in users):
+            users = [*_readers(value)] if tensor.size >= _LEAST else []
+            if users and all(cast_to(node) == ir.DataType.FLOAT for node in users):
                 names[type_name(tensor.dtype)].append(value.name or "")
     for dtype, weights in names.items():
         yield Finding(

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import one_number
-from ortune.graph.nodes import input_of, is_op
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import input_of, is_op, with_operator
 from ortune.records import Finding
 from ortune.rules._pairs import PASSED
 from ortune.rules._words import counted, name_of
@@ -50,8 +49,8 @@ GOOD = _TEXT.replace("SCALE", "0.00392")
 def find(facts: Facts) -> Iterator[Finding]:
     """At each QuantizeLinear with one scale; the operator that is hit is named."""
     scales: dict[ir.Node, float] = {}
-    for node in nodes(facts.model.ir) if facts.model else ():
-        scale = one_number(input_of(node, 1)) if is_op(node, "QuantizeLinear") else None
+    for node in with_operator(facts.model.ir, "QuantizeLinear") if facts.model else ():
+        scale = one_number(input_of(node, 1))
         if scale is None:
             continue
         step = float(scale.reshape(()))

@@ -19,8 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant
-from ortune.graph.nodes import input_of, is_op, maker_of
-from ortune.model.graphs import nodes
+from ortune.graph.nodes import input_of, is_op, maker_of, with_operator
 from ortune.records import Finding
 from ortune.rules._pairs import dequantizer
 from ortune.rules._words import counted, name_of
@@ -50,8 +49,8 @@ GOOD = _TEXT.replace("SCALE", "0.125")
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    biased = [node for node in walked if is_op(node, "Conv", "Gemm") and _is_off(node)]
+    products = with_operator(facts.model.ir, "Conv", "Gemm") if facts.model else ()
+    biased = [node for node in products if _is_off(node)]
     gemms = [node for node in biased if is_op(node, "Gemm")]
     if biased:
         yield Finding(

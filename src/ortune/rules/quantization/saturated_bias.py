@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import onnx_ir as ir
 
-from ortune.graph.constants import constant
+from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import input_of, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
@@ -47,9 +48,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     for node in nodes(facts.model.ir) if facts.model else ():
         place = _BIAS.get(node.op_type)
         value = source_of(input_of(node, place)) if place is not None else None
-        numbers = constant(value, most=_MOST)
-        if value is None or numbers is None or numbers.dtype != np.int32:
+        tensor = constant_tensor(value)
+        if value is None or tensor is None or tensor.dtype != ir.DataType.INT32 or tensor.size > _MOST:
             continue
+        numbers = tensor.numpy()
         ends = np.iinfo(np.int32)
         # A tool that clips symmetrically ends at -2147483647, one above the least.
         n_cut = int(((numbers <= ends.min + 1) | (numbers == ends.max)).sum())

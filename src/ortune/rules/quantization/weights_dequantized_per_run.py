@@ -20,9 +20,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import holds, is_op, only_user, source_of
+from ortune.graph.nodes import holds, is_op, only_user, source_of, with_operator
 from ortune.knobs.cpu.disable_quant_qdq import KNOB
-from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding, Plan
 from ortune.rules._pairs import dequantized
@@ -52,8 +51,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
         return
-    walked = [*nodes(facts.model.ir)]
-    dequantized_weights = [node for node in walked if is_op(node, "DequantizeLinear") and _is_alone(node)]
+    dequantized_weights = [
+        node for node in with_operator(facts.model.ir, "DequantizeLinear") if _is_alone(node)
+    ]
     if dequantized_weights:
         whole = holds(facts.model.ir, "QuantizeLinear")
         yield Finding(

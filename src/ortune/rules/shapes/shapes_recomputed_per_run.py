@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.graph.constants import constant
+from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import is_op
 from ortune.model.graphs import op_set
 from ortune.records import Finding
@@ -80,8 +80,11 @@ def _hanging(graph: ir.Graph) -> Iterator[ir.Node]:
     for node in graph:
         if node.domain or node.op_type not in _ARITHMETIC:
             continue
-        operands = [value for value in node.inputs if value is not None and constant(value) is None]
-        if is_op(node, "Shape", "Size"):
+        reads_shape = is_op(node, "Shape", "Size")
+        if not reads_shape and of_sizes.isdisjoint(node.inputs):
+            continue
+        operands = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
+        if reads_shape:
             hangs = any(value.shape is None or not value.shape.is_static() for value in operands)
         else:
             hangs = bool(operands) and all(value in of_sizes for value in operands)
