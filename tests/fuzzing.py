@@ -39,7 +39,7 @@ from ortune.locks.snapshot.exported import exported_operators, locked_model
 from ortune.model.open import open_model
 from ortune.records import BundleInfo, Plan, Snapshot
 from ortune.report import lock_words
-from ortune.trials.sides import bundle_plan, read_plan
+from ortune.trials.plans import bundle_plan, read_plan
 from within import program
 
 LIMIT_S = 20.0

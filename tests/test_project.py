@@ -11,10 +11,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import onnx
 import pytest
 import typer
 
 import ortune
+from onnx_text import model_of
 from ortune.api import verbs
 from ortune.cli.main import app, register
 from ortune.errors import UsageError
@@ -75,6 +77,49 @@ def test_help_imports_nothing_heavy() -> None:
         assert {name[1] for name in loaded if name[0] == "ortune" and len(name) > 1} <= LIGHT, words
         own = [name for name in loaded if name[:2] == ["ortune", "verbs"] and name[2:] == words[:1]]
         assert own == [], words
+
+
+OF_A_CHECK = {
+    "experiment": {"clock", "document", "scratch", "watcher"},
+    "targets": {"machine", "target"},
+    "trials": {"input_options"},
+}
+"""What a check takes of the rooms that measure: words, names and the machine."""
+MEASURING = {
+    "bisection",
+    "bundle",
+    "conversion",
+    "fleet",
+    "locks",
+    "profiling",
+    "search",
+    "stats",
+    "store",
+    "worker",
+}
+CHECKED = """
+import json, sys
+from ortune.cli.main import main
+try:
+    main()
+except SystemExit:
+    print(json.dumps(list(sys.modules)))
+"""
+
+
+def test_a_check_imports_nothing_that_measures(tmp_path: Path) -> None:
+    model = model_of("clean (float[2,8] x) => (float[2,8] y) { y = Relu (x) }")
+    onnx.save(model, tmp_path / "clean.onnx")
+    *_, listed = run("-c", CHECKED, "check", str(tmp_path / "clean.onnx")).splitlines()
+    loaded = [name.split(".") for name in json.loads(listed)]
+    assert "rules" in {name[1] for name in loaded if name[0] == "ortune" and len(name) > 1}
+    assert {name[0] for name in loaded} & {"http", "jinja2", "onnxruntime", "scipy", "ssl"} == set()
+    rooms: dict[str, set[str]] = {}
+    for name in loaded:
+        if name[0] == "ortune" and len(name) > 2:
+            rooms.setdefault(name[1], set()).add(name[2])
+    assert MEASURING & rooms.keys() == set()
+    assert {room: rooms[room] for room in OF_A_CHECK if rooms[room] - OF_A_CHECK[room]} == {}
 
 
 def test_type_checkers_are_told_of_the_functions_as_they_are() -> None:

@@ -32,7 +32,7 @@ def main() -> None:
     host = Machine().host
     found: dict[str, Sequence[Finding]] = {}
     started = time.monotonic()
-    asked = [rule for rule in rules.all_rules().values() if rule.family in ABOUT_MODELS]
+    asked = [*rules.all_rules(ABOUT_MODELS).values()]
     for name in MODELS:
         facts = Facts(model=open_model(model_path(name)), host=host, target=options.target)
         found[name] = rules.found_by(asked, facts)

@@ -26,7 +26,7 @@ from ortune.locks import file as lock_file
 from ortune.model.open import open_model
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
-from ortune.trials.sides import read_plan
+from ortune.trials.plans import read_plan
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

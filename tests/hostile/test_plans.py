@@ -15,7 +15,7 @@ from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.inputs import workload
 from ortune.records import Workload
-from ortune.trials.sides import read_plan
+from ortune.trials.plans import read_plan
 
 
 @pytest.fixture

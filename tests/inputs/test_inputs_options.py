@@ -18,11 +18,11 @@ from input_models import (
 from onnx import TensorProto as T
 
 from ortune.errors import InputError
-from ortune.inputs import feed_files, workload
+from ortune.inputs import feed_files, workload, written_sizes
 
 
 def test_mix_of_sizes_makes_weighted_cases():
-    chosen = proposed(encoder(512), dims=dict([workload.parse_dim("seq=16:3,128:1")]))
+    chosen = proposed(encoder(512), dims=dict([written_sizes.parse_dim("seq=16:3,128:1")]))
     assert [(c.name, c.weight, c.inputs[0].shape) for c in chosen.cases] == [
         ("seq=16", 0.75, (1, 16)),
         ("seq=128", 0.25, (1, 128)),
@@ -64,19 +64,19 @@ def test_what_does_not_fit_is_one_clear_error(options, said):
     [("x:1x3x320x320", ("x", (1, 3, 320, 320))), ("a:0:2", ("a:0", (2,))), ("sr:", ("sr", ()))],
 )
 def test_shape_option(text, parsed):
-    assert workload.parse_shape(text) == parsed
+    assert written_sizes.parse_shape(text) == parsed
 
 
 @pytest.mark.parametrize("text", ["x", "x:1xb", ":3", "x:-1x3", "x:1x"])
 def test_bad_shape_option(text):
     with pytest.raises(InputError, match="not a valid shape"):
-        workload.parse_shape(text)
+        written_sizes.parse_shape(text)
 
 
 @pytest.mark.parametrize("text", ["seq", "seq=", "=3", "seq=a", "seq=1:0", "seq=-4", "seq=1:nan"])
 def test_bad_dim_option(text):
     with pytest.raises(InputError) as caught:
-        workload.parse_dim(text)
+        written_sizes.parse_dim(text)
     assert "--dim seq=" in caught.value.do
 
 

@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from facts import facts
 from onnx_text import assemble
-from ortune.inputs import workload
+from ortune.inputs import workload, written_sizes
 
 ort.set_default_logger_severity(4)
 MAX_TRIES = 12
@@ -127,7 +127,7 @@ def test_what_the_user_gave_is_never_changed():
     assert "1x9x4 float" in error.what
     assert "--shape x:1x9x4" not in error.do
     _, advice = shlex.split(error.do.partition("pass ")[2].partition(", or ")[0])
-    name, shape = workload.parse_shape(advice)
+    name, shape = written_sizes.parse_shape(advice)
     chosen, _ = find(proto, shapes={name: shape})
     assert chosen.tries == 0 and chosen.cases[0].inputs[0].shape == (1, 37, 4), "it works as it is advised"
 

@@ -177,7 +177,7 @@ def test_onnx_runtime_makes_the_same_of_it(name: str, level: str, tmp_path: Path
 
 
 def _codes(path: Path, target: str) -> Counter[str]:
-    asked = [rule for rule in Selection(preview=True).rules() if rule.family in ABOUT_MODELS]
+    asked = Selection(preview=True).rules(ABOUT_MODELS)
     facts = Facts(model=open_model(path), target=target)
     return Counter(finding.code for finding in rules.found_by(asked, facts))
 

@@ -132,7 +132,7 @@ def test_what_is_broken_comes_first_then_the_largest_share(monkeypatch: pytest.M
         ),
         rule("GRA904", Finding(code="GRA904", what="", severity="error")),
     ]
-    monkeypatch.setattr(rules, "all_rules", lambda: {each.code: each for each in given})
+    monkeypatch.setattr(rules, "all_rules", lambda families=(): {each.code: each for each in given})
     found = rules.findings(Facts())
     assert [f.code[-1] for f in found] == ["4", "3", "3", "2", "1"]
     assert [f.share_ratio for f in found[1:3]] == [0.3, 0.1]

@@ -128,6 +128,7 @@ def forget() -> None:
     importlib.invalidate_caches()
     providers.every.cache_clear()
     targets.all_targets.cache_clear()
+    targets._target.cache_clear()
 
 
 def test_it_is_found_and_asked_for_by_name(new: targets.Target) -> None:

@@ -14,7 +14,7 @@ import ortune
 from onnx_text import model_of, saved
 from ortune.errors import ModelError, UsageError
 from ortune.options.quantities import size_bytes
-from ortune.trials.sides import read_plan
+from ortune.trials.plans import read_plan
 
 
 @pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])

@@ -17,7 +17,8 @@ from ortune.fleet import runtimes
 from ortune.records import BundleInfo, Plan, RewriteSpec
 from ortune.targets.browser import setup
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.trials.sides import SideText, bundle_plan, require_unchanged, resolve
+from ortune.trials.plans import bundle_plan
+from ortune.trials.sides import SideText, require_unchanged, resolve
 
 
 def model(path: Path, op: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -57,6 +58,9 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             options = asked.Options(**values)
             if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
                 options = dataclasses.replace(options, timeline=True)
+            if whole:  # from here on there is garbage, in none of which is what was imported
+                gc.freeze()
+                gc.enable()
             envelope = _run(module, options, asked.STOPPING, began_s)
             place = getattr(options, "answer", None) if own_output else output
             _write(verb, envelope, form, place, whole=verbose)

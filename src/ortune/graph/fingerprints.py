@@ -178,6 +178,13 @@ def _dims(value: ir.Value) -> str:
     return str([dim if isinstance(dim, int) else "?" for dim in value.shape])
 
 
+def _head(tensor: ir.TensorProtocol) -> bytes:
+    """The first elements of a tensor, which is not opened for them if it lies in a file."""
+    if isinstance(tensor, FileTensor):
+        return tensor.head(_HEAD)
+    return tensor.numpy().reshape(-1)[:_HEAD].tobytes()
+
+
 def equal_tensors(
     stored_items: Iterable[tuple[Item, ir.TensorProtocol]], *, most_bytes: int
 ) -> Iterator[list[Item]]:
@@ -197,7 +204,7 @@ def equal_tensors(
     for group in kinds.values():
         heads: defaultdict[bytes, list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
         for item, tensor in group if len(group) > 1 else ():
-            heads[tensor.numpy().reshape(-1)[:_HEAD].tobytes()].append((item, tensor))
+            heads[_head(tensor)].append((item, tensor))
         for alike in heads.values():
             equal: defaultdict[bytes, list[Item]] = defaultdict(list)
             for item, tensor in alike if len(alike) > 1 else ():

@@ -45,6 +45,13 @@ def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
     ]
 
 
+def anchors_in(model: ir.Model, scope: Scope, *names: str) -> list[ir.Node]:
+    """Lists the nodes of one graph of a model, without those in its nodes, that are one of these operators."""
+    if listing_of(model) is None:
+        return [node for node in scope if is_op(node, *names)]
+    return [node for node in with_operator(model, *names) if node.graph is scope]
+
+
 def input_of(node: ir.Node, position: int) -> ir.Value | None:
     """Returns an input of a node, None if it is omitted."""
     return node.inputs[position] if position < len(node.inputs) else None

@@ -21,19 +21,15 @@ from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
 from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some, require_holdable
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.inputs.value_ranges import choices
+from ortune.inputs.written_sizes import Mix, normalised
 from ortune.records import Case, InputChoice, Workload, read_json
 
 __all__ = [
-    "alternatives", "cannot_feed", "describe", "feeds", "load", "parse_dim", "parse_shape", "propose", "save",
-    "whole_numbers",
+    "alternatives", "cannot_feed", "describe", "feeds", "load", "propose", "save", "whole_numbers",
 ]  # fmt: skip
 
 _MOST_COUNTS = 4096
 """Elements of an input, up to which its values may decide sizes."""
-
-Mix = tuple[tuple[int, float], ...]
-"""Sizes of one dimension with their weights."""
-
 
 MOST_SEED = 1 << 31  # of numpy's generators and ONNX Runtime's alike
 
@@ -104,7 +100,7 @@ def _proposed(
     kept: Mapping[str, int],
 ) -> tuple[Case, ...]:
     fixed = _from_shapes(inputs, shapes)
-    mixes = {name: _normalised(name, mix) for name, mix in dims.items()}
+    mixes = {name: normalised(name, mix) for name, mix in dims.items()}
     targets = {name: _symbols_named(inputs, name) for name in mixes}
     cases = []
     for combination in itertools.product(*mixes.values()):
@@ -131,17 +127,6 @@ def _proposed(
             )
         )
     return tuple(cases)
-
-
-def _normalised(name: str, mix: Mix) -> Mix:
-    total = sum(weight for _, weight in mix)
-    if not mix or any(size < 0 or weight <= 0 for size, weight in mix) or not math.isfinite(total):
-        raise InputError(
-            "sizes must not be negative and weights must be above 0",
-            where=f"--dim {name}",
-            do=f"use --dim {name}=128, or --dim {name}=16:3,128:1 for a mix",
-        )
-    return tuple((size, weight / total) for size, weight in mix)
 
 
 def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -367,32 +352,3 @@ def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
             do=f"if you trust them: {' '.join(wanted)}",
         )
     return msgspec.structs.replace(saved, custom_ops=tuple(custom_ops))
-
-
-def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """``NAME:1x3x320x320`` of ``--shape``; the name may hold colons, ``NAME:`` alone is a scalar."""
-    name, colon, sizes = text.rpartition(":")
-    try:
-        shape = tuple(int(s) for s in sizes.split("x")) if sizes else ()
-    except ValueError:
-        shape, colon = (), ""
-    if not colon or not name or any(s < 0 for s in shape):
-        raise InputError("not a valid shape", where=f"--shape {text}", do="use --shape NAME:1x3x320x320")
-    return name, shape
-
-
-def parse_dim(text: str) -> tuple[str, Mix]:
-    """``seq=128``, ``seq=16,128,512`` or, weighted, ``seq=16:3,128:1`` of ``--dim``."""
-    name, equals, listed = text.rpartition("=")
-    try:
-        pairs = [item.partition(":") for item in listed.split(",")]
-        mix = tuple((int(size), float(weight) if colon else 1.0) for size, colon, weight in pairs)
-    except ValueError:
-        mix, equals = (), ""
-    if not equals or not name:
-        raise InputError(
-            "not a valid dimension size",
-            where=f"--dim {text}",
-            do="use --dim seq=128, --dim seq=16,128, or with weights --dim seq=16:3,128:1",
-        )
-    return name, _normalised(name, mix)

@@ -94,8 +94,8 @@ class OpenModel:
             while chunk := file.read(4 << 20):
                 digest.update(chunk)
         for tensor in self.external:
-            for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
-                digest.update(chunk)
+            for part in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
+                digest.update(part)
         return digest.hexdigest()
 
     @cached_property

@@ -61,7 +61,7 @@ def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
     dtype = np.dtype(tensor.dtype.numpy())
     if isinstance(tensor, FileTensor):
         for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
-            yield chunk.view(dtype.newbyteorder("<"))
+            yield np.frombuffer(chunk, dtype.newbyteorder("<"))
         return
     values, at_once = tensor.numpy().reshape(-1), _CHUNK_BYTES // dtype.itemsize
     for start in range(0, values.size, at_once):
@@ -88,23 +88,23 @@ class WeightFile:
             give_back(self._map)
         return self._map
 
-    def chunks(self, offset: int, length: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+    def chunks(self, offset: int, length: int) -> Iterator[memoryview]:
         """``length`` bytes from ``offset``, a part at a time, which the next one overwrites."""
         if self._file is None:  # opened once for all tensors, as it is mapped once
             self._file = self.path.open("rb")
             weakref.finalize(self, self._file.close)
-        buffer = np.empty(min(_CHUNK_BYTES, length), np.uint8)
+        buffer = np.empty(min(_CHUNK_BYTES, length), np.uint8).data
         while length > 0:
             self._file.seek(offset)
-            n_bytes = self._file.readinto(buffer[:length])
-            if not n_bytes:
+            part = buffer[:length]
+            if self._file.readinto(part) < len(part):
                 raise ModelError(
                     "The file was truncated while it was read.",
                     where=str(self.path),
                     do="Try again when no other program writes to the model.",
                 )
-            offset, length = offset + n_bytes, length - n_bytes
-            yield buffer[:n_bytes]
+            offset, length = offset + len(part), length - len(part)
+            yield part
 
 
 class FileTensor(ir.ExternalTensor):
@@ -114,7 +114,7 @@ class FileTensor(ir.ExternalTensor):
     inside the model's folder, and long enough. ``numpy()`` is a read-only view for types that numpy can map.
     """
 
-    __slots__ = ("_file", "_size")
+    __slots__ = ("_dims", "_file", "_size")
 
     def __init__(
         self, file: WeightFile, offset: int, length: int, *, dtype: ir.DataType, shape: ir.Shape, name: str
@@ -123,7 +123,8 @@ class FileTensor(ir.ExternalTensor):
             file.path.name, offset, length, dtype, shape=shape, name=name, base_dir=str(file.path.parent)
         )
         self._file = file
-        self._size = math.prod(shape.numpy())
+        self._dims = shape.numpy()
+        self._size = math.prod(self._dims)
 
     @property
     def size(self) -> int:
@@ -137,7 +138,7 @@ class FileTensor(ir.ExternalTensor):
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The values, shaped; 4-bit and other packed types are unpacked into memory."""
-        shape = self.shape.numpy()
+        shape = self._dims
         if self.size == 0:
             return np.empty(shape, self.dtype.numpy())
         if self.dtype.bitwidth < 8:
@@ -146,6 +147,12 @@ class FileTensor(ir.ExternalTensor):
         dtype = np.dtype(self.dtype.numpy()).newbyteorder("<")
         flat = np.frombuffer(self._file.map(), dtype=dtype, count=self.size, offset=self.offset or 0)
         return flat.reshape(shape)
+
+    def head(self, n_elements: int) -> bytes:
+        """The bytes of the first elements, or of all if there are fewer; of types of 8 bits and more."""
+        start = self.offset or 0
+        n_bytes = min(self.length or 0, n_elements * self.dtype.bitwidth // 8)
+        return self._file.map()[start : start + n_bytes] if n_bytes else b""
 
     def tobytes(self) -> bytes:
         """The bytes as they lie in the file."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ortune.records import Plan
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.trials.input_options import InputOptions
+    from ortune.trials.tolerance import Tolerance
 
 
 def _each(values: Any) -> tuple[Any, ...]:
@@ -60,6 +61,25 @@ def _each(values: Any) -> tuple[Any, ...]:
     if isinstance(values, Mapping):
         return tuple(f"{name}={int(v) if isinstance(v, bool) else v}" for name, v in values.items())
     return tuple(values)
+
+
+# Most commands have neither of these two, which bring all that compares outputs.
+def _tolerance(text: str | float | None) -> Tolerance | None:
+    """Reads ``--tolerance``; None where it was not passed."""
+    if text is None:
+        return None
+    from ortune.trials.tolerance import parse
+
+    return parse(text)
+
+
+def _metric(text: str | None) -> str:
+    """Checks ``--metric``; "" where it was not passed."""
+    if text is None:
+        return ""
+    from ortune.trials.metric import checked
+
+    return checked(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +102,9 @@ class Feeding:
     @cached_property
     def feeds(self) -> InputOptions:
         """Inputs and load, read. UsageError says what cannot be."""
-        from ortune.inputs.workload import parse_dim, parse_shape
+        from ortune.inputs.written_sizes import parse_dim, parse_shape
         from ortune.records import PodSize
         from ortune.trials.input_options import InputOptions
-        from ortune.trials.metric import checked
-        from ortune.trials.tolerance import parse
 
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
@@ -98,7 +116,7 @@ class Feeding:
                 where="--workload",
                 do="pass one of them",
             )
-        tolerance, metric = parse(given("tolerance")), checked(given("metric"))
+        tolerance, metric = _tolerance(given("tolerance")), _metric(given("metric"))
         if bool(metric) != bool(tolerance and tolerance.of_metric):
             raise UsageError(
                 "--metric and --tolerance 'metric>=...' only work together",
@@ -146,12 +164,15 @@ class Configured(Feeding):
         """The plan file, and over it the settings and the target."""
         from ortune import knobs, targets
         from ortune.records import Plan
-        from ortune.search.plan_edits import merge
-        from ortune.trials.sides import read_plan
 
         providers = targets.find(self.first_target).providers
         plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
-        return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
+        if not self.plan:
+            return plan
+        from ortune.search.plan_edits import merge
+        from ortune.trials.plans import read_plan
+
+        return merge(read_plan(Path(self.plan)), plan)
 
 
 @dataclass(frozen=True, kw_only=True)

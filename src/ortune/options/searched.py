@@ -123,7 +123,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
     @cached_property
     def today(self) -> Plan | None:
         """What the user runs today; None where it was not said."""
-        from ortune.trials.sides import current_plan
+        from ortune.trials.plans import current_plan
 
         return None if self.current is None else current_plan(self.current, self.default)
 

@@ -48,6 +48,12 @@ def may_be_affine(node: ir.Node) -> bool:
     )
 
 
+def shifts(node: ir.Node) -> bool:
+    """Returns whether a node adds or subtracts a constant that is not zero."""
+    constants = map(constant, node.inputs) if is_op(node, "Add", "Sub") else ()
+    return any(numbers is not None and numbers.dtype.kind == "f" and numbers.any() for numbers in constants)
+
+
 def affine(node: ir.Node, rank: int) -> Affine | None:
     """Matches a node that scales and shifts by channel; None for any other node.
 

@@ -14,7 +14,7 @@ from typing import Generic, Literal, TypeVar
 
 import onnx_ir as ir
 
-from ortune.graph.nodes import holds, is_op, scopes_of
+from ortune.graph.nodes import anchors_in, holds, scopes_of
 from ortune.graph.shapes.known import Dims, Known, Values, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
@@ -90,7 +90,7 @@ class Pattern(Generic[Match]):
         if self.beside and not holds(model, *self.beside):
             return [], []
         for scope, look.opset in scopes_of(model):
-            anchors = [node for node in scope if is_op(node, *self.anchors)]
+            anchors = anchors_in(model, scope, *self.anchors)
             refusal: str | None = None  # asked where there is something to refuse
             for node in anchors if look.opset >= self.least_opset else ():
                 if node.graph is not scope:

@@ -47,6 +47,8 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
     user = _only_reader(node.outputs[0]) if is_op(node, *_affine.PRODUCTS) else None
     if user is None or not _affine.may_be_affine(user):
         return None
+    if is_op(node, "MatMul") and _affine.shifts(user):  # which takes no bias
+        return None
     product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
     if product is None:
         return None

@@ -74,7 +74,7 @@ FAMILIES = {
 }
 """Folders and the letters that their codes begin with."""
 
-ABOUT_MODELS = frozenset(FAMILIES) - {"environment", "measurement"}
+ABOUT_MODELS = tuple(family for family in FAMILIES if family not in ("environment", "measurement"))
 """Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
 
 BLOCKS = "repeated blocks"
@@ -141,10 +141,9 @@ class Rule:
 
 
 @cache
-def all_rules(families: Collection[str] = tuple(FAMILIES)) -> dict[str, Rule]:
+def all_rules(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Rule]:
     """Every rule by its code; those of some families are read without the files of the others."""
-    modules = ((family, module) for family in FAMILIES if family in families for module in _modules(family))
-    rules = [_rule(family, module) for family, module in modules]
+    rules = [_rule(family, module) for family in families for module in _modules(family)]
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
 
@@ -159,6 +158,7 @@ def _modules(family: str) -> Iterator[ModuleType]:
         yield importlib.import_module(f"{folder.__name__}.{info.name}")
 
 
+@cache
 def _rule(family: str, module: ModuleType) -> Rule:
     tier = str(getattr(module, "TIER", "stable"))
     assert tier in get_args(Tier), module.__name__
@@ -211,7 +211,7 @@ class Selection:
             if not any(_named(rule, text) for rule in all_rules().values()):
                 find_rule(text)  # says what there is
 
-    def rules(self, families: Collection[str] = tuple(FAMILIES)) -> list[Rule]:
+    def rules(self, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Rule]:
         """The rules of these families, by their codes."""
         return [rule for rule in all_rules(families).values() if self._asks(rule)]
 

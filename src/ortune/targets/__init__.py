@@ -26,31 +26,30 @@ WEB = "web"
 @cache
 def all_targets() -> dict[str, Target]:
     """Every target by name, the CPU first: all others are held against it."""
-    return {p.target: _kind(p.place)(p) for p in providers.that(lambda p: p.target)}
+    return {p.target: _target(p.target) for p in providers.that(lambda p: p.target)}
 
 
-def _kind(place: str) -> type[Target]:
-    """What runs trials at a place."""
-    if not place:
-        return Target
-    kind: type[Target] = importlib.import_module(f"{__name__}.{place}.target").KIND
-    return kind
+@cache
+def _target(name: str) -> Target:
+    """The target of that name, of the kind that runs trials at its place; the others are not imported for it."""
+    provider = providers.of_target(name)
+    if not provider.place:
+        return Target(provider)
+    kind: type[Target] = importlib.import_module(f"{__name__}.{provider.place}.target").KIND
+    return kind(provider)
 
 
 def find(name: str) -> Target:
     """The target of that name; UsageError lists all."""
-    target = all_targets().get(name)
-    if target is None and name == WEB:
+    if providers.of_target(name).target:
+        return _target(name)
+    if name == WEB:
         raise UsageError(
             "only ortune tune accepts it",
             where="--target web",
             do=f"one of {', '.join(in_browsers())}",
         )
-    if target is None:
-        raise UsageError(
-            f"unknown target {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
-        )
-    return target
+    raise UsageError(f"unknown target {name!r}", where="--target", do=f"one of {', '.join(all_targets())}")
 
 
 def in_browsers() -> tuple[str, ...]:
@@ -61,4 +60,4 @@ def in_browsers() -> tuple[str, ...]:
 
 def of(plan: Plan) -> Target:
     """The target that a plan runs on, by its first execution provider; one that is nobody's runs like the CPU's."""
-    return all_targets()[providers.find(plan.provider_names[0]).target or CPU.target]
+    return _target(providers.find(plan.provider_names[0]).target or CPU.target)

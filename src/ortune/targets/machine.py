@@ -13,10 +13,10 @@ import msgspec
 from ortune import platform
 from ortune.platform.pod import Pod
 from ortune.records import Host, Outcome, PodSize
-from ortune.targets.browser.setup import BrowserSetup
 
 if TYPE_CHECKING:
     from ortune.targets.browser.remote import Remote
+    from ortune.targets.browser.setup import BrowserSetup
 
 UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
@@ -55,12 +55,19 @@ class Machine:
         remote: Remote | None = None,
         elsewhere: Host | None = None,
     ) -> None:
-        self.browser = browser or BrowserSetup()
+        self._browser = browser
         self.remote = remote
         self.elsewhere = elsewhere
         self.host = elsewhere or platform.host()
         self.pod = Pod(pod) if pod else None
         self.trials: Callable[..., tuple[Outcome, ...] | None] | None = None
+
+    @cached_property
+    def browser(self) -> BrowserSetup:
+        """What the user said of the browser."""
+        from ortune.targets.browser.setup import BrowserSetup  # brings what finds and fetches one
+
+        return self._browser or BrowserSetup()
 
     @cached_property
     def seen(self) -> Host:

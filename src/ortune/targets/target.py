@@ -5,24 +5,24 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from ortune.fleet import made
-from ortune.fleet.here import lacking, systems
-from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
 from ortune.records import Applied, Channel, Measured, Plan, ProviderReport, ProviderSpec, Runtime
-from ortune.targets.browser.setup import BrowserSetup
-from ortune.targets.discover import tried
-from ortune.targets.machine import Machine
-from ortune.targets.process import Process
-from ortune.targets.task import Task
-from ortune.targets.turns import Runner
+
+if TYPE_CHECKING:
+    from ortune.platform import Snapshot
+    from ortune.targets.browser.setup import BrowserSetup
+    from ortune.targets.machine import Machine
+    from ortune.targets.task import Task
+    from ortune.targets.turns import Runner
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a model can run: an execution provider in a process of a runtime. One of another kind overrides that.
+
+    What finds runtimes and runs trials is imported where it is needed: ``check`` asks for a target's name alone.
 
     Attributes:
         provider: All that is known of the provider.
@@ -57,6 +57,10 @@ class Target:
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
         """Finds whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
+        from ortune.fleet import made
+        from ortune.fleet.here import lacking
+        from ortune.targets.discover import tried
+
         del browser
         if self.provider.name in (*runtime.providers, *runtime.plugins):
             return tried(self.provider.name, runtime)
@@ -71,6 +75,8 @@ class Target:
 
     def why_absent(self, system: str) -> str:
         """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
+        from ortune.fleet.here import lacking, systems
+
         p = self.provider
         if not p.wheel:
             return f"not in this build, and no wheel has it: {p.otherwise}"
@@ -87,6 +93,8 @@ class Target:
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """What runs one trial; ``group`` is all that live at the same time, itself included."""
+        from ortune.targets.process import Process
+
         return Process(task, settings, machine, group)
 
     def emulated(self, trial: Measured) -> str:

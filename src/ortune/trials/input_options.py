@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ortune.records import PodSize
-from ortune.trials.tolerance import Tolerance
+if TYPE_CHECKING:
+    from ortune.records import PodSize
+    from ortune.trials.tolerance import Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

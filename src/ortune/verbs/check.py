@@ -12,8 +12,6 @@ from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.document import document
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.watcher import Watcher
-from ortune.inputs import workload
-from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import deliver_model, staged_model
@@ -46,21 +44,19 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
         UsageError: An option, or the project's own configuration, cannot be used.
     """
     watch, machine = watcher or Watcher(), Machine()
-    asked = [rule for rule in options.selection.rules() if rule.family in rules.ABOUT_MODELS]
+    asked = options.selection.rules(rules.ABOUT_MODELS)
     if not asked:
         raise UsageError("no rules are selected", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:
         models = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
+    named = {finding.code for model in models for finding in model.findings}
     result = CheckResult(
         models=tuple(models),
         n_rules=len(asked),
         fail_on=options.severity,
         failed=any(_left(model, options.severity) for model in models),
         configuration=options.configured[1],
-        titles={
-            code: rules.all_rules()[code].title
-            for code in sorted({f.code for m in models for f in m.findings})
-        },
+        titles={rule.code: rule.title for rule in asked if rule.code in named},
     )
     return document("check", result, host=machine.host)
 
@@ -130,10 +126,14 @@ class _Check:
         work = self._work(opened)
         if work is None or not work.cases:
             return findings
+        from ortune.inputs.run_cost import run_cost
+
         return prize.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
         """What the model would be fed; None where that cannot be told without running it."""
+        from ortune.inputs import workload
+
         feeds = self.options.feeds
         try:
             return workload.propose(

@@ -205,7 +205,7 @@ class _Run:
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
         """What rules find on the slower side alone."""
-        about_models = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
+        about_models = rules.Selection().rules(rules.ABOUT_MODELS)
         causes, healthy = (
             rules.found_by(
                 about_models,

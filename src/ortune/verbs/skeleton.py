@@ -134,7 +134,7 @@ def _held(
 
 
 def _findings(baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
-    asked = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
+    asked = rules.Selection().rules(rules.ABOUT_MODELS)
     facts = facts_of(model, baseline.side.plan, baseline.machine.host, baseline.options.words)
     return rules.found_by(asked, facts)
 

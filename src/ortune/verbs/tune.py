@@ -128,11 +128,11 @@ def _tune(
     wrong_default.time_once(run)
     require_unchanged(baseline.side)
     result = with_runtime(make_result(run), baseline.side)
-    untested = () if run.stopped else late(result, options.others)
+    without_time = () if run.stopped else late(result, options.others)
     result = msgspec.structs.replace(
         result,
         places=places,
-        untested_targets=(*result.untested_targets, *untested),
+        untested_targets=(*result.untested_targets, *without_time),
         notes=(*result.notes, *opened.played_notes),
         headline=tune_headline.headline(result),
         reproduce=command("tune", options),

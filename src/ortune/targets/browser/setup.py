@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from ortune import files, launcher, temporary
 from ortune.errors import RuntimeNotFound
@@ -199,6 +198,8 @@ def _blocked(npm: str, folder: Path) -> str:
 
     npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
     """
+    from urllib.request import getproxies  # brings an HTTP client, which others than npm's caller do not need
+
     asking = [npm, "config", "get", "registry", "https-proxy", "proxy"]
     asked = launcher.run(asking, limit_s=_FETCH_S, folder=folder)
     config = dict(

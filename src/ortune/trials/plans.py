@@ -1,0 +1,102 @@
+"""Plans as users name them: a plan file, what runs today, the plan of a bundle; each made canonical."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune import files, knobs
+from ortune.bundle import format as bundle_format
+from ortune.bundle import machine
+from ortune.bundle.shared import refused_option, thread_cap
+from ortune.errors import UsageError
+from ortune.knobs.option_values import refused_value
+from ortune.providers import find as find_provider
+from ortune.records import BundleInfo, Plan, Value, read_json
+from ortune.search.plan_edits import merge
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
+
+    It may name its schema, as editors want it, which says nothing of what is run.
+    """
+    example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
+    try:
+        text = files.read(path)
+        plan = read_json(text, Plan)
+        allowed = {*Plan.__struct_fields__, "$schema", "schema"}
+        unknown = sorted(set(read_json(text, dict[str, msgspec.Raw])) - allowed)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
+    if unknown:
+        fields = ", ".join(Plan.__struct_fields__)
+        raise UsageError(f"has no field {unknown[0]!r}; a plan has {fields}", where=str(path), do=example)
+    return canonical(plan, str(path))
+
+
+def current_plan(text: str, default: Plan) -> Plan:
+    """What a user runs today, as ``--current`` names it: the default, settings, a plan file or a bundle.
+
+    Raises:
+        UsageError: It names none of these.
+    """
+    if text == "default":
+        return default
+    path = Path(text)
+    if bundle_format.is_bundle(path):
+        return bundle_plan(bundle_format.read(path))
+    if path.suffix == ".json":
+        return read_plan(path)
+    if "=" not in text:
+        raise UsageError(
+            f"{text!r} is not a plan",
+            where="--current",
+            do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
+        )
+    settings = knobs.parse_settings([part for part in text.split(",") if part.strip()], "--current")
+    return canonical(merge(default, Plan(settings=settings)), "--current")
+
+
+def canonical(plan: Plan, where: str = "the plan") -> Plan:
+    """The plan with aliases resolved and values in their knobs' own types.
+
+    Plans come from files, so this is the gate: what is on no closed list is refused.
+
+    Raises:
+        UsageError: A setting or a provider's option that no file may set.
+    """
+    for spec in plan.providers:
+        refused = refused_option(spec.options, find_provider(spec.name).options)
+        if refused:
+            options = ", ".join(sorted(find_provider(spec.name).options)) or "none"
+            raise UsageError(
+                f"{refused} of {spec.name} cannot be set by a plan",
+                where="providers of the plan",
+                do=f"omit it; a plan can set: {options}",
+            )
+        wrong = refused_value(spec.name, spec.options)
+        if wrong:
+            raise UsageError(
+                f"{spec.name} cannot have {wrong[0]}",
+                where="providers of the plan",
+                do=f"allowed: {wrong[1]}",
+            )
+    pairs = [f"{name}={value}" for name, value in plan.settings.items()]
+    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))
+
+
+def bundle_plan(info: BundleInfo) -> Plan:
+    """A bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
+    tuned_cpus = info.host.effective_cpus if info.host else 1
+
+    def value(stored: Value) -> Value:
+        count = thread_cap(stored)
+        return stored if count is None else machine.threads(count, tuned_cpus)
+
+    return canonical(
+        msgspec.structs.replace(info.plan, settings={k: value(v) for k, v in info.plan.settings.items()})
+    )
