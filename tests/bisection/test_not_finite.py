@@ -7,13 +7,14 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from onnx import helper, numpy_helper
 
 from onnx_text import assemble
 from ortune.bisection.looked_at import Running
-from ortune.bisection.not_finite import first_of
+from ortune.bisection.not_finite import _weight_behind, first_of
 from ortune.bisection.seen import Seen
 from ortune.bisection.weights import faults
 from ortune.inputs.feed_files import write_feeds
@@ -53,6 +54,38 @@ def told(model: ir.Model, folder: Path) -> tuple[str, int, int]:
     found = first_of(side, {"y": bad}, "A")
     assert found is not None
     return found.weight, found.weight_n_nan, found.weight_n_inf
+
+
+BODY = """
+<ir_version: 8, opset_import: ["" : 17]>
+looped (float[2,4] x, bool c) => (float[2,4] y) <float[4] outer = {1.0, 1.0, 1.0, 1.0}>
+{
+    y = If (c) <
+        then_branch = then () => (float[2,4] t) {
+            inner = Constant <value = float[4] {1.0, 1.0, 1.0, 1.0}> ()
+            t = Mul (x, inner)
+        },
+        else_branch = otherwise () => (float[2,4] e) { e = Mul (x, outer) }
+    >
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["inner", "outer"])
+def test_a_weight_that_a_body_reads_is_named(name: str, tmp_path: Path) -> None:
+    """No value inside an If or a Loop is looked at: its weights are those of the node."""
+    model = onnx.parser.parse_model(BODY)
+    bad = numpy_helper.from_array(np.array([1, np.nan, 1, np.nan], np.float32))
+    if name == "outer":
+        model.graph.initializer[0].raw_data = bad.raw_data
+        model.graph.initializer[0].ClearField("float_data")
+    else:
+        branch = next(a.g for a in model.graph.node[0].attribute if a.name == "then_branch")
+        branch.node[0].attribute[0].t.CopyFrom(bad)
+    onnx.save(model, tmp_path / "m.onnx")
+    graph = open_model(tmp_path / "m.onnx").ir
+    weight = _weight_behind(next(iter(graph.graph)), {}, nan_alone=True)
+    assert weight is not None and (weight.name, weight.n_nan) == (name, 2)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: np.dtype(kind).name)

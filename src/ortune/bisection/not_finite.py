@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -12,6 +12,7 @@ from ortune.bisection.infinities import Infinities
 from ortune.bisection.looked_at import Running, described
 from ortune.bisection.seen import Seen
 from ortune.graph.constants import stored
+from ortune.model.graphs import subgraphs
 from ortune.model.tensors import not_finite
 from ortune.records import InfinityKind, NotFinite
 
@@ -111,7 +112,7 @@ def _weight_behind(node: ir.Node, values: Mapping[str, Seen], *, nan_alone: bool
         values: What nodes returned.
         nan_alone: Infinities are not what is looked for.
     """
-    waiting, met = [v for v in node.inputs if v is not None], set[ir.Value]()
+    waiting, met = list(_read_by(node)), set[ir.Value]()
     while waiting:
         value = waiting.pop(0)
         if value in met:
@@ -129,3 +130,11 @@ def _weight_behind(node: ir.Node, values: Mapping[str, Seen], *, nan_alone: bool
         if producer is not None and (data is None or data.n_nan or (data.n_inf and not nan_alone)):
             waiting += [v for v in producer.inputs if v is not None]
     return None
+
+
+def _read_by(node: ir.Node) -> Iterator[ir.Value]:
+    """What a node reads, and what the nodes in its bodies read: of an If or a Loop, the values inside were not seen."""
+    yield from (value for value in node.inputs if value is not None)
+    for body in subgraphs(node):
+        for inner in body:
+            yield from _read_by(inner)
