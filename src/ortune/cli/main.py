@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import difflib
 import gc
@@ -21,7 +22,7 @@ import typer.main
 
 from ortune import __version__, files
 from ortune.api import verbs
-from ortune.cli.output import Stream, require_written, write
+from ortune.cli.output import Stream, leave, require_written, write
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.cli.verbs import command, short_help
@@ -83,6 +84,8 @@ def main() -> None:
     gc.disable()  # what is imported stays: looking for garbage in it takes a tenth of the start
     # A model is many objects that stay too. New ones are looked through less often, all of them as often as usual.
     gc.set_threshold(10_000, 5, 2)
+    code: list[int] = []
+    atexit.register(leave, code)  # the first of all, so that it runs as the last
     sys.excepthook = _internal_error
     import_later()
     _open_closed_streams()
@@ -90,7 +93,8 @@ def main() -> None:
         # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    sys.exit(_run(sys.argv[1:] or ["--help"], whole=True))
+    code.append(_run(sys.argv[1:] or ["--help"], whole=True))
+    sys.exit(code[0])
 
 
 def _open_closed_streams() -> None:
