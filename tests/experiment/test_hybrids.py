@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
+from facts import facts
 from ortune import knobs
 from ortune.experiment.hybrids import hybrids
 from ortune.knobs.cpu.node_placement import KNOB
@@ -89,6 +90,13 @@ def test_names_that_the_setting_cannot_hold_are_none(name: str) -> None:
     plans, why = hybrids(graph_, placed("/head/IsNaN", names=names), ON, "1.32.0")
     assert all("body" in str(p.plan.settings[KNOB.name]) for p in plans)
     assert not why
+
+
+def test_a_plug_in_that_compiles_parts_of_the_graph_gets_no_plan() -> None:
+    on = Plan(providers=(ProviderSpec(name="QNNExecutionProvider"),))
+    plans, (why,) = hybrids(graph(), placed("/head/IsNaN"), on, "1.32.0")
+    assert not plans
+    facts(why, "1 node on the CPU between nodes on QNN", "compiles parts of the graph")
 
 
 def test_a_version_without_the_setting_is_told() -> None:

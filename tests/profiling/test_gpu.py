@@ -15,7 +15,7 @@ from ortune.profiling.kernels import kernels_a_run
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors
-from ortune.report import difference_tables, difference_words, profile_nodes, profile_notes, profile_words
+from ortune.report import difference_tables, difference_words, profile_nodes, profile_words, transfer_words
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
@@ -92,4 +92,4 @@ def test_kernels_and_copies_of_cuda_stand_beside_the_host(tmp_path: Path) -> Non
     )
     table = profile_nodes.nodes(result, 5)
     assert [column.head for column in table.columns][:3] == ["node", "on the device", "of it"]
-    assert "to the device 588 KiB" in dict(profile_notes.notes(result))["copies"]
+    assert "to the device 588 KiB" in dict(transfer_words.rows(result))["copies"]

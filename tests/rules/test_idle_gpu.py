@@ -16,11 +16,12 @@ import onnx.parser
 import pytest
 from rule_facts import CPU, plain
 
+from facts import facts
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.profiling.nodes import Origins
 from ortune.profiling.result import result_of
-from ortune.records import Finding, MachinePeak, PageSeen, ProfileResult
+from ortune.records import Finding, GpuRun, MachinePeak, PageSeen, Plan, ProfileResult
 from ortune.report import profile_words
 from ortune.rules import Facts
 from ortune.trace.attribution import attribute
@@ -115,9 +116,9 @@ def test_the_first_run_with_a_shape_is_a_term_of_the_sum(tmp_path: Path, dim: st
     path = tmp_path / "m.onnx"
     text = f'<ir_version: 8, opset_import: ["": 17]> g (float[{dim}] x) => (float[{dim}] y) {{ y = Relu(x) }}'
     onnx.save(onnx.parser.parse_model(text), path)
-    facts = {"model": open_model(path), "target": "cuda"}
+    asked = {"model": open_model(path), "target": "cuda"}
     idle = next(
-        f for f in found(msgspec.structs.replace(result, variance=slow), **facts) if f.code == "PLC007"
+        f for f in found(msgspec.structs.replace(result, variance=slow), **asked) if f.code == "PLC007"
     )
     assert "takes 750 ms more" in idle.evidence and when in idle.evidence
 
@@ -132,7 +133,46 @@ def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> N
     linked = [msgspec.structs.replace(each, reads=before.get(each.name, ())) for each in result.nodes]
     (idle,) = found(msgspec.structs.replace(result, nodes=tuple(linked)))
     assert idle.code == "PLC007" and {*idle.where} == {"places", "more"}
-    assert "2 nodes on the CPU between nodes on CUDA" in idle.evidence.partition("; ")[0]
+    facts(
+        idle.evidence.partition("; ")[0],
+        "2 nodes on the CPU between nodes on CUDA",
+        "with 2 copies between devices",
+    )
+    assert "ortune tune model.onnx --targets cpu,cuda; " in idle.fix
+
+
+@pytest.mark.parametrize("dim", [8, "n"])
+def test_the_fix_of_the_largest_cause_has_the_command_that_measures_it(
+    tmp_path: Path, dim: str | int
+) -> None:
+    path = tmp_path / "m.onnx"
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[{dim}] x) => (float[{dim}] y) {{ y = Relu(x) }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    asked = {"model": open_model(path), "target": "cuda"}
+    launches = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=30, end=60)
+    (idle,) = found(launches, **asked)
+    words = f"ortune compare {path} --target cuda --b-set cuda_graph=1 --b-set call_style=device_binding; "
+    # A graph is captured for one shape.
+    assert (words in idle.fix) == (dim == 8)
+    # Other settings than the default's would not be compared with these.
+    plan = Plan(settings={"cuda_tf32": "0"})
+    assert "--b-set" not in next(iter(found(launches, plan=plan, **asked))).fix
+    assert "cuda_graph" not in next(iter(found(launches))).fix
+
+
+def test_transfer_is_told_as_it_was_measured_without_the_profiler(tmp_path: Path) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=5, end=60)
+    apart = GpuRun(whole_ns=50e3, fed_ns=20e3, device_ns=10e3, input_bytes=4, output_bytes=4, n_runs=9)
+    idle = next(f for f in found(msgspec.structs.replace(result, gpu_run=apart)) if f.code == "PLC007")
+    assert "0.04 of 0.05 ms (80 %) is the transfer of inputs and outputs" in idle.evidence
+    assert "--target cuda --b-set call_style=device_binding" in idle.fix
+    assert idle.fix.endswith("--a-target cuda --b-target cpu")
+
+
+def test_times_of_an_emulated_device_have_no_causes(tmp_path: Path) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=30, end=60)
+    codes = {finding.code for finding in found(result, emulated=CUDA)}
+    assert "PLC007" not in codes and "MSR006" in codes
 
 
 def test_little_work_and_what_a_cpu_takes_for_it_are_told(tmp_path: Path) -> None:

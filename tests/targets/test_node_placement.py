@@ -11,14 +11,16 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from targets_here import discovered
-from test_conformance import Trials, measured
+from test_conformance import Trials, measured, model
 
+import ortune
 from ortune import targets
+from ortune.errors import MeasurementError
 from ortune.experiment.hybrids import hybrids
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.model.open import open_model
-from ortune.records import FeedRef
+from ortune.records import Failed, FeedRef
 
 GPU, CPU = "WebGpuExecutionProvider", "CPUExecutionProvider"
 FEED = np.random.default_rng(0).standard_normal((8, 8), np.float32)
@@ -79,3 +81,38 @@ def test_either_side_of_an_island_can_be_kept_on_the_cpu(tmp_path: Path) -> None
         assert all(item.ok for item in outcome.done.read_back)
         (output,) = read_index(Path(outcome.outputs_path) / "all", "outputs")
         np.testing.assert_allclose(np.load(output.files[0]), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.xdist_group("target qnn")
+def test_a_plug_in_that_compiles_parts_fails_where_nodes_are_assigned_by_name(tmp_path: Path) -> None:
+    """Where it no longer fails, plans that assign nodes by name can be proposed for such plug-ins too."""
+    target = targets.find("qnn")
+    runtime, report = discovered(target)
+    if runtime is None or not report.usable:
+        pytest.skip(report.why)
+    trials = Trials(tmp_path, target, runtime)
+    path = island(tmp_path / "m.onnx")
+    write_feeds(tmp_path / "feeds", {"x": FEED})
+    pinned, free = trials.run(
+        trials.task("pinned", path, {"node_placement": f"{CPU}(/head/)"}), trials.task("free", path)
+    )
+    assert isinstance(pinned, Failed)
+    assert "partitioning_utils" in "".join((pinned.what, *pinned.log))
+    measured(free)
+
+
+@pytest.mark.xdist_group("target qnn")
+def test_no_plan_of_an_emulated_device_is_raced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = targets.find("qnn")
+    runtime, report = discovered(target)
+    if runtime is None or not report.emulated:
+        pytest.skip(report.why)
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    path = model(tmp_path / "m.onnx")
+    with pytest.raises(
+        MeasurementError, match="the CPU emulates the device, so nothing is measured"
+    ) as error:
+        ortune.tune(
+            path, target="qnn", runtime=runtime.python, budget=20, bundle=False, store=tmp_path / "st"
+        )
+    assert "a machine with an NPU" in error.value.do

@@ -14,7 +14,7 @@ from chromium import hardly_warm
 from onnx_text import assemble
 from ortune.profiling import peaks
 from ortune.records import ProfileResult
-from ortune.report import profile_words
+from ortune.report import profile_words, transfer_words
 from web_models import RNG, needs, web_inputs, web_net
 
 
@@ -37,7 +37,7 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     assert run.device_ns > 0 and run.upload_ns + run.device_ns + run.read_back_ns == pytest.approx(
         run.whole_ns
     )
-    assert ("functional only" in profile_words.gpu_run(run)) == run.software
+    assert ("functional only" in transfer_words.split(run)) == run.software
     assert result.software == run.software == (result.stands_out[0].code == "MSR006")
     assert profile_words.headline(result).startswith("functional only") == run.software
     # What is nobody's time needs no second page beside, and is held against nothing.

@@ -158,7 +158,9 @@ def propose_elsewhere(
             continue
         plan = Plan(providers=targets.find(name).providers)
         # One load and one run: whether the provider takes the model is known before any block is spent on it.
-        outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0, keep_outputs=True)
+        outcome = baseline.executor.trial(
+            baseline.arm(name, plan=plan), runs=0, keep_outputs=True, split=True
+        )
         if isinstance(outcome, Failed):
             why = (outcome.what.strip().splitlines() or ["no message"])[0]
             refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
@@ -167,6 +169,8 @@ def propose_elsewhere(
             refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
             continue
         baseline.live_with(outcome)
+        if outcome.done.gpu_run is not None:
+            baseline.gpu_runs[plan.provider_names[0]] = outcome.done.gpu_run
         plan, outcome, lowered = _in_its_own_types(baseline, name, plan, outcome)
         more, too = propose_on(
             plan,
@@ -175,7 +179,7 @@ def propose_elsewhere(
             scope_of(baseline, plan, objective, allow),
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
-        split, unsplit = _hybrids(baseline, plan, outcome)
+        split, unsplit = one_border(baseline, plan, outcome)
         proposed, refused = (
             [*proposed, *more, *own, *split],
             [*refused, *too, *without, *unsplit],
@@ -253,8 +257,8 @@ def _rewritten(
     return plans, without_feature(baseline, on, ran, objective, allow)
 
 
-def _hybrids(baseline: Baseline, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
-    """Plans that keep a side of the graph on the CPU, where this run left nodes there between the provider's own."""
+def one_border(baseline: Baseline, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans that keep a side of the graph on the CPU, where a run left nodes there between the provider's own."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:
         return [], ()

@@ -13,7 +13,7 @@ from ortune.experiment.limits import Limits
 from ortune.inputs import user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.trial_fixes import sizes_in_turn
-from ortune.records import FeedRef, Finding, Host, Measured, Outcome, PeakInTurn, Plan, Workload
+from ortune.records import FeedRef, Finding, GpuRun, Host, Measured, Outcome, PeakInTurn, Plan, Workload
 from ortune.report.answer_commands import IN_A_POD
 from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
@@ -39,6 +39,7 @@ class Field:
         notes: What is told with the answer; ``alerts`` are said before all else.
         findings: What was found on the way.
         peak_in_turn: Peak memory over several sizes in turn, once that was asked.
+        gpu_runs: What transfer takes of a run, by execution provider, once one with memory of its own ran.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Field:
         self.findings: list[Finding] = []
         self.alerts: list[Finding] = []
         self.peak_in_turn: PeakInTurn | None = None
+        self.gpu_runs: dict[str, GpuRun] = {}
         self.work = load(self._proposed())
         self.refs: tuple[FeedRef, ...] = ()
         self.executor = Executor({}, self.work, scratch, log, machine)

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from ortune import knobs
 from ortune.knobs.cpu.node_placement import KNOB as PLACEMENT
 from ortune.knobs.facts import HEAVY
-from ortune.providers import CPU, short
+from ortune.providers import CPU, find, short
 from ortune.records import Placement, Plan
 from ortune.search.proposals import Proposed
 
@@ -24,6 +24,8 @@ PRIOR = 0.4
 MOST_CHARACTERS = 8192
 """Of an entry of a session's configuration; ONNX Runtime refuses a longer one."""
 
+UNASSIGNABLE = "onnxruntime cannot assign nodes by name beside a plug-in that compiles parts of the graph"
+"""Session creation fails, with 1.32.0 and the plug-ins of OpenVINO 1.8.1 and QNN 2.7.0."""
 _BOUNDARIES = "/."
 _RESERVED = frozenset("();=,")
 
@@ -62,6 +64,10 @@ def hybrids(
     what = f"{count} on the CPU between nodes on {short(on.provider_names[0])}"
     if old := knobs.too_old(PLACEMENT, ort_version):
         return [], (f"{what}: {old}",)
+    provider = find(on.provider_names[0])
+    if provider.compiles and provider.plugin:
+        # Its parts are made of what is left to it, and ONNX Runtime 1.32 expects the whole graph there.
+        return [], (f"{what}: {UNASSIGNABLE}",)
     users: defaultdict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(nodes):
         for source in node.above:

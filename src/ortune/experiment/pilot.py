@@ -15,6 +15,7 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.experiment import feed_kinds
 from ortune.experiment.field import Field
 from ortune.experiment.output_check import OutputCheck
+from ortune.providers import Provider
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
@@ -246,16 +247,18 @@ class Pilot:
         Raises:
             MeasurementError: The GPU or NPU is software.
         """
-        if not self.functional_only:
-            return
-        target = targets.of(self._field.side.plan)
-        in_page = target.provider.in_page
+        if self.functional_only:
+            raise self.emulated(targets.of(self._field.side.plan).provider)
+
+    def emulated(self, provider: Provider) -> MeasurementError:
+        """Says that the provider's GPU or NPU is software."""
+        in_page, device = provider.in_page, "an NPU" if provider.hardware == "npu" else "a GPU"
         what = "the browser emulates its GPU in software" if in_page else "the CPU emulates the device"
-        do = f"use {'--headful on ' if in_page else ''}a machine with a GPU; "
-        raise MeasurementError(
+        do = f"use {'--headful on ' if in_page else ''}a machine with {device}; "
+        return MeasurementError(
             f"{what}, so nothing is measured",
             where=self._field.side.label,
-            do=f"{do}ortune compare --b-target {WEBGPU.target if in_page else target.name} compares outputs here",
+            do=f"{do}ortune compare --b-target {WEBGPU.target if in_page else provider.target} compares outputs here",
             code="functional-only",
         )
 

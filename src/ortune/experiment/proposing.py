@@ -8,7 +8,7 @@ from typing import cast
 
 from ortune import rewrites, rules, targets
 from ortune.experiment import in_browsers, quantising
-from ortune.experiment.across import gpu_features, propose_elsewhere, scope_of, without_feature
+from ortune.experiment.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
 from ortune.experiment.clock import Pace
 from ortune.experiment.confirming import confirm_winner
 from ortune.experiment.entering import enter
@@ -17,7 +17,7 @@ from ortune.experiment.replay import Places
 from ortune.experiment.tuning import Tuning
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective
-from ortune.records import BrowserPlace, Finding, Plan, ProfileResult, RewriteSpec
+from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
 from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
@@ -129,6 +129,8 @@ def _proposed(
     )
     if rewritable:
         refused += without_feature(baseline, everywhere, first, objective, allow)
+    split, unsplit = _one_border(run, asked)
+    proposed, refused = sorted([*split, *proposed], key=lambda plan: -plan.prior), (*refused, *unsplit)
     others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
     if not others:
         return proposed, refused
@@ -141,6 +143,23 @@ def _proposed(
     run.untested = elsewhere.untested
     more = sorted([*elsewhere.proposed, *proposed], key=lambda plan: -plan.prior)
     return more, (*refused, *elsewhere.refused)
+
+
+def _one_border(run: Tuning, asked: Asked) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans that keep a side of the graph on the CPU, where the target of every plan leaves nodes there in between.
+
+    Raises:
+        MeasurementError: The CPU emulates the target's device.
+    """
+    baseline, on = run.baseline, asked.everywhere
+    if not on.providers or on.is_web:
+        return [], ()
+    ran = baseline.executor.trial(baseline.arm(asked.target, plan=on), runs=0)
+    if isinstance(ran, Failed):
+        return [], ()  # the race tells why, of each plan
+    if targets.of(on).emulated(ran):
+        raise baseline.pilot.emulated(targets.of(on).provider)
+    return one_border(baseline, on, ran)
 
 
 def _objective(run: Tuning) -> Objective:

@@ -43,6 +43,7 @@ def provider_costs(
                 peak_bytes=new.peak_bytes,
                 default_peak_bytes=base.peak_bytes,
                 shipped=new is winner,
+                gpu_run=run.baseline.gpu_runs.get(name),
             )
         )
     return tuple(costs)

@@ -86,5 +86,5 @@ def one_profile(
     return result_of(
         "", process.trace, process.attribution, process.warmup, graph, peak, side,
         slowdown=process.slowdown, cpus=baseline.host.effective_cpus, state=process.state, resident=process.resident,
-        no_peak=NOT_MEASURED if peak is None else "",
+        no_peak=NOT_MEASURED if peak is None else "", gpu_run=process.gpu_run,
     )  # fmt: skip

@@ -18,7 +18,8 @@ from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
 from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
-from ortune.profiling.processes import ENOUGH_RUNS, beside_plain, seen, turns_of
+from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of
+from ortune.providers import find
 from ortune.records import FeedRef, Headroom, LookTiming, Measured, OperatorProfile, Outcome, Workload
 from ortune.report import look_words
 from ortune.search.blocks import BASE
@@ -131,7 +132,9 @@ class FirstLook:
         run_ns = self.timing.latency_ns * len(first.done.cases)
         # The trial so far had one run of each shape.
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
-        profile_s = 2 * trial_s  # one process with the profiler and one without
+        # One process with the profiler and one without, which splits off transfers where there are any.
+        split = SPLIT_RUNS if find(side.plan.provider_names[0]).memory else 0
+        profile_s = 2 * trial_s + split * run_ns / 1e9
         self.busy = seen(first).busy
         left_s = self.left_s
         # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
@@ -197,6 +200,8 @@ class FirstLook:
         self.busy = seen(outcome).busy or self.busy
         if not self.timing.warmed_up and isinstance(plain, Measured):
             self._take(plain)
+        if isinstance(plain, Measured):
+            self.timing = msgspec.structs.replace(self.timing, gpu_run=plain.done.gpu_run)
         self._read(side, outcome, plain)
 
     def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:

@@ -15,6 +15,7 @@ from ortune.errors import MeasurementError, StoreError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.replay import Replay
 from ortune.model.extent import written_nodes
+from ortune.providers import find
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
@@ -31,6 +32,8 @@ TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
 NOT_HELD = "not profiled: no time left in the budget"
+SPLIT_RUNS = 12
+"""At least, of a process that times what transfer takes."""
 WARMUP_RUNS = 4  # of each process, the first run among them
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5
@@ -53,7 +56,7 @@ class Process:
         state: What else happened on the machine meanwhile.
         resident: Its memory; None where the system does not tell.
         graph: The graph that ran, where the process left it.
-        gpu_run: What a run is made of, on the GPU of a page.
+        gpu_run: What a run is made of, on a device with memory of its own.
         untraced: Why the GPU's kernels are not in the trace, where they were asked for.
     """
 
@@ -116,8 +119,9 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
     """
     last = baseline.executor.last
     start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
-    # Half of the time is the plain process's, which takes turns with the profiled one.
-    fit = (most_ns - start_ns) / 2 / latency_ns - WARMUP_RUNS
+    # Half of the time is the plain process's, which takes turns with the profiled one, and splits off transfers.
+    split = SPLIT_RUNS if find(baseline.side.plan.provider_names[0]).memory else 0
+    fit = ((most_ns - start_ns) / latency_ns - split) / 2 - WARMUP_RUNS
     runs = runs_for(latency_ns, written_nodes(baseline.side.model.ir), time_ns)
     return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0
 
@@ -293,9 +297,16 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
             else None
         ),
         graph=graph if graph.exists() else None,
-        gpu_run=outcome.done.page.gpu_run if outcome.done.page is not None else None,
+        gpu_run=_gpu_run(outcome, plain),
         untraced=outcome.done.untraced,
     )
+
+
+def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
+    """What transfer takes of a run: of a page under the profiler, and elsewhere of the process beside it."""
+    if outcome.done.page is not None:
+        return outcome.done.page.gpu_run
+    return plain.done.gpu_run if isinstance(plain, Measured) else None
 
 
 def seen(outcome: Measured) -> Seen:

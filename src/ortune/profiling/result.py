@@ -23,6 +23,7 @@ from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
 from ortune.providers import ON_CPU
 from ortune.records import (
+    GpuRun,
     MachinePeak,
     OperatorTime,
     PageParts,
@@ -85,6 +86,7 @@ def result_of(
     state: Seen | None = None,
     no_peak: str = "",
     resident: Resident | None = None,
+    gpu_run: GpuRun | None = None,
 ) -> ProfileResult:
     """Everything that one trace tells, with what is known beside it.
 
@@ -101,6 +103,7 @@ def result_of(
         state: What else happened on the machine.
         no_peak: Why there is no peak.
         resident: Memory of the process, where it was watched.
+        gpu_run: What transfer takes of a run.
     """
     nodes = profiled_nodes(trace, attribution, origins)
     plain = (
@@ -169,6 +172,7 @@ def result_of(
         peak=peak,
         # What the host did decides what settings can win, and all of it must be there.
         headroom=None if trace.device_only or lost_runs else headroom(undisturbed, nodes, fast_ns, at),
+        gpu_run=gpu_run,
         unmapped=origins.unmapped,
     )
 

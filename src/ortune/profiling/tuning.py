@@ -61,6 +61,7 @@ def _short(profile: ProfileResult) -> ProfileResult:
         slowdown_ratio=profile.slowdown_ratio,
         categories=profile.categories,
         nodes=tuple(nodes),
+        gpu_run=profile.gpu_run,
     )
 
 

@@ -21,6 +21,7 @@ PROVIDER = Provider(
         ),
     ),
     systems=DESKTOP,
+    ships=True,
     options=frozenset(
         {
             "backend_type",

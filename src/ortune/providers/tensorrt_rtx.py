@@ -18,6 +18,7 @@ PROVIDER = Provider(
             cuda=13,
         ),
     ),
+    ships=True,
     options=frozenset(
         {
             "device_id",

@@ -12,7 +12,7 @@ from ortune.records.model import ModelInfo
 from ortune.records.ort_format import OrtFile
 from ortune.records.plan import Plan
 from ortune.records.profile import Headroom, OperatorTime
-from ortune.records.protocol import Placement
+from ortune.records.protocol import GpuRun, Placement
 
 
 class LookFact(Record, frozen=True, kw_only=True):
@@ -78,6 +78,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
         flops_per_s: Floating-point operations of the model divided by that latency; None if unknown.
         peak_bytes: Peak resident memory of the process, interpreter included.
         peak_in_turn: The same with several sizes in turn; None if sizes are fixed or memory is unknown.
+        gpu_run: What transfer takes of a run on a device with its own memory; None elsewhere, or if unknown.
         placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
@@ -89,6 +90,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
     peak_bytes: int | None = None
     peak_in_turn: PeakInTurn | None = None
     flops_per_s: float | None = None
+    gpu_run: GpuRun | None = None
     placement: tuple[Placement, ...] = ()
 
 

@@ -45,6 +45,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         captures: Runs are replayed from a graph that was captured on the device.
         gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
         name_nodes: Say which nodes each execution provider has, by name.
+        transfers: Time runs with the values in the device's memory, too.
     """
 
     version: int = PROTOCOL_VERSION
@@ -67,6 +68,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     captures: bool = False
     gpu_tracer: str = ""
     name_nodes: bool = False
+    transfers: bool = False
 
 
 class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
@@ -157,12 +159,12 @@ class Placement(Record, frozen=True, kw_only=True):
 
 
 class GpuRun(Record, frozen=True, kw_only=True):
-    """The parts of a run on a GPU in a page: medians of runs that took turns, in nanoseconds, without the profiler.
+    """The parts of a run on a device with its own memory: medians of runs in turns, in ns, without the profiler.
 
     Attributes:
         whole_ns: With inputs and outputs on the CPU.
-        fed_ns: With the inputs already on the GPU.
-        device_ns: With the outputs there too, until the GPU is done.
+        fed_ns: With the inputs already on the device.
+        device_ns: With the outputs there too, until the device is done.
         input_bytes, output_bytes: Size of all tensors.
         n_runs: Runs of each kind.
         software: Whether the CPU emulates the GPU, so times are meaningless.
@@ -185,6 +187,11 @@ class GpuRun(Record, frozen=True, kw_only=True):
     def read_back_ns(self) -> float:
         """What getting the outputs back takes, likewise."""
         return self.fed_ns - self.device_ns
+
+    @property
+    def transfer_ns(self) -> float:
+        """What both take; 0 where that is lost in what runs differ by."""
+        return max(0.0, self.whole_ns - self.device_ns)
 
 
 class PageSeen(Record, frozen=True, kw_only=True):
@@ -251,6 +258,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
         devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
+        gpu_run: What transfer takes of a run, where that was asked; None where values cannot be in a device's memory.
         untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" where they are.
         graph: The graph that ran, of a page under the profiler; "" where it was not left.
         page: Of a page in a browser; None for a process.
@@ -276,6 +284,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""
+    gpu_run: GpuRun | None = None
     untraced: str = ""
     graph: str = ""
     page: PageSeen | None = None

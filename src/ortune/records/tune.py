@@ -14,7 +14,7 @@ from ortune.records.machine import Adoption, Runtime
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Calibration, Plan, ReadBackLevel
 from ortune.records.profile import Headroom, ProfileResult
-from ortune.records.protocol import Placement
+from ortune.records.protocol import GpuRun, Placement
 
 PlanStatus = Literal[
     "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
@@ -158,6 +158,7 @@ class ProviderCost(Record, frozen=True, kw_only=True):
             in blocks, in which several processes load at once.
         first_load_ns: The load that wrote a cache to disk; None without a cache.
         shipped: Whether it is the winner's provider.
+        gpu_run: What transfer takes of a run with the provider's defaults; None without memory of its own.
     """
 
     provider: str
@@ -168,6 +169,7 @@ class ProviderCost(Record, frozen=True, kw_only=True):
     peak_bytes: float | None = None
     default_peak_bytes: float | None = None
     shipped: bool = False
+    gpu_run: GpuRun | None = None
 
 
 class Refused(Record, frozen=True, kw_only=True):

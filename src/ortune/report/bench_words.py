@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
-from ortune.report import finding_words, memory_words
+from ortune.report import finding_words, memory_words, transfer_words
 from ortune.report.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.report.checks import checks
 from ortune.report.compare_rows import setting
@@ -229,12 +229,20 @@ def document(envelope: Envelope[BenchResult]) -> Document:
                 for f in result.findings
                 if not finding_words.about_measurement(f)
             ),
-            Pairs(rows=[("with", _given(result))] if result.side.plan != Plan() else []),
+            Pairs(
+                rows=[*_transfer(result), *([("with", _given(result))] if result.side.plan != Plan() else [])]
+            ),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[Pairs(rows=details(result, envelope.host))],
     )
+
+
+def _transfer(result: BenchResult) -> list[tuple[str, str]]:
+    """Says whether times contain it; nothing where no times are shown."""
+    emulated = finding_words.functional_only(result.findings)
+    return [] if emulated else transfer_words.included([result.side.plan])
 
 
 def _given(result: BenchResult) -> str:

@@ -14,7 +14,7 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_tables, difference_words, finding_words, sides
+from ortune.report import difference_tables, difference_words, finding_words, sides, transfer_words
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
@@ -126,6 +126,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             # Error beside speed, once it is more than rounding.
             *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
             Pairs(rows=_called(result)),
+            Pairs(rows=_transfer(result)),
             *_checks(result),
             Pairs(
                 rows=[
@@ -144,6 +145,12 @@ def document(envelope: Envelope[CompareResult]) -> Document:
         ],
         annotations=_annotations(result),
     )
+
+
+def _transfer(result: CompareResult) -> list[tuple[str, str]]:
+    """Says of each device whether times contain it; nothing where nothing was timed."""
+    plans = (result.base.plan, *(candidate.side.plan for candidate in result.candidates), result.new.plan)
+    return transfer_words.included(plans) if result.comparison is not None else []
 
 
 def _became(result: CompareResult) -> list[str]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
-from ortune.report import finding_words, memory_words, page_words, sides
+from ortune.report import finding_words, memory_words, page_words, sides, transfer_words
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line, with_budget, words_of
 from ortune.report.checks import trouble
@@ -240,12 +240,21 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
         yield "checks", troubled or "passed: A/A check, sensitivity check"
     elif any(fix.comparison is not None for fix in result.tried):
         yield "checks", NO_CONTROLS
+    yield from _transfer(result)
     in_turn = memory_words.beside(result.peak_in_turn)
     if in_turn:
         alone = f"{memory(result.figures.peak_bytes)}; " if result.figures else ""
         yield "peak memory", f"{alone}{in_turn}"
     for text in result.notes:
         yield "note", text
+
+
+def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
+    """Transfer apart, where a profile has it; else that times contain it; nothing where nothing was timed."""
+    if finding_words.functional_only(result.findings):
+        return []
+    rows = transfer_words.rows(result.profile) if result.profile is not None else []
+    return rows or transfer_words.included([result.side.plan])
 
 
 def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:

@@ -122,7 +122,8 @@ def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, i
 
 def _device(share: float) -> str:
     return (
-        f"{round(100 * share)} % of the run waits for the device, so only faster or fewer kernels there help"
+        f"{round(100 * share)} % of the run waits for the device or transfers inputs and outputs, so only faster or "
+        "fewer kernels there help, or values that stay on the device"
     )
 
 

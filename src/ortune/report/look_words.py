@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ortune.providers import short
+from ortune.providers import profiled, short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
-from ortune.report import finding_words, memory_words, ort_format_words
+from ortune.report import finding_words, memory_words, ort_format_words, transfer_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three, whole_percent
 from ortune.report.placement_words import placed_or_why
@@ -193,6 +193,11 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     rows += [] if plan == "default" else [("with", plan)]
+    rows += (
+        [("transfer", transfer_words.split(t.gpu_run))]
+        if t.gpu_run
+        else transfer_words.included([result.plan])
+    )
     build = result.runtime.build if result.runtime else "this build"
     return rows + [("placement", text) for text in placed_or_why(t.placement, result.plan, build)]
 
@@ -203,6 +208,8 @@ def profile_title(result: LookResult) -> str:
     if profile is None:
         return ""
     text, slow = "top operators by time (second process, profiled)", profile.slowdown_ratio
+    if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
+        text += "; by the host's clock, which only queues work for the device"
     if slow is not None and slow >= ROUGH_SLOWDOWN:
         text += f"; profiling makes it {slow:.1f}x slower, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.providers import CPU, short
+from ortune.providers import CPU, profiled, short
 from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult, fused_with
 from ortune.report.document import Cell, Column, Table, Tone, table
 from ortune.report.numbers import duration, percent, three
@@ -57,6 +57,10 @@ def category_name(name: CategoryName, result: ProfileResult) -> str:
     on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
         return "in nodes, by the host's clock"
+    if name == "device-wait":
+        return "waiting for the device, with transfers"
+    if name == "device-copies" and profiled(lambda p: p.queues) & result.providers.keys():
+        return "copies between devices, with waits"  # for all work that was queued before
     return CATEGORIES[name]
 
 

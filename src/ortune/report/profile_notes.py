@@ -1,18 +1,15 @@
-"""What the figures of a profile rest on: the profiler's cost, interference, copies, and what its trace lacks."""
+"""What the figures of a profile rest on: the profiler's cost, interference, and what its trace lacks."""
 
 from __future__ import annotations
 
 from ortune.providers import short
-from ortune.records import ProfileResult, TraceInfo, Transfer
+from ortune.records import ProfileResult, TraceInfo
 from ortune.report.numbers import duration, percent, shorten
 from ortune.report.placement_words import placed
-from ortune.report.profile_memory import size
 from ortune.report.profile_nodes import share
 
 ROUGH_SLOWDOWN = 1.3
 SLOWDOWN_WORTH_SAYING = 0.03
-_WAYS = {"to-device": "to the device", "to-host": "to the host", "on-device": "on the device"}
-"""Copies, by where they go."""
 MEASURING_PEAK = "measuring this machine's peak once, about ten seconds"
 NOT_MAPPED = "optimised nodes were not mapped to your nodes: no time left in the budget"
 PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again"
@@ -42,7 +39,6 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
     if result.device_ns:
         parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
         rows.append(("on the device", f"{', '.join(parts)}, in parallel to the host and not part of the sum"))
-    rows.append(("copies", transfers(result)))
     rows += [("trace", text) for text in trace_notes(result)]
     rows.append(("not mapped", unmapped(result)))
     rows.append(("memory", uncounted(result)))
@@ -152,16 +148,6 @@ def untraced(reason: str) -> list[str]:
     return [
         f"the GPU's kernels are not timed ({reason}): pip install nvidia-cuda-cupti next to onnxruntime-gpu"
     ]
-
-
-def transfers(result: ProfileResult) -> str:
-    """Copies to and from the device, with their bytes."""
-
-    def told(row: Transfer) -> str:
-        by = " by Memcpy nodes" if row.of_nodes else ""
-        return f"{_WAYS[row.way]}{by} {size(round(row.bytes))} in {duration(row.time_ns)}"
-
-    return ", ".join(map(told, result.transfers))
 
 
 def _provider(name: str) -> str:

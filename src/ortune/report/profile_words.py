@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ortune.records import (
     Envelope,
-    GpuRun,
     PageParts,
     Plan,
     ProfileResult,
 )
-from ortune.report import difference_tables, difference_words, finding_words
+from ortune.report import difference_tables, difference_words, finding_words, transfer_words
 from ortune.report.answer_commands import lines, model_of, told_line
 from ortune.report.document import (
     Block,
@@ -20,7 +19,7 @@ from ortune.report.document import (
     Points,
 )
 from ortune.report.numbers import duration, percent, shorten
-from ortune.report.profile_memory import memory_line, size
+from ortune.report.profile_memory import memory_line
 from ortune.report.profile_nodes import (
     NAME,
     categories,
@@ -154,28 +153,11 @@ def page_parts(run: PageParts) -> str:
     return f"{', '.join(parts)}, {duration(run.whole_ns)} in all (medians of {runs}, under the profiler)"
 
 
-def gpu_run(run: GpuRun) -> str:
-    """A run in a page, part by part."""
-
-    def part(name: str, ns: float, n_bytes: int) -> str:
-        time = duration(ns) if ns > 0 else "too small to measure"
-        return f"{name} {time} ({size(n_bytes)})"
-
-    doubt = "; functional only: the GPU is software" if run.software else ""
-    basis = "one run each" if run.n_runs == 1 else f"medians of {run.n_runs} runs each"
-    return (
-        f"{duration(run.device_ns)}, {part('upload', run.upload_ns, run.input_bytes)}, "
-        f"{part('read-back', run.read_back_ns, run.output_bytes)}, {duration(run.whole_ns)} in all "
-        f"({basis}, in turns, without the profiler{doubt})"
-    )
-
-
 def document(envelope: Envelope[ProfileResult]) -> Document:
     """The profile: the answer first, then where the time goes."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     page = [("a run() in the page", page_parts(result.page_parts))] if result.page_parts else []
-    page += [("on the GPU", gpu_run(result.gpu_run))] if result.gpu_run else []
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(
         title=f"ortune profile: {subject(result)}",
@@ -185,7 +167,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Line(run_sentence(result), "" if result.against else "strong"),
             Points(title="findings", items=_first_findings(result), marked=True),
             categories(result),
-            Pairs(rows=page),
+            Pairs(rows=[*page, *transfer_words.rows(result)]),
             nodes(result, FEW_NODES),
             operators(result),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),

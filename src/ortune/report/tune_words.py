@@ -6,7 +6,7 @@ import msgspec
 
 from ortune.printable import operand, visible
 from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
-from ortune.report import adoption_words, finding_words, precision_words
+from ortune.report import adoption_words, finding_words, precision_words, transfer_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
     change_line,
@@ -149,7 +149,13 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
-            Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result)]),
+            Pairs(
+                rows=[
+                    *adoption_words.rows(result),
+                    *adoption_words.elsewhere(result),
+                    *transfer_words.of_tuning(result),
+                ]
+            ),
             explored(result),
             precision_words.side_by_side(result.precision),
             places(result.places),

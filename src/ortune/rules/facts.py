@@ -89,6 +89,11 @@ class Facts:
         """All that is known of the target's execution provider."""
         return of_target(self.target)
 
+    @property
+    def in_software(self) -> bool:
+        """Returns whether the CPU emulated the GPU or NPU, so times mean nothing."""
+        return bool(self.emulated) or (self.page is not None and self.page.software)
+
     def trusted_operators(self) -> OperatorProfile | None:
         """``operators``; None where the profiler made the run so much longer that their shares are its own."""
         profile = self.operators

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ortune.providers import find
 from ortune.records import FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -112,10 +113,12 @@ class Executor:
         runs: int | None = None,
         keep_outputs: bool = False,
         fresh: bool = False,
+        split: bool = False,
     ) -> Outcome:
         """One trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
 
-        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded.
+        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded. ``split`` times
+        what transfer takes, where its device has memory of its own.
         """
         recorded = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if recorded is not None:
@@ -133,6 +136,7 @@ class Executor:
             timing,
             lambda: False,
             {arm.name} if keep_outputs else set(),
+            split={arm.name} if split and _has_memory(arm) else set(),
             fresh=fresh,
         )
         assert outcomes is not None
@@ -143,15 +147,17 @@ class Executor:
 
         No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
         holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
-        Where the last trial's GPU was software, whose times are nobody's, few runs are profiled, and nothing beside.
+        The second times what transfer takes, where its device has memory of its own. Where the last trial's GPU was
+        software, whose times are nobody's, few runs are profiled, and nothing beside.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
         kinds = ["profiled", "plain"]
-        if isinstance(self.last, Measured) and self.last.done.page and self.last.done.page.software:
+        if self._in_software(arms):
             timing = replace(timing, turns=IN_SOFTWARE, warmup_runs=0)
             kinds = ["profiled"]
         sets = [[replace(arm, name=f"{i}-{kind}") for kind in kinds] for i, arm in enumerate(arms)]
         watched = {both[0].name for both in sets}
+        split = {both[1].name for both in sets if both[1:] and _has_memory(both[1])}
         # most_alive counts processes, and each arm is two of them here.
         at_once = max(1, self.most_alive // 2)
         pairs: list[tuple[Outcome, Outcome | None]] = []
@@ -160,12 +166,20 @@ class Executor:
             groups = [flat] if self.most_alive > 1 else [[arm] for arm in flat]
             outcomes: list[Outcome] = []
             for group in groups:
-                ended = self._group(group, timing, lambda: False, (), watched, fresh=True)
+                ended = self._group(group, timing, lambda: False, (), watched, split, fresh=True)
                 assert ended is not None
                 outcomes += ended
             plain = outcomes[1::2] if "plain" in kinds else [None] * len(outcomes)
             pairs += zip(outcomes[:: len(kinds)], plain, strict=True)
         return pairs
+
+    def _in_software(self, arms: Sequence[Arm]) -> bool:
+        """Returns whether the last trial's GPU or NPU was the CPU."""
+        if not isinstance(self.last, Measured):
+            return False
+        page, devices = self.last.done.page, self.last.done.devices
+        in_page = page is not None and page.software
+        return in_page or any(find(arm.plan.provider_names[0]).emulated_by(devices) for arm in arms)
 
     def _group(
         self,
@@ -174,6 +188,7 @@ class Executor:
         stop: Callable[[], bool],
         keep: Collection[str],
         profiled: Collection[str] = (),
+        split: Collection[str] = (),
         *,
         fresh: bool = False,
     ) -> tuple[Outcome, ...] | None:
@@ -190,7 +205,15 @@ class Executor:
             names.append(f"{self._count:04d}-{arm.name}")
             self._log.add(kinds[0], {"trial": names[-1], "arm": arm.name, "plan": arm.plan})
         tasks = [
-            self._task(arm, name, timing, seed, keep=arm.name in keep, profile=arm.name in profiled)
+            self._task(
+                arm,
+                name,
+                timing,
+                seed,
+                keep=arm.name in keep,
+                profile=arm.name in profiled,
+                split=arm.name in split,
+            )
             for arm, name in zip(arms, names, strict=True)
         ]
         try:
@@ -218,7 +241,9 @@ class Executor:
         same = (load for arm, load in self._wrote if (arm.plan.id == plan.id if plan else arm.name == name))
         return next(same, None)
 
-    def _task(self, arm: Arm, name: str, timing: Timing, seed: int, *, keep: bool, profile: bool) -> Task:
+    def _task(
+        self, arm: Arm, name: str, timing: Timing, seed: int, *, keep: bool, profile: bool, split: bool
+    ) -> Task:
         folder = self._folder / name
         folder.mkdir()
         request = TrialRequest(
@@ -236,6 +261,7 @@ class Executor:
             outputs_path=str(folder / "outputs") if keep else "",
             profile_path=str(folder / "profile") if profile else "",
             name_nodes=not timing.warmup_runs,  # of a trial that is looked at, not timed
+            transfers=split,
         )
         return Task(
             plan=arm.plan,
@@ -246,3 +272,8 @@ class Executor:
             limits=self.limits,
             reference=self.reference,
         )
+
+
+def _has_memory(arm: Arm) -> bool:
+    """Returns whether values can stay in the memory of an arm's device."""
+    return bool(find(arm.plan.provider_names[0]).memory)

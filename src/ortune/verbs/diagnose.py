@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune import monotonic, rules
+from ortune import monotonic, rules, targets
 from ortune.errors import OrtuneError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
@@ -156,9 +156,14 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
 def _findings(
     opened: Experiment, baseline: Baseline, profile: ProfileResult | None, pace: Pace
 ) -> tuple[Finding, ...]:
+    first = baseline.pilot.first
+    page = first.done.page
     facts = replace(
         baseline.facts(),
         begins=pace.begins,
+        # What a software device is slow at is not asked.
+        page=page if page is not None and page.software else None,
+        emulated=targets.of(baseline.side.plan).emulated(first),
         # Of a level that was stepped down from nothing else is to be said.
         plan=baseline.check.wrong_plan or baseline.side.plan,
         profile=profile,
@@ -167,7 +172,7 @@ def _findings(
         environment=os.environ,
     )
     findings = rules.findings(facts, measured=True)
-    return (*findings, *baseline.findings)
+    return (*findings, *(finding for finding in baseline.findings if finding not in findings))
 
 
 def _document(

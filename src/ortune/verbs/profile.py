@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import monotonic, rules
+from ortune import monotonic, rules, targets
 from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
@@ -186,7 +186,8 @@ class _Models:
         base = baselines[0]
         last = base.executor.last
         page = last.done.page if isinstance(last, Measured) else None
-        software = page is not None and page.software
+        emulated = targets.of(sides[0].plan).emulated(last) if isinstance(last, Measured) else ""
+        software = replace(base.facts(), page=page, emulated=emulated).in_software
         # What a GPU took that is software is held against no machine's peak.
         peak = None if software else self._stored_peak(sides[0])
         missing = peak is None and not software and not self.options.no_peak
@@ -212,7 +213,7 @@ class _Models:
             return result_of(
                 "", shown.trace, shown.attribution, shown.warmup, graphs[0], peak, sides[0],
                 slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, state=shown.state, resident=shown.resident,
-                no_peak=self.no_peak if peak is None else "",
+                no_peak=self.no_peak if peak is None else "", gpu_run=shown.gpu_run,
             )  # fmt: skip
 
         result = held_against(peak)
@@ -221,14 +222,13 @@ class _Models:
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
-        facts = replace(base.facts(), page=page, begins=pace.begins)
+        facts = replace(base.facts(), page=page, emulated=emulated, begins=pace.begins)
         trouble = [graph.trouble for graph in graphs]
         of_sides = [f"{name}: {text}" for name, text in zip("AB", trouble, strict=False) if text]
         result = _with_findings(result, facts, words(self.options, without=OWN))
         result = msgspec.structs.replace(
             result,
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
-            gpu_run=shown.gpu_run,
             notes=(
                 *(text for text in base.notes if text.startswith(IN_A_POD)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),

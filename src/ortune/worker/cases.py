@@ -69,10 +69,19 @@ class DeviceBound:
         """One call; the outputs as numpy arrays of their own, or nothing where they stay on the device."""
         if not self.stays:
             return self.read(feeds)
+        self.stay(feeds)
+        return None
+
+    def stay(self, feeds: Dict[str, Any]) -> Buffers:
+        """One call that copies nothing, and ends when the device is done."""
         buffers = self._buffers(feeds)
         self.session.run_with_iobinding(buffers.binding, buffers.run_options)
         buffers.binding.synchronize_outputs()
-        return None
+        return buffers
+
+    def fetch(self, feeds: Dict[str, Any]) -> List[Any]:
+        """One call whose inputs are on the device already; the outputs as numpy arrays of their own."""
+        return [value.numpy() for value in self.stay(feeds).outputs]
 
     def read(self, feeds: Dict[str, Any]) -> Any:
         """One call whose inputs are copied in and whose outputs are fetched, whatever the plan says."""
@@ -88,13 +97,17 @@ class DeviceBound:
             self.bound[key] = self._bind(feeds)
         return self.bound[key]
 
-    def _bind(self, feeds: Dict[str, Any]) -> Buffers:
+    def unbindable(self, feeds: Dict[str, Any]) -> List[str]:
+        """Inputs and outputs that no device's memory can hold, by name."""
         named = {o.name: o.type for o in self.session.get_outputs()}
         texts = [name for name, value in feeds.items() if _kind(value) in "OUS"]
         others = [name for name, kind in named.items() if not kind.startswith("tensor(") or "string" in kind]
-        if texts or others:
-            what = "%s cannot be bound to device memory" % (texts + others)[0]
-            raise Stop("unsupported", what, "call_style")
+        return texts + others
+
+    def _bind(self, feeds: Dict[str, Any]) -> Buffers:
+        named = [o.name for o in self.session.get_outputs()]
+        for name in self.unbindable(feeds):
+            raise Stop("unsupported", "%s cannot be bound to device memory" % name, "call_style")
         binding, make = self.session.io_binding(), self.ort.OrtValue.ortvalue_from_numpy
         inputs = {name: make(value, self.memory, 0) for name, value in feeds.items()}
         outputs = [make(value, self.memory, 0) for value in self._results(feeds)]
@@ -132,6 +145,8 @@ class Case:
         outputs: Names and ONNX types of the outputs, asked once it has run.
         read: One run that gives the outputs; None where the timed one does.
         other: One run on other inputs, where a graph is captured.
+        feeds: The values, where a device's memory may hold them.
+        device: What calls with values in that memory; None where nothing does.
     """
 
     def __init__(
@@ -141,7 +156,10 @@ class Case:
         outputs: Callable[[], List[Tuple[str, str]]],
         read: Optional[Callable[[], Any]] = None,
         other: Optional[Callable[[], Any]] = None,
+        feeds: Optional[Dict[str, Any]] = None,
+        device: Optional[DeviceBound] = None,
     ) -> None:
+        self.feeds, self.device = feeds or {}, device
         self.name, self.weight = feed["name"], feed["weight"]
         self.call, self.outputs, self.read, self.other = call, outputs, read or call, other
         self.latencies: List[int] = []
@@ -210,8 +228,13 @@ def caller(
     if settings.call_style == "io_binding":
         bound = Bound(session, settings.run)
     elif settings.call_style != "run":
-        bound = DeviceBound(ort, session, settings, request["device_memory"], request["captures"])
-    return [_case(ort, session, settings, feed, values, bound) for feed in request["feeds"]]
+        bound = _on_device(ort, session, settings, request)
+    beside = _on_device(ort, session, settings, request) if request["transfers"] else None
+    return [_case(ort, session, settings, feed, values, bound, beside) for feed in request["feeds"]]
+
+
+def _on_device(ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any]) -> DeviceBound:
+    return DeviceBound(ort, session, settings, request["device_memory"], request["captures"])
 
 
 def _case(
@@ -221,8 +244,9 @@ def _case(
     feed: Dict[str, Any],
     values: Any,
     bound: Union[Bound, DeviceBound, None],
+    beside: Optional[DeviceBound],
 ) -> Case:
-    """One shape, called as the settings have it."""
+    """One shape, called as the settings have it; ``beside`` is what can call it with its values on the device."""
 
     def outputs() -> List[Tuple[str, str]]:
         return [(o.name, o.type) for o in session.get_outputs()]
@@ -239,11 +263,13 @@ def _case(
     if isinstance(bound, DeviceBound):
         device = bound
         other = (lambda: device.read(values.shifted(feeds))) if device.captures else None
-        return Case(feed, lambda: device(feeds), outputs, lambda: device.read(feeds), other)
+        calls = (lambda: device(feeds)), outputs, (lambda: device.read(feeds))
+        # Buffers with a captured graph have its number: others would capture another one under it.
+        return Case(feed, *calls, other, feeds, device)
     if bound is not None:
         binding = bound
-        return Case(feed, lambda: binding(feeds), outputs)
-    return Case(feed, lambda: session.run(names, feeds, settings.run), outputs)
+        return Case(feed, lambda: binding(feeds), outputs, feeds=feeds, device=beside)
+    return Case(feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=beside)
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from . import cases, channels, failures, nvidia, protocol, timing
+from . import cases, channels, failures, nvidia, protocol, timing, transfers
 from .protocol import Link, Stop
 from .trial import Trial, follow, resident_bytes
 
@@ -118,6 +118,7 @@ class Session(Trial):
             "providers": session.get_providers(), "placement": self.placement,
             "devices": self.settings.devices, "ort_version": self.ort.__version__,
             "wrote": bool(set(self.settings.files[2]) - set(self.settings.files[0])) if self.settings.files else None,
+            "gpu_run": transfers.of_run(self.callers[0][0]) if self.request["transfers"] else None,
             "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
 

@@ -6,18 +6,20 @@ Why it costs: their inputs are copied from the device and their outputs back, an
     before. A provider that compiles subgraphs gets several small ones instead of one.
 Evidence: the provider that ran each node, and the nodes around it, in a profile.
 Fix and its safety: advice: use another operator, type or opset for these nodes; move post-processing (NonZero,
-    NonMaxSuppression) out of the graph; or run a whole small section on the CPU.
+    NonMaxSuppression) out of the graph; or run a whole small section on the CPU, which ``ortune tune`` tries.
 Example: a NonMaxSuppression in the middle of a detector on CUDA
 References: microsoft/onnxruntime#17434, #16886, #14326, #18032, #28022.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ortune.providers import ON_CPU, short
 from ortune.records import Finding, ProfiledNode
+from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._words import listed, place, plural
 from ortune.rules.facts import Facts
 
@@ -36,17 +38,37 @@ def find(facts: Facts) -> Iterator[Finding]:
     islands = _between(nodes)
     if islands:
         kinds = Counter(node.op_type for node in islands)
-        copied = sum(node.time_ns for node in nodes if node.category == _COPIES)
-        share = (sum(node.time_ns for node in islands) + copied) / run.wall_ns
+        copies = [node for node in nodes if node.category == _COPIES]
+        share = sum(node.time_ns for node in (*islands, *copies)) / run.wall_ns
         names = ", ".join(sorted(short(name) for name in elsewhere))
+        commands = GpuCommands.of(facts, min(elsewhere))
+        fix = (
+            "use operators or types that the device supports, or run everything after these nodes on the CPU"
+        )
         yield Finding(
             code=CODE,
             what=f"{len(islands)} {plural(len(islands), 'node')} on the CPU between nodes on {names}: "
             f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
             where=place(islands),
+            evidence=_copies_of(copies),
             share_ratio=share,
-            fix="use operators or types that the device supports, or run everything after these nodes on the CPU",
+            fix=": ".join(filter(None, (fix, shlex.join(commands.sides())))),
         )
+
+
+def _copies_of(copies: Sequence[ProfiledNode]) -> str:
+    """How many copies a run has, and how much they copy where the profile tells."""
+    if not copies:
+        return ""
+    count = round(sum(node.calls for node in copies))
+    n_bytes = sum((node.output_bytes or 0) * node.calls for node in copies)
+    unit, size = next(
+        (unit, size)
+        for unit, size in (("MB", 1e6), ("kB", 1e3), ("bytes", 1))
+        if n_bytes >= size or size == 1
+    )
+    amount = f" ({n_bytes / size:.3g} {unit})" if n_bytes else ""
+    return f"with {count} {'copy' if count == 1 else 'copies'} between devices{amount}"
 
 
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:

@@ -7,9 +7,11 @@ Why it costs: one or several causes. Nodes without a GPU kernel run on the CPU, 
     transferred in each run. The model has too little work to make up for that.
 Evidence: the kernel time where the profile has it; otherwise the time in which the host may wait for the device,
     which is an upper limit. The causes follow, the largest first, with their shares of the run, and what the first
-    run with a shape takes beyond a steady one. This finding replaces PLC001, PLC002, PLC003, PLC005, GRA005 and
+    run with a shape takes beyond a steady one. The transfer of inputs and outputs is measured without the profiler
+    where values can stay in the device's memory. This finding replaces PLC001, PLC002, PLC003, PLC005, GRA005 and
     WEB007, which each cover one cause. Not reported on a software GPU.
-Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU.
+Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU. Both have a command that
+    measures them, if a setting or ``ortune tune`` removes the cause.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets
     cpu,cuda``
 References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?";
@@ -20,14 +22,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ortune.providers import CPU, of_profile, of_target, profiled
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.providers import of_profile, profiled
 from ortune.records import Finding, ProfiledNode, ProfileResult
+from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
@@ -51,11 +52,18 @@ _NEW_SHAPE = 2.0  # of a steady run, from which on the first is worth saying
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cause:
-    """Why the GPU is idle: the share of the run that it takes, in words, and what goes against it."""
+    """Why the GPU is idle: the share of the run that it takes, in words, and what goes against it.
+
+    Attributes:
+        of_ns: What it is a share of, where that is not the profiled run.
+        measure: The command that measures the remedy; () without one.
+    """
 
     share: float
     words: str
     remedy: str
+    of_ns: float = 0.0
+    measure: Sequence[str] = ()
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -63,7 +71,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     run = facts.profile
     devices = profiled(lambda p: p.target and p.queues)
     nodes = [node for node in facts.nodes() if node.provider in devices]
-    if run is None or not (nodes or run.trace.device_only) or (facts.page and facts.page.software):
+    if run is None or not (nodes or run.trace.device_only) or facts.in_software:
         return
     computing_ns = _computing_ns(facts, run, nodes)
     # What profiling adds is the host's.
@@ -73,9 +81,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     if computing_ns is None or computing_ns >= _MOSTLY * plain_ns:
         return
     islands = [*cpu_fallback.find(facts)]
-    causes = sorted(_causes(facts, run, nodes, islands), key=lambda cause: -cause.share)
+    commands = GpuCommands.of(facts, nodes[0].provider if nodes else "")
+    causes = sorted(_causes(facts, run, nodes, islands, commands), key=lambda cause: -cause.share)
     device_timed = run.device_ns or run.trace.device_only
     remedy = f"{causes[0].remedy}; " if causes else ""
+    if causes and causes[0].measure:
+        remedy = f"{causes[0].remedy}: {shlex.join(causes[0].measure)}; "
     yield Finding(
         code=CODE,
         what=f"the GPU computes for {'' if device_timed else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
@@ -83,7 +94,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         where=tuple(name for island in islands for name in island.where),
         evidence="; ".join([*(cause.words for cause in causes), *_first_use(facts, run), *_little_work(run)]),
         share_ratio=1 - computing_ns / plain_ns,
-        fix=f"{remedy}compare with the CPU: {_measured(facts, run, nodes)}",
+        fix=f"{remedy}compare with the CPU: {shlex.join(commands.against_cpu())}",
     )
 
 
@@ -104,7 +115,11 @@ def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode
 
 
 def _causes(
-    facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode], islands: Sequence[Finding]
+    facts: Facts,
+    run: ProfileResult,
+    nodes: Sequence[ProfiledNode],
+    islands: Sequence[Finding],
+    commands: GpuCommands,
 ) -> Iterator[_Cause]:
     """The causes that take a part of the run worth saying."""
     queued = [node for node in nodes if node.category != "device-copies"]
@@ -116,7 +131,12 @@ def _causes(
     )
     idle, copies = facts.share("device-idle"), facts.share("device-copies")
     causes = [
-        _Cause(share=island.share_ratio or 0.0, words=island.what, remedy=island.fix) for island in islands
+        _Cause(
+            share=island.share_ratio or 0.0,
+            words=", ".join(filter(None, (island.what, island.evidence))),
+            remedy=island.fix,
+        )
+        for island in islands
     ]
     if copies and not islands:
         causes.append(
@@ -132,19 +152,11 @@ def _causes(
                 share=launching,
                 words=f"launching {calls:.0f} {plural(round(calls), 'node')} ({per_launch})",
                 remedy="use fewer and larger kernels (fusions, fixed sizes, larger batches, graph capture)",
+                measure=commands.capture(),
             )
         )
     causes += [
-        _Cause(
-            share=facts.share("device-wait") - computing if run.device_ns else 0.0,
-            words="the transfer of inputs and outputs, before and after the nodes",
-            remedy="bind inputs and outputs to the device",
-        ),
-        _Cause(
-            share=facts.share("outside-run"),
-            words="call overhead, including copies of inputs and outputs",
-            remedy="bind inputs and outputs to the device",
-        ),
+        *_transfers(facts, run, computing, commands.binding()),
         _Cause(
             share=idle,
             words=f"waiting for the host between {sum(node.calls for node in facts.nodes()):.0f} kernels",
@@ -153,9 +165,26 @@ def _causes(
     ]
     for cause in causes:
         if cause.share > _WORTH_SAYING:
-            ms = cause.share * run.wall_ns / 1e6
-            words = f"{ms:.3g} of {run.wall_ns / 1e6:.3g} ms ({percent(cause.share)}) is {cause.words}"
-            yield _Cause(share=cause.share, words=words, remedy=cause.remedy)
+            of_ms = (cause.of_ns or run.wall_ns) / 1e6
+            words = f"{cause.share * of_ms:.3g} of {of_ms:.3g} ms ({percent(cause.share)}) is {cause.words}"
+            yield replace(cause, words=words)
+
+
+def _transfers(facts: Facts, run: ProfileResult, computing: float, measure: Sequence[str]) -> list[_Cause]:
+    """What inputs and outputs take: as measured with values on the device, else what the profile bounds it by."""
+    remedy = "bind inputs and outputs to the device"
+    if apart := run.gpu_run:
+        words = "the transfer of inputs and outputs, in runs without the profiler"
+        share = apart.transfer_ns / apart.whole_ns
+        return [_Cause(share=share, words=words, remedy=remedy, of_ns=apart.whole_ns, measure=measure)]
+    around = facts.share("device-wait") - computing if run.device_ns else 0.0
+    return [
+        _Cause(share=share, words=words, remedy=remedy, measure=measure)
+        for share, words in (
+            (around, "the transfer of inputs and outputs, before and after the nodes"),
+            (facts.share("outside-run"), "call overhead, including copies of inputs and outputs"),
+        )
+    ]
 
 
 def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
@@ -188,12 +217,3 @@ def _little_work(run: ProfileResult) -> list[str]:
 
 def _millions(flops: float) -> str:
     return f"{flops / 1e6:,.3g} million"
-
-
-def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> str:
-    """The command that races the model against itself on the CPU."""
-    in_page = run.trace.format == "web-console"
-    gpu_target = WEB_WEBGPU.target if in_page else of_profile(nodes[0].provider).target
-    target = facts.target if facts.target != CPU.target else gpu_target
-    cpu = WEB_WASM.target if of_target(target).in_page else CPU.target
-    return shlex.join(["ortune", "compare", "model.onnx", "--a-target", target, "--b-target", cpu])

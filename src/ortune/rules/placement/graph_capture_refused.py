@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from ortune import knobs, providers
 from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
 from ortune.model.graphs import nodes, op_set
+from ortune.model.open import OpenModel
 from ortune.providers import ON_CPU
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
@@ -45,27 +46,38 @@ def find(facts: Facts) -> Iterator[Finding]:
     in_a_page = bool(facts.plan.settings.get(CAPTURE.name))
     if facts.model is None or not (in_a_page or asked.intersection(_OPTIONS)):
         return
-    model = facts.model.ir
-    control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]
-    open_ = open_inputs(facts)
-    on_cpu = _on_the_cpu(facts)
-    callers = facts.work.callers if facts.work else 1
-    parts = [f"the model has control flow ({listed(control)})"] if control else []
-    parts += [f"the model has dynamic dimensions ({listed(open_)})"] if open_ else []
-    parts += (
-        [f"{len(on_cpu)} {plural(len(on_cpu), 'node')} ran on the CPU ({listed(on_cpu)})"] if on_cpu else []
-    )
-    parts += [f"{callers} threads call one session"] if callers > 1 else []
-    if parts:
+    control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
+    if parts := obstacles(facts):
         yield Finding(
             code=CODE,
             severity="error" if control or on_cpu else "warning",
             what=f"graph capture is requested, but {' and '.join(parts)}",
             where=(*control, *open_, *on_cpu),
             fix="remove the option, or remove what prevents the capture"
-            if on_cpu or callers > 1
+            if on_cpu or _callers(facts) > 1
             else "remove the option, or export the model with fixed shapes",
         )
+
+
+def obstacles(facts: Facts) -> list[str]:
+    """What prevents a capture, in words; the model must be known."""
+    assert facts.model is not None
+    control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
+    parts = [f"the model has control flow ({listed(control)})"] if control else []
+    parts += [f"the model has dynamic dimensions ({listed(open_)})"] if open_ else []
+    parts += (
+        [f"{len(on_cpu)} {plural(len(on_cpu), 'node')} ran on the CPU ({listed(on_cpu)})"] if on_cpu else []
+    )
+    return [*parts, *([f"{_callers(facts)} threads call one session"] if _callers(facts) > 1 else [])]
+
+
+def _control_flow(model: OpenModel) -> list[str]:
+    """Nodes with bodies, by name."""
+    return [name_of(node) for node in nodes(model.ir) if node.op_type in _CONTROL and not node.domain]
+
+
+def _callers(facts: Facts) -> int:
+    return facts.work.callers if facts.work else 1
 
 
 def _on_the_cpu(facts: Facts) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, TuneResult
-from ortune.report import adoption_words
+from ortune.report import adoption_words, transfer_words
 from ortune.report.document import Block, Pairs
 
 ORDER = 45
@@ -14,4 +14,5 @@ NOTE = "Session creation and peak memory are medians over trials: descriptions, 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """A row a fact; none where the default's provider alone was raced."""
     result = envelope.result
-    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result)])]
+    transfer = transfer_words.of_tuning(result)
+    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]

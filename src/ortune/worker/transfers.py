@@ -1,0 +1,37 @@
+"""What transfer takes of a run on a device with memory of its own: runs that copy values, beside runs that do not."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+from . import timing
+from .cases import Case
+
+LEAST, MOST, MOST_NS = 3, 30, 300_000_000
+"""Turns, each with one run of each kind: the least in any case, the most where they fit in that time."""
+
+
+def of_run(case: Case) -> Optional[Dict[str, Any]]:
+    """Times whole runs, runs with their inputs on the device, and runs with their outputs there too, in turns.
+
+    None where the values cannot be bound to the device's memory.
+    """
+    device, feeds = case.device, case.feeds
+    if device is None or device.unbindable(feeds):
+        return None
+    ways: List[Callable[[], Any]] = [case.read, lambda: device.fetch(feeds), lambda: device.stay(feeds)]
+    outputs = device.fetch(feeds)
+    latencies: List[List[int]] = [[] for _ in ways]
+    began = timing.CLOCK()
+    turn = 0
+    # The first turn makes buffers.
+    while turn <= LEAST or (turn <= MOST and timing.CLOCK() - began < MOST_NS):
+        for times, way in zip(latencies, ways):
+            times += timing.timed(way, 1, 0, 0.0)[0][: turn > 0]
+        turn += 1
+    whole, fed, there = (timing.median(times) for times in latencies)
+    return {
+        "whole_ns": whole, "fed_ns": fed, "device_ns": there, "n_runs": turn - 1,
+        "input_bytes": sum(value.nbytes for value in feeds.values()),
+        "output_bytes": sum(value.nbytes for value in outputs),
+    }  # fmt: skip
