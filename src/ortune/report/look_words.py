@@ -193,11 +193,10 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     rows += [] if plan == "default" else [("with", plan)]
-    rows += (
-        [("transfer", transfer_words.split(t.gpu_run))]
-        if t.gpu_run
-        else transfer_words.included([result.plan])
-    )
+    if t.gpu_run and timed:
+        rows.append(("transfer", transfer_words.split(t.gpu_run)))
+    elif timed:
+        rows += transfer_words.included([result.plan])
     build = result.runtime.build if result.runtime else "this build"
     return rows + [("placement", text) for text in placed_or_why(t.placement, result.plan, build)]
 
