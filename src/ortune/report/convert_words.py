@@ -126,7 +126,11 @@ def _said(conversion: Conversion) -> str:
     what = f"{opset}{nodes}, {size(conversion.size_bytes)}"
     if conversion.exporter:
         what += f", exported in {conversion.elapsed_s:.1f} s"
-    verdict = "outputs match" if conversion.ok else "outputs do not match"
+    compared = [case.outputs is not None and case.outputs.ok for case in conversion.cases]
+    # A size that is fixed is a fault too, although all outputs at that size are right.
+    match = conversion.ok or (bool(compared) and all(compared))
+    verdict = "outputs match" if match else "outputs do not match"
+    verdict += "" if conversion.ok or not match else " at the sizes that it accepts"
     return f"{_by(conversion)}: {what}; {verdict}"
 
 
@@ -146,7 +150,10 @@ def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
 
 
 def _axis(axis: DynamicAxis) -> str:
-    sizes = f" at {', '.join(map(str, axis.sizes))}" if axis.sizes and axis.status == "open" else ""
+    sizes = f" at {', '.join(map(str, axis.sizes))}" if axis.sizes else ""
+    if axis.status == "fixed" and sizes:
+        return f"{axis.name} ({', '.join(axis.places)}) is fixed{sizes}"
+    sizes = sizes if axis.status == "open" else ""
     what = f": {axis.what}" if axis.what else f": outputs match{sizes}" if axis.status == "open" else ""
     return f"{axis.name} ({', '.join(axis.places)}) is {_STATUS[axis.status]}{what}"
 
