@@ -37,25 +37,6 @@ from ortune.rules import Facts
 from ortune.rules._words import listed
 
 
-@pytest.mark.parametrize("n_nodes", [rules.FEW_NODES, rules.FEW_NODES + 1])
-def test_a_small_file_is_asked_by_every_rule_however_little_time_is_left(
-    n_nodes: int, tmp_path: Path
-) -> None:
-    """One that a busy machine stops for a second says nothing of how long the others take."""
-    product = node("MatMul", ["x", "w"], ["v0"], name="product")
-    chain = [node("Relu", [f"v{i}"], [f"v{i + 1}"], name=f"relu{i}") for i in range(n_nodes - 2)]
-    last = node("Relu", [f"v{n_nodes - 2}"], ["y"], name="last")
-    facts = facts_of(
-        tmp_path,
-        [product, *chain, last],
-        [weight(fill=float("nan"))],
-        begins=lambda unit: unit == rules.EVERY_RULE,
-    )
-    assert [finding.code for finding in rules.findings(facts)] == (
-        ["PRC006"] if n_nodes <= rules.FEW_NODES else []
-    )
-
-
 def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
     names = [f"/head/bottleneck/blocks.{i}/layers.0/norm/BatchNormalization" for i in range(3)]
     first, second, more = listed(names).split(", ")

@@ -39,9 +39,7 @@ from ortune.rules.facts import Facts
 
 __all__ = [
     "ABOUT_MODELS",
-    "EVERY_RULE",
     "FAMILIES",
-    "FEW_NODES",
     "MARK",
     "Facts",
     "Rule",
@@ -82,9 +80,6 @@ BLOCKS = "repeated blocks"
 
 EVERY_RULE = "every rule"
 """What is left out where there is no time to begin with any."""
-
-FEW_NODES = 100
-"""Of a model whose file is asked by every rule, however little time is left: that takes 40 ms of a CPU."""
 
 Tier = Literal["stable", "preview", "if-measured"]
 """stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires
@@ -249,21 +244,15 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     """What these rules find, in the same order; of what one of them joins, that one alone.
 
-    A rule for which there is no time is left out: first those about the machine, last those about the graph. None
-    about a small model is, since a busy machine stops the first of them for longer than all of them take.
+    A rule for which there is no time is left out: first those about the machine, last those about the graph.
     """
     families = list(FAMILIES)
     ordered = sorted(asked, key=lambda rule: families.index(rule.family))
-    is_small = facts.model is not None and facts.model.facts.n_nodes <= FEW_NODES
-
-    def has_time(rule: Rule) -> bool:
-        return (is_small and rule.family in ABOUT_MODELS) or facts.begins(rule.code)
-
     with contextlib.ExitStack() as stack:
         stack.enter_context(remembering())  # several rules ask what the model's values are
         if facts.model is not None:
             stack.enter_context(unchanged(facts.model.ir))
-        findings_of = {rule: rule.findings(facts) for rule in ordered if has_time(rule)}
+        findings_of = {rule: rule.findings(facts) for rule in ordered if facts.begins(rule.code)}
     joined = {code for rule, mine in findings_of.items() if mine for code in rule.joins}
     findings = tuple(
         finding for rule, mine in findings_of.items() if rule.code not in joined for finding in mine
