@@ -33,9 +33,14 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A small convolution net whose weights are graph inputs, as old exporters write them."""
+    """A small convolution net behind a scale, whose weights are graph inputs, as old exporters write them."""
     path = convolutions(tmp_path / "m.onnx")
     proto = onnx.load(path)
+    first = proto.graph.node[0]
+    scale = onnx.helper.make_node("Mul", [first.input[0], "gain"], ["scaled"])
+    first.input[0] = "scaled"
+    proto.graph.node.insert(0, scale)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(0.5, np.float32), "gain"))
     for tensor in proto.graph.initializer:
         proto.graph.input.append(
             onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
@@ -64,7 +69,7 @@ def test_a_model_is_written_beside_the_old_one_which_stays(model: Path, tmp_path
     new = open_model(tmp_path / "m-rewritten.onnx")
     assert made_by(new.ir) == ("initializers-out-of-inputs", "affine-into-weights")
     assert result.outputs is not None and result.outputs.ok and result.outputs.relative_l2 < 1e-5
-    assert (result.nodes_before, result.nodes_after) == (10, 7)
+    assert (result.nodes_before, result.nodes_after) == (11, 7)
     assert result.operators == {"BatchNormalization": -3}
     assert [step.modified for step in result.steps] == [True, True]
     assert answer.summary().endswith(f"next:\nortune compare {model} m-rewritten.onnx\n")
@@ -97,7 +102,7 @@ def test_a_dry_run_says_what_each_would_change_and_why_not(model: Path, tmp_path
     first, second = answer.result.steps
     assert answer.verdict == "dry-run"
     assert not first.modified
-    assert second.modified and "15" in second.what
+    assert second.modified and "16" in second.what
     assert answer.result.outputs is None
     assert "hard-swish (exact): nothing to change" in answer.summary()
     assert not list(tmp_path.glob("*rewritten*"))
