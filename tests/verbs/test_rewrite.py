@@ -70,7 +70,7 @@ def test_a_model_is_written_beside_the_old_one_which_stays(model: Path, tmp_path
     assert made_by(new.ir) == ("initializers-out-of-inputs", "affine-into-weights")
     assert result.outputs is not None and result.outputs.ok and result.outputs.relative_l2 < 1e-5
     assert (result.nodes_before, result.nodes_after) == (11, 7)
-    assert result.operators == {"BatchNormalization": -3}
+    assert result.operators == {"BatchNormalization": -3, "Mul": -1}
     assert [step.modified for step in result.steps] == [True, True]
     assert answer.summary().endswith(f"next:\nortune compare {model} m-rewritten.onnx\n")
 
