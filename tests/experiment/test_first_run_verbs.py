@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 import ortune
@@ -50,3 +52,16 @@ def test_outputs_that_are_no_numbers_are_the_first_thing_said(verb: str, tmp_pat
     assert (first.code, first.where[0]) == (NOT_FINITE, "bad")
     assert "low" in first.what
     assert answer.summary().lstrip().startswith(NOT_FINITE)
+
+
+def test_a_compared_side_of_no_numbers_is_told_with_its_node_and_weight(tmp_path: Path) -> None:
+    bad = not_finite(tmp_path / "bad.onnx", "weight")
+    proto = onnx.load(bad)
+    (held,) = (tensor for tensor in proto.graph.initializer if tensor.name == "held")
+    held.CopyFrom(onnx.numpy_helper.from_array(np.ones((8, 8), np.float32), "held"))
+    onnx.save(proto, tmp_path / "good.onnx")
+    answer = ortune.compare(tmp_path / "good.onnx", bad, store=tmp_path / "store")
+    assert answer.verdict == "wrong-output" and answer.result.wrong_sides == ("B",)
+    (alert,) = answer.alerts
+    assert (alert.code, alert.where) == (NOT_FINITE, ("bad", "held"))
+    assert alert.what.startswith("B: ")

@@ -13,7 +13,7 @@ from ortune import monotonic, targets
 from ortune.experiment.compare_result import New
 from ortune.experiment.driver import drive
 from ortune.experiment.field import STARTS
-from ortune.experiment.first_run import SIDE_RUNS, question_base, question_side, settle
+from ortune.experiment.first_run import SIDE_RUNS, question_base, question_numbers, question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
 from ortune.records import Block, Failed, Measured
@@ -164,7 +164,10 @@ class Comparing:
             question_base(baseline, line, "A", left_s)
             if baseline.check.wrong:
                 new.difference = baseline.check.difference(trial, rewritten=new.side.plan.rewrites)
-            new.wrong = question_side(baseline, new.side, new.contestant.feeds, line, new.name, left_s)
+            feeds = new.contestant.feeds
+            new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s)
+            if not new.wrong:
+                question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
         if new.comparable:
             words = [
                 *(compare_rows.setting(r, new.side.plan) for r in trial.done.read_back),

@@ -11,7 +11,7 @@ import msgspec
 
 from ortune.bisection.levels import first_decisive, first_not_finite
 from ortune.experiment.baseline import Baseline
-from ortune.records import FeedRef, Finding, LevelCheck, Record
+from ortune.records import FeedRef, Finding, LevelCheck, NonFiniteOutput, OutputDifference, Record
 from ortune.report import finding_words
 from ortune.rules import rule_of
 from ortune.rules.measurement import non_finite_outputs, wrong_when_optimised
@@ -49,22 +49,11 @@ def settle(
     first_ns = first.elapsed_ns if first is not None else 0
     line("comparing outputs with and without graph optimisation")
     baseline.check.question(left_s() * 1e9)
-    side, source = baseline.side, None
+    side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
-    of = f"{name}'s outputs" if name else "outputs"
-    if (
-        side.levels
-        and any(output.unusable_reference for output in nonfinite)
-        and _holds(
-            baseline, f"no time to locate the first node with non-finite values in {of}", 1, first_ns, left_s
-        )
-    ):
-        place = baseline.scratch / "not-finite"
-        source = first_not_finite(side, baseline.refs[0], baseline.executor, place, line=line)
-    facts = replace(baseline.facts(), nonfinite=nonfinite, not_finite=source)
-    alerts = rule_of(non_finite_outputs).findings(facts)
+    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, left_s)
     if check is not None and check.wrong:
         alerts += _wrong(
             baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s
@@ -138,6 +127,69 @@ def question_side(
     return True
 
 
+def question_numbers(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    difference: OutputDifference,
+    line: Callable[[str], None],
+    name: str,
+    left_s: Callable[[], float],
+) -> None:
+    """Adds to the alerts from which node on another side's outputs are no numbers where the base's are.
+
+    Args:
+        baseline: Whose processes run it.
+        side: What is held against the baseline; the last trial tells what a run of it costs.
+        refs: What it is fed.
+        difference: Of its outputs and the base's.
+        line: Is told how far it is.
+        name: Of the side.
+        left_s: Of the budget: the node is left out with a note where it does not fit.
+    """
+    own = tuple(
+        msgspec.structs.replace(
+            output,
+            nonfinite_reference=output.nonfinite_candidate,
+            unusable_reference=output.unusable_candidate,
+        )
+        for output in difference.nonfinite
+        if not output.unusable_reference
+    )
+    last = baseline.executor.last
+    run_ns = last.elapsed_ns if last is not None else 0
+    _alert(baseline, _not_finite(baseline, side, refs, own, line, name, run_ns, left_s), name)
+    baseline.executor.last = last
+
+
+def _not_finite(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    nonfinite: Sequence[NonFiniteOutput],
+    line: Callable[[str], None],
+    name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
+) -> list[Finding]:
+    """What is said of a side's outputs that are not finite, with the node from which on they are not."""
+    source = None
+    what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
+    if (
+        side.levels
+        and any(output.unusable_reference for output in nonfinite)
+        and _holds(baseline, what, 1, run_ns, left_s)
+    ):
+        place = baseline.scratch / f"not-finite{name and '-'}{name}"
+        source = first_not_finite(side, refs[0], baseline.executor, place, line=line)
+    facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source)
+    return rule_of(non_finite_outputs).findings(facts)
+
+
+def _outputs_of(name: str) -> str:
+    return f"{name}'s outputs" if name else "outputs"
+
+
 def _wrong(
     baseline: Baseline,
     side: Resolved,
@@ -150,8 +202,7 @@ def _wrong(
     left_s: Callable[[], float],
 ) -> list[Finding]:
     """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
-    of = f"{name}'s outputs" if name else "outputs"
-    what = f"no time to locate the first wrong node of {of}"
+    what = f"no time to locate the first wrong node of {_outputs_of(name)}"
     if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, left_s):
         node = first_decisive(
             side,
