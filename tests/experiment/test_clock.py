@@ -67,6 +67,21 @@ def test_a_unit_of_work_begins_where_the_longest_so_far_fits(now: list[float]) -
     assert pace.needed_s(20.0, share=0.5) == pytest.approx(20.0 + 4 * 7.0 / 3)
 
 
+def test_one_unit_that_was_stopped_does_not_stand_for_all_others(now: list[float]) -> None:
+    pace = Pace(lambda: 110.0 - now[0])
+    for takes_s in (*[0.1] * 30, 5.0):
+        assert pace.begins("a rule")
+        now[0] += takes_s
+    assert pace.begins("the next")  # 2 s are left
+    now[0] += 5.0
+    assert not pace.begins("another")  # nothing is left
+    pace = Pace(lambda: 130.0 - now[0])
+    for takes_s in (*[0.1] * 30, 5.0, 5.0):
+        assert pace.begins("a rule")
+        now[0] += takes_s
+    assert not pace.begins("the next")  # 4 s are left, and two took 5
+
+
 def test_nothing_begins_once_the_time_is_over(now: list[float]) -> None:
     pace = Pace(lambda: 100.0 - now[0])
     assert not pace.begins("the first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 from collections.abc import Callable, Iterator
 
@@ -57,10 +58,14 @@ class Clock:
         return self.budget_s - self.spent_s
 
 
+_STOPPED_ONE_OF = 20
+
+
 class Pace:
     """Work between trials in units (a rule, a rewrite): none begins that the time left does not hold.
 
-    A unit is expected to take as long as the longest before it: at this machine's speed, whatever else runs there.
+    A unit is expected to take as long as the longest before it: at this machine's speed, whatever else runs there. Of
+    twenty, one is left out: a unit that another program stopped for a second does not stand for all others.
 
     Attributes:
         left_out: Units that did not fit, in order.
@@ -77,24 +82,24 @@ class Pace:
     ) -> None:
         self._of_budget_s, self._least_s, self._once, self._once_s = left_s, least_s, once, once_s
         self._began_s = monotonic.now_s()
-        self._spent_s, self._longest_s, self._units, self._inside = 0.0, 0.0, 0, ""
+        self._took_s: list[float] = []  # sorted
+        self._inside = ""
         self.left_out: list[str] = []
 
     @property
     def left_s(self) -> float:
         """Seconds that are left."""
-        return max(self._of_budget_s(), self._least_s - self._spent_s)
+        return max(self._of_budget_s(), self._least_s - sum(self._took_s))
 
     def begins(self, unit: str) -> bool:
         """Returns whether a unit may begin; the one before it has ended by now."""
         now_s = monotonic.now_s()
         if self._inside and self._inside != self._once:
-            took_s = now_s - self._began_s
-            self._spent_s, self._units = self._spent_s + took_s, self._units + 1
-            self._longest_s = max(self._longest_s, took_s)
-        # The longest unit so far is what the next may take. What is done once for all (reading every rule,
-        # say) is no measure of that, so it was left out above.
-        begins = self.left_s > (self._once_s if unit and unit == self._once else self._longest_s)
+            bisect.insort(self._took_s, now_s - self._began_s)
+        # What is done once for all (reading every rule, say) is no measure of the next, so it was left out above.
+        n = len(self._took_s)
+        longest_s = self._took_s[n - 1 - n // _STOPPED_ONE_OF] if n else 0.0
+        begins = self.left_s > (self._once_s if unit and unit == self._once else longest_s)
         self._began_s, self._inside = now_s, unit if begins else ""
         if not begins:
             self.left_out.append(unit)
@@ -109,5 +114,5 @@ class Pace:
         """
         # Each is expected to take what the others took on average; where none was begun, all of them together as long
         # as everything else: more is not known.
-        more_s = self._spent_s / max(1, self._units) * len(self.left_out)
+        more_s = sum(self._took_s) / max(1, len(self._took_s)) * len(self.left_out)
         return budget_s + (more_s / share or budget_s)
