@@ -299,9 +299,10 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         flag = f"--shape {shlex.quote(f'{culprit.name}:{wanted}')}, or "
     elif culprit.shape and free:
         flag = f"--shape {culprit.name}:... with other sizes than {shape}, or "
+    n_tries = workload.tries + 1
     return InputError(
-        f"no working value was found in {workload.tries + 1} tries; the last was {shape} {culprit.dtype} "
-        f"for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
+        f"no working value was found in {n_tries} {'try' if n_tries == 1 else 'tries'}; the last was {shape} "
+        f"{culprit.dtype} for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
         f"{_first_line(error_text)}",
         where=f"input {culprit.name!r}",
         do=f"pass {flag}--inputs FILE.npz with real inputs",

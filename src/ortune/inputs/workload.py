@@ -292,7 +292,7 @@ def describe(workload: Workload) -> str:
         mix = ", ".join(f"{c.name} ({100 * c.weight:.0f} %)" for c in workload.cases)
         line += f"; {len(workload.cases)} cases: {mix}"
     if workload.tries:
-        line += f"; found by trial after {workload.tries} failed"
+        line += f"; found by trial after {workload.tries} failed {'try' if workload.tries == 1 else 'tries'}"
     return "; ".join([line, *workload.notes])
 
 

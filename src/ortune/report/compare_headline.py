@@ -28,7 +28,7 @@ def headline(result: CompareResult) -> str:
     if comparison is None and finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
     if comparison is None and result.outputs.comparable:
-        return heads.headline("inconclusive", NO_BLOCK, rerun(result), outputs(result.outputs))
+        return heads.headline("inconclusive", NO_BLOCK, outputs(result.outputs), rerun(result))
     if comparison is None:
         wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
         return heads.headline("wrong-output", wrong, "nothing was timed")
@@ -36,9 +36,9 @@ def headline(result: CompareResult) -> str:
     takes = (
         _fastest(result),
         "" if proven else seen(comparison),
-        rerun(result),
         source_words.frameworks(result),
         outputs(result.outputs),
+        rerun(result),
     )
     return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
 
