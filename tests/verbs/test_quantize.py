@@ -236,8 +236,17 @@ def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) ->
     folder, document = answer
     result = result_of(document)
     assert result.calibration == records.Calibration(inputs=6, checked=2, source=str(folder / "data"))
-    assert result.inputs_needed == 59
+    assert result.inputs_needed == 236
     assert "NOT FINAL" not in result.headline
+
+
+def test_inputs_of_a_final_answer_are_held_out_in_full(tmp_path: Path) -> None:
+    model(tmp_path / "m.onnx")
+    words = ["--data", str(data(tmp_path / "data", 236)), "--budget", "10s", "--no-bundle", "--json"]
+    code, out, said = quantize(tmp_path, *words)
+    assert code == 0, said
+    result = result_of(json.loads(out))
+    assert (result.calibration.inputs, result.calibration.checked, result.inputs_needed) == (177, 59, 0)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +292,7 @@ def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
     code, out, _ = quantize(tmp_path, "--budget", "10s", "--no-bundle")
     assert code == 0
     assert "NOT FINAL (synthetic inputs)" in " ".join(out.splitlines()[:3])
-    assert "at least 59 real ones" in " ".join(out.split())
+    assert "at least 236 real ones" in " ".join(out.split())
 
 
 def test_a_model_without_layers_is_refused_with_the_reason(tmp_path: Path) -> None:

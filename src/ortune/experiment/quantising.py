@@ -15,7 +15,7 @@ from ortune import rewrites
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
-from ortune.experiment.pilot import PILOT_RUNS
+from ortune.experiment.pilot import PILOT_RUNS, run_ns
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
 from ortune.graph.nodes import holds
@@ -44,7 +44,13 @@ CLASSES = (0.001, 0.01, 0.05)
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
 INVENTED_CHECKED = 4  # and further ones, to see the error
 HELD_OUT = 4  # of so many sets of the user's one is kept for the error
-MOST_CHECKED = 16
+ENOUGH_INPUTS = 59
+"""Held-out inputs of which none may exceed a limit, to show with 95 % confidence that at most 5 % of all do:
+0.95^59 < 0.05."""
+MOST_CHECKED, LONG_CHECK_S = (
+    16,
+    3.0,
+)  # of held-out inputs, where runs with enough of them take longer than that
 MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
@@ -102,7 +108,8 @@ def gather(baseline: Baseline) -> Inputs:
             _, values = feeds[seed % len(feeds)]
             refs.append(_written(baseline, f"invented-{seed}", values))
         calibrating, checking = refs[:INVENTED], refs[INVENTED:]
-    checking = checking[:MOST_CHECKED]
+    enough_s = ENOUGH_INPUTS * run_ns(baseline.pilot.first) / len(work.cases) / 1e9
+    checking = checking[: ENOUGH_INPUTS if enough_s <= LONG_CHECK_S else MOST_CHECKED]
     calibration = Calibration(
         inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.precision import Model
-from ortune.experiment.quantising import may_saturate
+from ortune.experiment.quantising import ENOUGH_INPUTS, HELD_OUT, may_saturate
 from ortune.experiment.sensitivity import Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
@@ -30,8 +30,6 @@ from ortune.search.figures import describe
 from ortune.search.precision import front
 from ortune.trials.tolerance import Tolerance
 
-ENOUGH_INPUTS = 59
-"""Inputs of which none beyond the tolerance shows that at most one in twenty others is, at 95 %."""
 LEAST_SHARE = 0.02
 """Of the time, from which on a layer that the quantizer has nothing for is named."""
 
@@ -69,9 +67,15 @@ def make_result(
         layers_of=layers.whole.plan if layers is not None else None,
         front=_front(run, models, winner, len(layers.groups) if layers is not None else 0),
         calibration=calibration,
-        inputs_needed=ENOUGH_INPUTS if not calibration.source or calibration.checked < ENOUGH_INPUTS else 0,
+        inputs_needed=_inputs_needed(calibration),
         saturation=saturation(winner.plan if winner is not None else None, run.baseline.host),
     )
+
+
+def _inputs_needed(calibration: Calibration) -> int:
+    """Returns how many inputs a final answer needs; 0 where there were as many, though slow runs saw fewer of them."""
+    enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
+    return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
 
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:

@@ -129,7 +129,7 @@ def rests_on(calibration: Calibration, needed: int) -> str:
         f"error measured on {_sets(calibration.checked, 'held-out ')}"
     )
     return (
-        f"{text}; {needed} are needed to show that at most 5 % of inputs exceed the tolerance"
+        f"{text}; with {needed} inputs, the held-out ones show that at most 5 % of all exceed the tolerance"
         if needed
         else text
     )
