@@ -15,7 +15,7 @@ from rule_facts import plain
 
 from ortune import rules
 from ortune.cli import main
-from ortune.inputs.workload import parse_dim, parse_shape
+from ortune.inputs.written_sizes import parse_dim, parse_shape
 from ortune.model.open import open_model
 from ortune.rules import Facts, Rule
 from ortune.trials.input_options import InputOptions

@@ -23,7 +23,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.model.open import open_model
 from ortune.options.quantities import seconds
 from ortune.options.spelling import words
-from ortune.records import CaseTimes, Measured, TrialDone
+from ortune.records import CaseTimes, Measured, Plan, TrialDone
 from ortune.report import look_words
 from ortune.report.finding_words import measurable
 from ortune.search.phases import LEAST_CHECKS_S
@@ -78,7 +78,7 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
         asked = Options(model="m.onnx", budget=budget_s)
         found = _Look(asked, Experiment("look", terms(asked), Watcher(), tmp_path), model, None)
         monkeypatch.setattr(found.look, "_profile", lambda *_: profiled.append("profile"))
-        trials, side = Trials(), cast("Any", None)
+        trials, side = Trials(), cast("Any", SimpleNamespace(plan=Plan()))
         baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
         found.look._measure(baseline, side, trials.trial(None))
         return found, profiled

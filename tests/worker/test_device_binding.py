@@ -40,7 +40,7 @@ def caller(
         folder = path.parent / f"feeds-{number}"
         write_feeds(folder, {"x": x})
         refs.append({"name": str(number), "path": str(folder), "weight": 1.0})
-    request = {"feeds": refs, "device_memory": "cpu", "captures": captures}
+    request = {"feeds": refs, "device_memory": "cpu", "captures": captures, "transfers": False}
     return cases.caller(onnxruntime, session, settings, request, values)
 
 
