@@ -350,7 +350,8 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
         return f"{statistics.geometric_mean(of):.2f}x over {len(of)} models" if of else "no model"
 
     return [
-        f"Geometric mean of 1 ms and more, with real inputs: {mean(speeds[False])}; time alone: {mean(speeds[True])}.",
+        f"Geometric mean over models of 1 ms or more, with real inputs: {mean(speeds[False])}; "
+        f"time alone: {mean(speeds[True])}.",
         f"Beyond the tolerance on held-out inputs: {', '.join(wrong) or 'none'}.",
         f"Slower than ONNX Runtime's best single setting of the same error: {', '.join(below) or 'none'}.",
         f"Slower than float: {', '.join(slower) or 'none'}.",
@@ -359,7 +360,7 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
 
 WORDS = {
     "no-gain": "saves no time",
-    "error": "costs error",
+    "error": "adds too much error",
     "not-quantized": "this method does not quantize it",
 }
 
@@ -394,9 +395,9 @@ def page(groups: list[list[dict[str, Any]]]) -> list[str]:
     budgets = [row["budget_s"] for row in all_rows]
     text = (
         f"`python benchmarks/precision.py` gave {SHOWN} inputs to `ortune quantize`, with a budget of {min(budgets)} "
-        f"to {max(budgets)} s; errors and tasks are those of {HELD_OUT} others. The single settings are those of ONNX "
-        "Runtime's quantizers (dynamic, static U8S8 and S8S8 by channel, static U8S8 by tensor); the "
-        "fastest accurate one is named. All models ran in one process, in turns."
+        f"to {max(budgets)} s; errors and task metrics were measured on {HELD_OUT} other inputs. The single "
+        "settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 and S8S8 by channel, static U8S8 "
+        "by tensor); the fastest accurate one is named. All models ran in one process, in turns."
     )
     commands = dict(reversed([(row["model"], row["command"]) for row in all_rows]))
     return [

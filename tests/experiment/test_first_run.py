@@ -216,7 +216,7 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     assert not baseline.check.claims
     assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
     if kind in ("exponential", "entropy"):
-        assert "makes NaN of it" in alert.what.partition("'bad'")[2]
+        assert "turns it into NaN" in alert.what.partition("'bad'")[2]
 
 
 def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -> None:

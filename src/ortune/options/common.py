@@ -138,7 +138,7 @@ Metric = Annotated[
 ]  # fmt: skip
 NON_FINITE = "non-finite"
 """Allows claims on outputs that are NaN or infinite."""
-Budget = Annotated[str | float, Option("--budget", "2m", "Total time for measurements.", RUN)]
+Budget = Annotated[str | float, Option("--budget", "2m", "Total time from start to answer.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail immediately if another ortune is measuring.", RUN, again=False)
 ]

@@ -86,7 +86,7 @@ class Options(Resumable, OnePlan):
     ] = ()
     cpus: Cpus = None
     memory: Memory = None
-    budget: Annotated[str | float, Option("--budget", "30s", "Total time for measurements.", RUN)] = "30s"
+    budget: Annotated[str | float, Option("--budget", "30s", "Total time from start to answer.", RUN)] = "30s"
     timeline: bool = False
 
     @property

@@ -52,7 +52,7 @@ class Options(Resumable, Load):
     ] = None
     tolerance: Tolerance = None
     metric: Metric = None
-    budget: Annotated[str | float, Option("--budget", "5m", "Total time for measurements.", RUN)] = "5m"
+    budget: Annotated[str | float, Option("--budget", "5m", "Total time from start to answer.", RUN)] = "5m"
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."

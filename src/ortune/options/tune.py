@@ -38,7 +38,7 @@ class Options(Searched):
         Option(
             "--budget",
             "2m",
-            f"Total time for measurements. Default: {BUDGET}, or {BROWSER_BUDGET} in a browser.",
+            f"Total time from start to answer. Default: {BUDGET}, or {BROWSER_BUDGET} in a browser.",
             RUN,
         ),
     ] = ""

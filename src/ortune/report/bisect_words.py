@@ -210,7 +210,7 @@ def not_finite(place: NotFinite) -> str:
     elif place.infinity == "division-by-zero":
         what += f", which {'takes the logarithm of 0' if 'Log' in place.node.operator else 'divides by zero'}"
     if place.nan_node is not None:
-        what += f"; {_node(place.nan_node)} makes NaN of it"
+        what += f"; {_node(place.nan_node)} turns it into NaN"
     if not place.weight:
         return what
     weight = counted_not_finite(place.weight_n_nan, place.weight_n_inf)

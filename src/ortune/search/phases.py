@@ -65,7 +65,7 @@ ROUND_RUNS = _phase(
     "bench, look, diagnose",
     5.25,
     "times a run",
-    "a round of half, once and twice the size; two to five rounds in one process, otherwise one size is fed",
+    "a round of half, one and two times the size; two to five rounds in one process, otherwise one size only",
 )
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
@@ -102,7 +102,7 @@ CHECKS_SHARE = _phase(
     "those that fit the model; skipped ones are named",
 )
 LEAST_CHECKS_S = _phase(
-    "rules and rewrites", "all that check rules", 1.5, "s", "enough on a quiet machine for a usual model"
+    "rules and rewrites", "all that check rules", 1.5, "s", "enough on a quiet machine for a typical model"
 )
 QUANTIZE_SHARE = _phase(
     "quantized models",

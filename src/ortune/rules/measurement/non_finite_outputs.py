@@ -4,7 +4,7 @@ What it is: the first run returned elements that are not finite. Minus infinity 
     because masks use it.
 Why it costs: such outputs are useless and cannot be compared, so a speed-up would mean nothing.
 Evidence: the number of such elements, the node that first produces them, and the stored value they come from. Where an
-    earlier node overflows or divides by zero, and a later one makes NaN of the infinity, both are named.
+    earlier node overflows or divides by zero, and a later one turns the infinity into NaN, both are named.
 Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, compute the node that
     overflows in float32 or on smaller values, or pass real inputs.
 Example: a mask of -1e9 that becomes -infinity in float16, and 0 times -infinity is NaN; an Exp that overflows before a
@@ -59,7 +59,7 @@ def _from(source: NotFinite | None) -> str:
         return ""
     text = f", from {_node(source.node)} on"
     if source.infinity or source.nan_node is not None:
-        nan = f", and {_node(source.nan_node)} makes NaN of it" if source.nan_node is not None else ""
+        nan = f", and {_node(source.nan_node)} turns it into NaN" if source.nan_node is not None else ""
         text = f"; {_node(source.node)} {_infinity(source)}{nan}"
     if not source.weight:
         return text
