@@ -19,17 +19,18 @@ HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Exa
 
 HEAD = """# Settings
 
-Every setting that `--set`, `--a-set`, `--b-set` and a plan file know. This page is generated from the
+Every setting that `--set`, `--a-set`, `--b-set` and a plan file accept. This page is generated from the
 descriptions in `src/ortune/knobs/`; to add one, see [add-a-knob.md](add-a-knob.md).
 
 A setting that is omitted keeps ONNX Runtime's own default. After each trial, ortune checks that a setting was applied.
 *Verified*: its effect was observed (threads counted, a library mapped). *Accepted*: ONNX Runtime returned the value and
-knows the key. *Not verified*: neither was possible.
+recognised the key. *Not verified*: neither was possible.
 
 The last line of each section shows how the setting reaches ONNX Runtime. The *channel* is one of these:
 
 - of a session: an option (`session_option`) or a configuration entry (`session_config`)
 - of a run: a configuration entry (`run_config`)
+- of an execution provider: one of its options (`provider_option`)
 - of all sessions of a process: the allocator (`env_allocator`) or the thread pool (`global_pool`)
 - of the process: an environment variable (`env`), a preloaded library (`preload`), the process itself (`process`), or
   how the program calls the session (`call_style`)

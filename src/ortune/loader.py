@@ -77,7 +77,7 @@ def load(
         fallback: If an execution provider is not available, warn and run the original model with ONNX Runtime's
             defaults on the CPU.
         cache: The folder for compiled models, if the plan has a setting that stores them. The default is a folder in
-            the working folder, with the name that the setting's documentation gives.
+            the working directory, with the name that the setting's documentation gives.
 
     Raises:
         UsageError: The folder is not a bundle or is damaged, onnxruntime is missing, this version lacks a setting, or

@@ -79,7 +79,7 @@ def test_several_sides_are_one_table_with_their_errors() -> None:
         "WRONG: output 'y' has shape [3], not [4]",
     ):
         assert part in flat
-    assert "the 95 % level holds for all intervals together" in flat
+    assert "the intervals are simultaneous 95 % confidence intervals" in flat
     assert "97.5" not in flat
     assert markdown.render(compare_words.document(several())).count("c.int8.onnx") >= 2
 

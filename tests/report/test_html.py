@@ -186,7 +186,7 @@ def test_guesses_versions_and_machine_are_named(rendered: dict[str, str]) -> Non
     facts(text, "163 trials", "20 s", "55 s", "40 s")
     for part in (
         "1 × 3 × 224? × 224?",
-        "guess, found by trying",
+        "guess, found by trial",
         "token-ids, 0 to 30521",
         "a pause of 30.0 ms between them",
         "1.31.1 (onnxruntime)",

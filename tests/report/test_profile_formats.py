@@ -279,7 +279,7 @@ def test_the_run_whose_memory_is_shown_is_named() -> None:
     result = golden_profile.usual()
     assert result.memory is not None
     first = msgspec.structs.replace(result.memory, run=0)
-    assert "(run 1, figures of the allocator" in profile_memory.memory_line(
+    assert "(run 1, allocator figures" in profile_memory.memory_line(
         msgspec.structs.replace(result, memory=first)
     )
     # One that was stored before all was summed tells what the allocator did.

@@ -213,7 +213,7 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: 
     assert result.outputs.ok and result.comparison is not None and not result.failures
     assert {(r.knob, r.ok) for r in result.read_back} == {("web_proxy", True)}
     # A proxy is there for what a blocked main thread costs, which is told in frames too.
-    (told,) = [note for note in result.notes if "frames lost per run at 60 Hz" in note]
+    (told,) = [note for note in result.notes if "dropped frames per run at 60 Hz" in note]
     assert re.search(r": A \d+\.\d, B \d+\.\d$", told)
     assert len([s for s in there.said if "http://" in s]) == 1  # one address for all of it
     assert len(ortune.report(result.session, store=tmp_path / "st").result.sessions) == 1

@@ -46,7 +46,7 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
     name, last = value.name or "", _last(value)
     if last in (4, 6, 7) and any(word in name.lower() for word in _BOXES):
         yield OutputTask(
-            metric="boxes", output=name, why=f"output {name!r} has rows of {last} and is named so"
+            metric="boxes", output=name, why=f"output {name!r} has rows of {last} and is named like boxes"
         )
     elif last in (4, 6, 7) and any(is_op(node, "NonMaxSuppression") for node in nodes(model)):
         yield OutputTask(metric="boxes", output=name, why=f"output {name!r} has rows of {last} after NMS")

@@ -24,7 +24,7 @@ PRIOR = 0.4
 MOST_CHARACTERS = 8192
 """Of an entry of a session's configuration; ONNX Runtime refuses a longer one."""
 
-UNASSIGNABLE = "onnxruntime cannot assign nodes by name beside a plug-in that compiles parts of the graph"
+UNASSIGNABLE = "onnxruntime cannot assign nodes by name alongside a plug-in that compiles parts of the graph"
 """Session creation fails, with 1.32.0 and the plug-ins of OpenVINO 1.8.1 and QNN 2.7.0."""
 _BOUNDARIES = "/."
 _RESERVED = frozenset("();=,")

@@ -159,7 +159,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
         raise UsageError(
             "an environment of your own is used as it is, so nothing is added",
             where=name,
-            do=f"pass it to any verb: --runtime {operand(name)}",
+            do=f"pass it to any command: --runtime {operand(name)}",
         )
     if not choices:
         names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])

@@ -33,7 +33,7 @@ class Listening(InBrowser):
     cert: Annotated[
         str, Option("--cert", "FILE", "Certificate for HTTPS. Default: a temporary self-signed one.", RUN)
     ] = ""
-    key: Annotated[str, Option("--key", "FILE", "Key of the certificate.", RUN)] = ""
+    key: Annotated[str, Option("--key", "FILE", "Private key of the certificate.", RUN)] = ""
     open_within: Annotated[
         str | float, Option("--open-within", "5m", "How long to wait for a browser.", RUN)
     ] = "5m"

@@ -215,7 +215,7 @@ class FirstLook:
             return
         warm = 1 + outcome.done.cases[0].warmup_runs
         if not kept_runs(trace, warm):
-            self.left_out.append(look_words.no_profile("holds no whole run"))
+            self.left_out.append(look_words.no_profile("contains no complete run"))
             return
         profiled_ns = run_time_ns(trace, warm)
         self.profile = OperatorProfile(

@@ -97,7 +97,7 @@ def ranking(result: CompareResult) -> Table:
     if rows and result.base_figures is not None:
         rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
     holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
-    together = f"the 95 % level holds for all intervals together{holm}"
+    together = f"the intervals are simultaneous 95 % confidence intervals{holm}"
     return table(columns, rows, notes=[together] if compared else [])
 
 

@@ -370,7 +370,7 @@ def _locked(snapshot: Snapshot) -> str:
 def _build(snapshot: Snapshot) -> str:
     """What ran the model, and what optimised it at each level."""
     native = f"onnxruntime {snapshot.ort_version}"
-    return f"onnxruntime-web {snapshot.ort_web} beside {native}" if snapshot.ort_web else native
+    return f"onnxruntime-web {snapshot.ort_web} with {native}" if snapshot.ort_web else native
 
 
 def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:

@@ -81,7 +81,7 @@ def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
         if (pages := [done.page for done in trials if done.page is not None])
     }
     parts = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
-    return [f"frames lost per run at 60 Hz: {parts}"] if parts else []
+    return [f"dropped frames per run at 60 Hz: {parts}"] if parts else []
 
 
 STATES = {

@@ -10,7 +10,7 @@ from ortune.report.numbers import memory, shorten
 from ortune.report.profile_nodes import NAME, names
 
 SOURCES = {
-    "profile": "figures of the allocator",
+    "profile": "allocator figures",
     "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
 }
 """Where figures of memory come from."""

@@ -48,7 +48,7 @@ def _large(result: ProfileResult) -> tuple[str, str]:
         noise = ", within noise" if difference_tables.no_difference(difference) else ""
         noise = ", hidden by the profiler's overhead" if difference_tables.is_hidden(difference) else noise
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
-    return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
+    return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No complete run")
 
 
 def _tone(difference: ProfileDifference | None) -> Tone:

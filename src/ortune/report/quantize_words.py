@@ -129,7 +129,8 @@ def rests_on(calibration: Calibration, needed: int) -> str:
         f"error measured on {_sets(calibration.checked, 'held-out ')}"
     )
     return (
-        f"{text}; with {needed} inputs, the held-out ones show that at most 5 % of all exceed the tolerance"
+        f"{text}; with {needed} inputs, the held-out ones show with 95 % confidence "
+        "that at most 5 % exceed the tolerance"
         if needed
         else text
     )

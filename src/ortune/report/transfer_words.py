@@ -35,7 +35,7 @@ def split(run: GpuRun) -> str:
         f"({percent(run.transfer_ns / run.whole_ns, 0)}) is transfer: "
         f"{part('upload', run.upload_ns, run.input_bytes)}, "
         f"{part('read-back', run.read_back_ns, run.output_bytes)}; {duration(run.device_ns)} with inputs and outputs "
-        f"on the device ({basis}, in turns, without the profiler{doubt})"
+        f"on the device ({basis}, alternating, without the profiler{doubt})"
     )
 
 

@@ -194,7 +194,7 @@ def _exploratory(result: TuneResult) -> list[str]:
         text = (
             f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
         )
-    short = f"{result.budget.budget_s:.0f} s are too short to"
+    short = f"{result.budget.budget_s:.0f} s is too short to"
     failed = any(not control.ok for control in result.controls)
     why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
     return [text, why, *_rerun(result, "")]

@@ -89,7 +89,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor = Editor(model)
     for match in matches:
         _replace(editor, match)
-    what = f"Made {len(matches)} quantized {'LSTM' if len(matches) == 1 else 'LSTMs'} float32."
+    what = f"Converted {len(matches)} quantized {'LSTM' if len(matches) == 1 else 'LSTMs'} to float32."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 

@@ -161,7 +161,7 @@ AFTER_SHARE = _phase(
     "compare",
     0.2,
     "of the budget",
-    "maximum kept for what follows the last block, beside the answer",
+    "maximum kept for what follows the last block, besides the answer",
 )
 DELIVERY_SHARE = _phase(
     "answer",

@@ -115,7 +115,11 @@ def holder_words(text: bytes, now_s: float) -> str:
     if holder.budget_s is None:
         return words
     left_s = holder.budget_s - gone_s
-    return f"{words}, {left_s:.0f} s of its budget left" if left_s > 0 else f"{words}, its budget is over"
+    return (
+        f"{words}, {left_s:.0f} s of its budget left"
+        if left_s > 0
+        else f"{words}, and its budget has run out"
+    )
 
 
 def _open(path: Path) -> int:

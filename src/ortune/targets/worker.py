@@ -227,7 +227,7 @@ class Worker:
             return self.error("crash", f"exited with code {code} while {self.phase}")
         name, limit = launcher.signal_name(code), self.limit_bytes
         if name == "SIGKILL" and limit is not None:
-            what = f"killed at the pod's limit of {limit >> 20} MiB while {self.phase}"
+            what = f"killed at the container's memory limit of {limit >> 20} MiB while {self.phase}"
             return self.error("out-of-memory", what)
         hint = " (by the system's out-of-memory killer, or by a user)" if name == "SIGKILL" else ""
         return self.error("crash", f"killed by {name}{hint} while {self.phase}")

@@ -314,9 +314,9 @@ class TraceBuilder:
             if (columns["wait"] == ABSENT).all():
                 yield "no thread statistics, so waiting cannot be distinguished from work"
             if (columns["in_use"] == ABSENT).all():
-                yield "no figures of the allocator"
+                yield "no allocator figures"
             if (columns["output"] == ABSENT).all():
-                yield "no sizes of tensors"
+                yield "no tensor sizes"
         if self.n_damaged:
             yield f"some arguments of {self.n_damaged} events, which ONNX Runtime does not write this way"
         if n_others:

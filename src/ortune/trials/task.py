@@ -357,11 +357,13 @@ METRICS = {
         _right_boxes,
         _box_figures,
     ),
-    "ctc": _Metric(_step_names, "steps by symbols, one text an input", _text, _text_figures),
-    "ranks": _Metric(_vector_names, f"embeddings, {FEWEST_RANKED} at least", _vectors, _rankings),
+    "ctc": _Metric(
+        _step_names, "scores of symbols at each step, with one text per input", _text, _text_figures
+    ),
+    "ranks": _Metric(_vector_names, f"at least {FEWEST_RANKED} embeddings", _vectors, _rankings),
     "perplexity": _Metric(
         _logit_names,
-        "logits for the tokens of an input, 2 at least, or for those of the label",
+        "logits for the tokens of an input (at least 2), or for those of the label",
         _next_tokens,
         _foretold,
         _n_tokens,

@@ -69,7 +69,7 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
     what = "that browser treats the address as insecure, so only single-threaded wasm can be measured"
     if any(target != WASM.target for target in targets):
         raise UsageError(
-            what, where="--target", do=f"serve by HTTPS, through adb reverse, or --target {WASM.target}"
+            what, where="--target", do=f"serve over HTTPS, through adb reverse, or --target {WASM.target}"
         )
     watch.say(what)
 
@@ -99,7 +99,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
     try:
         site = Site(str(address), options.port, tls=tls)
     except (OSError, OverflowError) as error:
-        what = f"cannot listen at {address}, port {options.port}: {error}"
+        what = f"cannot listen on {address}, port {options.port}: {error}"
         raise UsageError(what, where="--port", do="omit --port to use a free port") from None
     remote = Remote(site, watch.say)
     try:

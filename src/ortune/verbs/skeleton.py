@@ -175,7 +175,7 @@ def _profile(baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch
     first = baseline.executor.last
     assert isinstance(first, Measured)
     runs = runs_for(figure(first, "median") or first.done.cases[0].first_ns, side.model.info.n_nodes)
-    watch.line("profiling model and skeleton in turns")
+    watch.line("profiling model and skeleton alternately")
     keep = [baseline.scratch / f"trace-{number}.json" for number in range(len(arms))]
     processes = profile(baseline, arms, runs, keep)
     return _compared(processes)

@@ -169,7 +169,7 @@ class Language:
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
                 *(
-                    f"// Stores the compiled model in {one.folder}, in the working folder; load takes another folder."
+                    f"// Stores the compiled model in {one.folder} of the working directory; load takes another folder."
                     for one in self._caches(info)
                 ),
             ],

@@ -3,7 +3,7 @@
 What it is: the first session writes what it compiled to the folder ``coreml-cache``; later ones read it.
 Why it costs: compiling takes seconds at every start.
 Evidence: load time of a second session.
-Fix and its safety: on; behaviour, since files appear in the program's working folder. A plan cannot name a place to
+Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot name a place to
     write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can.
 Example: ``--target coreml --objective cold-start --set coreml_cache=1``
 References: ONNX Runtime documentation, "CoreML Execution Provider", ``ModelCacheDirectory``. Untested by ortune.

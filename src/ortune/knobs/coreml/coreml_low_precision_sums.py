@@ -1,7 +1,7 @@
-"""Whether the GPU may add in float16.
+"""Whether the GPU may accumulate in float16.
 
 What it is: products on the GPU are accumulated in float16 instead of float32.
-Why it costs: float16 sums are faster but lose precision.
+Why it costs: accumulation in float16 is faster but loses precision.
 Evidence: latency, and the output error relative to the CPU.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target coreml --set coreml_low_precision_sums=1``
@@ -22,7 +22,7 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="numerics",
-    summary="sums in float16 on the GPU",
+    summary="accumulation in float16 on the GPU",
     tries=("1",),
     prior=SELDOM,
 )

@@ -20,7 +20,7 @@ KNOB = Knob(
     kind="choice",
     choices=("0", "1"),
     default="0",
-    summary="only nodes of fixed shapes",
+    summary="only nodes with fixed shapes",
     tries=("1",),
     prior=SELDOM,
 )

@@ -1,4 +1,4 @@
-"""Whether the CPU provider takes memory through its own arena.
+"""Whether the CPU provider allocates memory from its own arena.
 
 What it is: the arena keeps freed memory and grows in powers of two; without it, each tensor uses malloc and free.
 Why it costs: the arena keeps the peak memory forever. Without it, every allocation goes to the process's allocator; a

@@ -1,9 +1,9 @@
 """Which execution provider runs which nodes, by node name.
 
-What it is: provider names, each with parts of node names in parentheses. Of several parts that a name contains, the
-    longest decides. The setting does not affect other nodes.
+What it is: provider names, each with parts of node names in parentheses. If a name contains several of these parts, the
+    longest applies. The setting does not affect other nodes.
 Why it costs: nodes on the CPU between nodes on a device cost a copy to the CPU and back in every run. If all nodes
-    before or after them are also kept on the CPU, the graph has one border instead of many.
+    before or after them are also kept on the CPU, the graph has one boundary instead of many.
 Evidence: placement by provider, and the time of copies in a profile.
 Fix and its safety: all nodes before the last of these nodes on the CPU, or all after the first. ``tune`` proposes
     both if the first run on the provider shows such nodes; exact (sums may be reassociated).

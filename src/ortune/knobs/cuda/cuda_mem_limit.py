@@ -1,8 +1,8 @@
 """The most memory that the GPU's arena may hold, in bytes.
 
-What it is: an allocation beyond it fails the run. Weights, activations and cuDNN's workspaces count.
+What it is: an allocation beyond it fails the run. Weights, activations and cuDNN's workspaces all count towards it.
 Why it costs: without a limit one session can take what others on the GPU need.
-Evidence: the GPU's memory, and runs that end out of memory.
+Evidence: the GPU's memory, and runs that fail with an out-of-memory error.
 Fix and its safety: a limit above the measured peak where several programs share a GPU; behaviour.
 Example: ``--target cuda --set cuda_mem_limit=2147483648``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``gpu_mem_limit``.

@@ -1,11 +1,11 @@
 """Which kernels attention may use.
 
-What it is: a sum of these numbers: 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused one, 8 cuDNN's
-    flash attention, 16 plain products. From TensorRT also 32 flash, 64 cross and 128 causal attention; 256 is lean
+What it is: a bit mask: 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused attention, 8 cuDNN's flash
+    attention, 16 unfused attention. TensorRT also has 32 flash, 64 cross and 128 causal attention; 256 is lean
     attention.
-Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime chooses by rules.
+Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime decides by heuristics.
 Evidence: latency of models with fused attention (MultiHeadAttention, GroupQueryAttention).
-Fix and its safety: the sum that measures fastest; numerics.
+Fix and its safety: the mask that measures fastest; numerics.
 Example: ``--target cuda --set cuda_sdpa_kernel=8``
 References: ONNX Runtime, ``AttentionBackend`` and ``sdpa_kernel``.
 """
@@ -22,7 +22,7 @@ KNOB = Knob(
     kind="int",
     minimum=0,
     maximum=511,
-    default="0: by rules",
+    default="0: by heuristics",
     safety="numerics",
     summary="kernels for attention",
     tries=("8", "1"),

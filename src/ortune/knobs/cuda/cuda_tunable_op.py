@@ -2,7 +2,7 @@
 
 What it is: operators with several implementations run the one that tuning found; with ``cuda_tunable_op_tuning`` the
     session times them itself.
-Why it costs: the usual choice follows rules, which miss some sizes; timing takes seconds in the first runs.
+Why it costs: the default choice follows heuristics, which fail for some sizes; timing takes seconds in the first runs.
 Evidence: latency, and time of the first run.
 Fix and its safety: on, with tuning, where it measures faster; numerics.
 Example: ``--target cuda --set cuda_tunable_op=1 --set cuda_tunable_op_tuning=1``

@@ -1,9 +1,9 @@
 """Which GPU runs the session.
 
-What it is: the number that DXGI gives the adapter, from 0 on.
+What it is: the index of the adapter in DXGI, counted from 0.
 Why it costs: GPUs of one machine differ in speed; adapter 0 drives the main display.
-Evidence: a number without a device ends the session.
-Fix and its safety: the number of the faster GPU; exact.
+Evidence: session creation fails if the device does not exist.
+Fix and its safety: the index of the faster GPU; exact.
 Example: ``--target directml --set dml_device=1``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``device_id`` in onnxruntime-directml 1.24.4.
     Untested by ortune.
@@ -22,5 +22,5 @@ KNOB = Knob(
     maximum=255,
     default="0",
     conflicts=("dml_performance", "dml_device_filter"),
-    summary="the number of the GPU",
+    summary="device ID of the GPU",
 )

@@ -2,7 +2,7 @@
 
 What it is: the command list of the first run is kept, and later runs submit it again.
 Why it costs: recording the commands of many short kernels costs the host time in every run.
-Evidence: latency of models of many short kernels.
+Evidence: latency of models with many short kernels.
 Fix and its safety: on where all shapes are fixed, all nodes run on the GPU and there is no control flow; behaviour,
     since inputs and outputs must keep their buffers on the GPU. With plain inputs, a replay reads old values.
 Example: ``--target directml --set dml_graph_capture=1``

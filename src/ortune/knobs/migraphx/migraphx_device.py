@@ -1,9 +1,9 @@
 """Which GPU runs the session.
 
-What it is: the number that HIP gives the device, from 0 on.
+What it is: the device ID in HIP, counted from 0.
 Why it costs: GPUs of one machine differ in speed and load.
-Evidence: ``rocm-smi``; a number without a device ends the session.
-Fix and its safety: the number of the GPU that is free; exact.
+Evidence: ``rocm-smi``; session creation fails if the device does not exist.
+Fix and its safety: the ID of a GPU that is free; exact.
 Example: ``--target migraphx --set migraphx_device=1``
 References: onnxruntime-migraphx 1.27.1, ``device_id``. Untested by ortune.
 """
@@ -20,5 +20,5 @@ KNOB = Knob(
     minimum=0,
     maximum=255,
     default="0",
-    summary="the number of the GPU",
+    summary="device ID of the GPU",
 )

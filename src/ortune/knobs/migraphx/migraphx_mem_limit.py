@@ -2,7 +2,7 @@
 
 What it is: an allocation beyond it fails the run.
 Why it costs: without a limit one session can take what others on the GPU need.
-Evidence: the GPU's memory, and runs that end out of memory.
+Evidence: the GPU's memory, and runs that fail with an out-of-memory error.
 Fix and its safety: a limit above the measured peak where several programs share a GPU; behaviour.
 Example: ``--target migraphx --set migraphx_mem_limit=2147483648``
 References: onnxruntime-migraphx 1.27.1, ``migraphx_mem_limit``. Untested by ortune.

@@ -1,4 +1,4 @@
-"""Whether NNAPI may use its own reference kernels on the CPU.
+"""Whether NNAPI's own reference kernels on the CPU are disabled.
 
 What it is: with the value 1, nodes that no driver supports stay with ONNX Runtime.
 Why it costs: NNAPI's reference kernels are several times slower than ONNX Runtime's.

@@ -1,7 +1,7 @@
 """Which of several models has priority on a shared device.
 
 What it is: a hint for devices that several models share.
-Why it costs: if models compete, one with a low rank waits. A single model is not affected.
+Why it costs: if models compete, one with a low priority waits. A single model is not affected.
 Evidence: latency while another model runs. OpenVINO does not return the value. The plug-in 1.8.1 ignores the option,
     so the trial fails: its CPU has no such property.
 Fix and its safety: high for the model that users wait for; exact.
@@ -23,5 +23,5 @@ KNOB = Knob(
     choices=("low", "medium", "high", "default"),
     spelled=(("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("default", "DEFAULT")),
     default="default",
-    summary="rank among the models that share a device",
+    summary="priority among the models that share a device",
 )

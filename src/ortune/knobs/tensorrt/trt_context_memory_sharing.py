@@ -1,9 +1,9 @@
 """Whether engines of one session share their scratch memory.
 
 What it is: engines that never run at the same time share one block.
-Why it costs: otherwise, a model in many parts holds scratch memory for each part.
+Why it costs: otherwise, a model that is split into many subgraphs holds scratch memory for each of them.
 Evidence: the GPU's memory.
-Fix and its safety: on where a model is split into several parts; exact.
+Fix and its safety: on where a model is split into several subgraphs; exact.
 Example: ``--target tensorrt --set trt_context_memory_sharing=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``. Untested
     by ortune.

@@ -1,10 +1,10 @@
-"""Whether TensorRT's part is captured as a CUDA graph.
+"""Whether TensorRT's subgraph is captured as a CUDA graph.
 
 What it is: the engine's launches are recorded once and replayed with one call.
 Why it costs: launching short kernels one by one costs the host microseconds each.
 Evidence: latency of models with many short kernels.
-Fix and its safety: on where the whole model is one part of fixed shapes; exact. Inputs and outputs must keep their
-    addresses.
+Fix and its safety: on where the whole model is one subgraph with fixed shapes; exact. Inputs and outputs must keep
+    their addresses.
 Example: ``--target tensorrt --set trt_cuda_graph=1 --set call=device_binding``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_cuda_graph_enable``. Untested by ortune.
 """

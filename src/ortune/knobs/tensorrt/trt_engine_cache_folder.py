@@ -1,7 +1,7 @@
-"""Where TensorRT keeps its engines: the folder ``tensorrt-engines``.
+"""Where TensorRT keeps its engines: in the folder tensorrt-engines.
 
 What it is: the folder is always the same: a plan cannot name a place to write.
-Why it costs: without a folder engines are written into the program's working folder itself.
+Why it costs: without a folder engines are written into the program's working directory itself.
 Evidence: files in the folder.
 Fix and its safety: together with ``trt_engine_cache``; behaviour.
 Example: ``--target tensorrt --set trt_engine_cache=1 --set trt_engine_cache_folder=1``
@@ -19,7 +19,7 @@ KNOB = Knob(
     kind="choice",
     choices=("1",),
     spelled=(("1", "tensorrt-engines"),),
-    default="the working folder",
+    default="the working directory",
     probe="folder",
     safety="behaviour",
     summary="the folder of the engines",

@@ -1,10 +1,10 @@
-"""The fewest nodes that TensorRT runs as one part.
+"""The smallest subgraph that TensorRT runs, in nodes.
 
-What it is: smaller parts stay with CUDA or the CPU.
-Why it costs: each part is an engine with boundaries that cost copies and synchronisation; a part of two nodes is rarely
-    faster.
-Evidence: number of parts, and latency.
-Fix and its safety: a larger number where a model is split into many parts; numerics.
+What it is: smaller subgraphs stay with CUDA or the CPU.
+Why it costs: each subgraph is an engine with boundaries that cost copies and synchronisation; a subgraph of two nodes
+    is rarely faster.
+Evidence: number of subgraphs, and latency.
+Fix and its safety: a larger number where a model is split into many subgraphs; numerics.
 Example: ``--target tensorrt --set trt_min_subgraph=5``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``. Untested by ortune.
 """

@@ -3,7 +3,7 @@
 What it is: a later build of a similar engine reads them and skips kernels that were already timed.
 Why it costs: most of a build is timing.
 Evidence: load time of a second session.
-Fix and its safety: on where engines cannot be cached; behaviour, since a file appears in the working folder.
+Fix and its safety: on where engines cannot be cached; behaviour, since a file appears in the working directory.
 Example: ``--target tensorrt --set trt_timing_cache=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_timing_cache_enable``. Untested by ortune.
 """

@@ -2,8 +2,8 @@
 
 What it is: launches are recorded once and replayed with one call.
 Why it costs: launching short kernels one by one costs the host microseconds each.
-Evidence: latency of models of many short kernels.
-Fix and its safety: on where the whole model is one part of fixed shapes, without control flow; exact. Inputs and
+Evidence: latency of models with many short kernels.
+Fix and its safety: on where the whole model is one subgraph with fixed shapes and no control flow; exact. Inputs and
     outputs must keep their addresses, and one thread calls the session.
 Example: ``--target tensorrt-rtx --set rtx_cuda_graph=1``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``enable_cuda_graph``. Untested by ortune.

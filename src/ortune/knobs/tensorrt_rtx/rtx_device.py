@@ -1,9 +1,9 @@
 """Which GPU runs the session.
 
-What it is: the number that CUDA gives the device, from 0 on.
+What it is: the device ID in CUDA, counted from 0.
 Why it costs: GPUs of one machine differ in speed and load.
-Evidence: ``nvidia-smi``; a number without a device ends the session.
-Fix and its safety: the number of the GPU that is free; exact.
+Evidence: ``nvidia-smi``; session creation fails if the device does not exist.
+Fix and its safety: the ID of a GPU that is free; exact.
 Example: ``--target tensorrt-rtx --set rtx_device=1``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``device_id``. Untested by ortune.
 """
@@ -20,5 +20,5 @@ KNOB = Knob(
     minimum=0,
     maximum=255,
     default="0",
-    summary="the number of the GPU",
+    summary="device ID of the GPU",
 )

@@ -2,8 +2,8 @@
 
 What it is: names of nodes, separated by semicolons, that run in WebAssembly although the GPU has a kernel for them.
     Only the native builds (asyncify, jspi) read this setting.
-Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
-    computations would go to the GPU for only a few numbers.
+Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster for a
+    node between shape computations, for which a few numbers would be copied to the GPU and back.
 Evidence: copies in the optimised graph; latency.
 Fix and its safety: the nodes that measure faster on the CPU; exact.
 Example: ``--target web-webgpu --set web_force_cpu_nodes=/head/Gather``

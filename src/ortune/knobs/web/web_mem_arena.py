@@ -4,7 +4,7 @@ What it is: WebAssembly memory is allocated in large regions, which are reused.
 Why it costs: WebAssembly memory never shrinks, so the page keeps what the arena holds; without an arena, each run
     allocates again.
 Evidence: latency; the size of WebAssembly memory (at most 4 GiB).
-Fix and its safety: on if it measured faster; exact. The default is on in native builds and off here.
+Fix and its safety: on if it measured faster; exact. ONNX Runtime outside the browser has it on by default.
 Example: ``--target web-wasm --set web_mem_arena=1``
 References: onnxruntime-common, ``enableCpuMemArena``.
 """

@@ -1,8 +1,8 @@
 """Nodes that run on the CPU instead of WebGPU.
 
 What it is: names of nodes, one per line, that run on the CPU although the GPU has a kernel for them.
-Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
-    computations would go to the GPU for only a few numbers.
+Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster for a
+    node between shape computations, for which a few numbers would be copied to the GPU and back.
 Evidence: placement of these nodes, copies; latency.
 Fix and its safety: the nodes that measure faster on the CPU; exact.
 Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``. For several, put a line break between names

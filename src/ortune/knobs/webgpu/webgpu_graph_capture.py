@@ -3,8 +3,8 @@
 What it is: the commands of the first run are kept, and each further run submits all of them at once.
 Why it costs: otherwise the host prepares and submits each kernel in every run; in a model of many small kernels, this
     takes most of the time.
-Evidence: latency of models of many small kernels. Session creation fails where a node stays on the CPU.
-Fix and its safety: on for models of fixed sizes whose nodes all run on the GPU; behaviour, since inputs and outputs
+Evidence: latency of models with many small kernels. Session creation fails where a node stays on the CPU.
+Fix and its safety: on for models with fixed sizes whose nodes all run on the GPU; behaviour, since inputs and outputs
     must stay in buffers on the GPU with the same addresses, and one thread calls the session.
 Example: ``--target webgpu --set webgpu_graph_capture=1``
 References: onnxruntime-ep-webgpu, ``enableGraphCapture``. microsoft/onnxruntime#29273

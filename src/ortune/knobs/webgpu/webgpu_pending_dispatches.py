@@ -2,7 +2,7 @@
 
 What it is: the host records this many kernels before it submits them together.
 Why it costs: with few, the GPU starts earlier in a run; with many, there are fewer submissions.
-Evidence: latency of models of many small kernels.
+Evidence: latency of models with many small kernels.
 Fix and its safety: the number that measures faster; exact.
 Example: ``--target webgpu --set webgpu_pending_dispatches=64``
 References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches``, which its release 0.1.0 lacks.

@@ -1,7 +1,7 @@
 """BatchNormalization is in training mode.
 
 What it is: BatchNormalization with training_mode=1, left by an export of a model that was not switched to inference.
-Why it costs: mean and variance are computed from each batch, so nothing can be folded into the convolution before.
+Why it costs: mean and variance are computed from each batch, so nothing can be folded into the preceding convolution.
     Outputs depend on the other samples of the batch.
 Evidence: the attribute.
 Fix and its safety: advice: call ``model.eval()`` and export again. Outputs then use the training statistics.

@@ -1,7 +1,7 @@
 """The length of a Fourier transform is not a power of two.
 
-What it is: STFT or DFT with a constant length that is not a power of two. Without a length, the length of the window or
-    of the axis counts.
+What it is: STFT or DFT with a constant length that is not a power of two. If no length is
+    given, the length of the window or axis is used.
 Why it costs: ONNX Runtime has a fast transform only for powers of two. Other lengths use a much slower algorithm for
     every frame.
 Evidence: the frame length.

@@ -1,4 +1,4 @@
-"""A large part of the run passes between nodes.
+"""A large part of the run is spent between nodes.
 
 What it is: overhead per node: the executor, output allocation, and the profiler itself.
 Why it costs: a graph of many small nodes pays this overhead for each of them, whatever the kernels do.

@@ -1,4 +1,4 @@
-"""A part of the time moves or converts data.
+"""Part of the run is spent moving or converting data.
 
 What it is: Transpose, Cast, Reshape, Concat, Slice, Gather and similar operators, which compute nothing.
 Why it costs: they are memory-bound, and what they move is often moved back soon after.

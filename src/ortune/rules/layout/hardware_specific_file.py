@@ -3,7 +3,7 @@
 What it is: a graph that ONNX Runtime saved after its layout optimisations. It contains operators of a blocked layout
     (com.microsoft.nchwc), whose block size matches the vector width of the CPU it was saved on.
 Why it costs: on another CPU it does not run, or runs with the wrong block size; and it cannot be optimised again from
-    the start.
+    scratch.
 Evidence: operators of that domain.
 Fix and its safety: advice: start from the exported model.
 Example: a model saved with ``optimized_model_filepath`` at level all

@@ -1,4 +1,4 @@
-"""Casts, transposes and quantization take a part of the run.
+"""Casts, transposes and quantization account for part of the run.
 
 What it is: Cast, Transpose, conversions to and from blocked layouts, QuantizeLinear and DequantizeLinear.
 Why it costs: every value is read and written once more, and nothing is computed.

@@ -2,7 +2,7 @@
 
 What it is: initializers that no node reads and that are not a graph output.
 Why it costs: the file and its download are larger, and loading reads them before they are dropped.
-Evidence: the readers of each. Reported from 64 KiB and one percent of all weights.
+Evidence: the readers of each. Reported if they take at least 64 KiB and at least 1 % of the bytes of all weights.
 Fix and its safety: advice: save the model without them.
 Example: the classifier head of a model that is used only for its features
 References: ONNX IR specification, "Graphs", on initializers.

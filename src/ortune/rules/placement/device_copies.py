@@ -1,4 +1,4 @@
-"""Copies between devices take a part of the run.
+"""Copies between devices account for part of the run.
 
 What it is: Memcpy nodes, which ONNX Runtime inserts where a value is produced on one device and read on another.
 Why it costs: a copy waits for all work queued before it, and its bytes cross the bus.

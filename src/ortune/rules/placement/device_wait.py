@@ -1,4 +1,4 @@
-"""Waiting for the device and transferring inputs and outputs take a part of the run.
+"""Waiting for the device and transferring inputs and outputs account for part of the run.
 
 What it is: time before and after the executor: uploading inputs, waiting for the device, and reading outputs back.
 Why it costs: node times on the host do not include this time; its length depends on the work queued on the device.

@@ -6,10 +6,10 @@ Why it costs: one or several causes. Nodes without a GPU kernel run on the CPU, 
     needs tens of microseconds to launch the kernels of each node, however short they are. Inputs and outputs are
     transferred in each run. The model has too little work to make up for that.
 Evidence: the kernel time where the profile has it; otherwise the time in which the host may wait for the device,
-    which is an upper limit. The causes follow, the largest first, with their shares of the run, and what the first
-    run with a shape takes beyond a steady one. The transfer of inputs and outputs is measured without the profiler
-    where values can stay in the device's memory. This finding replaces PLC001, PLC002, PLC003, PLC005, GRA005 and
-    WEB007, which each cover one cause. Not reported on a software GPU.
+    which is an upper limit. The causes follow, the largest first, with their shares of the run, and how much
+    longer the first run with a shape takes than a steady one. The transfer of inputs and outputs is measured without
+    the profiler where values can stay in the device's memory. This finding replaces PLC001, PLC002, PLC003, PLC005,
+    GRA005 and WEB007, which each cover one cause. Not reported on a software GPU.
 Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU. Both have a command that
     measures them, if a setting or ``ortune tune`` removes the cause.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets

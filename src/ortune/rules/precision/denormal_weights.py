@@ -1,7 +1,8 @@
 """Weights contain denormal numbers, which some CPUs process slowly.
 
 What it is: denormal numbers (closer to zero than 1.2e-38), which training with weight decay produces.
-Why it costs: many CPUs compute with them up to a hundred times as slowly. Others, such as AMD's Zen 5, do not.
+Why it costs: arithmetic on them is up to a hundred times slower on many CPUs. Others, such as AMD's Zen 5, do not slow
+    down.
 Evidence: the share of denormal numbers in each weight.
 Fix and its safety: numerics: the setting set_denormal_as_zero, or zeros in the file.
 Example: ``--set set_denormal_as_zero=1``

@@ -1,7 +1,7 @@
 """Values of a small range are quantized in large steps.
 
 What it is: the output of Sigmoid, Softmax, Tanh or a similar operator, quantized with a scale that gives it fewer than
-    four steps. Exporters and quantizers do this if scores are concatenated with coordinates and get their scale.
+    four steps. This happens if scores are concatenated with coordinates and share their scale.
 Why it costs: the scores of a detector become 0 or 1, or all 0, while an error over the whole tensor looks small.
 Evidence: the scale of QuantizeLinear, and the possible range of the preceding operator.
 Fix and its safety: advice: quantize again with a scale for each of the tensors that are joined, or leave the Concat

@@ -3,7 +3,8 @@
 What it is: metadata under "ort_config", which ONNX Runtime reads as session options if the environment variable
     ORT_LOAD_CONFIG_FROM_MODEL is 1.
 Why it costs: profiling left on, a lower optimisation level, or more threads than CPUs slow every run. Misspelt keys,
-    and keys of runs or session config entries, have no effect. Inter-op threads have no effect in sequential mode.
+    and keys of run options or session config entries, have no effect. Inter-op threads have no effect in sequential
+    mode.
 Evidence: the entry, parsed as JSON.
 Fix and its safety: advice: remove or correct the entry.
 Example: an entry with "session_options" and "enable_profiling"

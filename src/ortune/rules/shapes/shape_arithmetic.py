@@ -1,4 +1,4 @@
-"""Shape computations take a part of the run.
+"""Shape computations account for part of the run.
 
 What it is: Shape, Gather, Concat and similar operators on a few integers, which only compute the sizes of tensors.
 Why it costs: each costs the overhead of a node on every run, for a value that could be known beforehand.

@@ -4,7 +4,8 @@ What it is: the same model was measured at several sizes of its inputs, and late
     larger sizes.
 Why it costs: attention compares every position with every other one, and a list grown by Concat is copied at every
     step: work grows with the square of the length. Tensors that no longer fit in a cache have the same effect.
-Evidence: the median latency at two sizes, with its interval, and the nodes whose estimated work grows in this way.
+Evidence: the median latency at two sizes, with its confidence interval, and the nodes whose estimated work grows in
+    this way.
 Fix and its safety: advice: pad to fewer or shorter sizes, split long inputs, or use a model with windowed attention.
 Example: ``ortune bench model.onnx --dim seq=128,256,512``
 References: A. Vaswani et al., "Attention Is All You Need", table 1.

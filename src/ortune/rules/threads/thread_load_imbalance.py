@@ -1,9 +1,9 @@
 """Latency varies, and slow runs wait for late threads.
 
-What it is: some runs of one process take at least 1.5 times as long as others. Part of each run passes at the end of
-    operators, where finished threads wait for a late one.
+What it is: some runs of one process take at least 1.5 times as long as others. Part of each run is spent at the end
+    of operators, where finished threads wait for a late one.
 Why it costs: an operator's work is split into equal parts, so one thread that is delayed by another program or a
-    slower core delays all. This affects the slow runs more than the median.
+    slower core delays all of them. This affects the slow runs more than the median.
 Evidence: the 90th over the 10th percentile of the profiled runs, and the time each node waited for its last thread.
 Fix and its safety: exact: ``dynamic_block_base=4``, which uses smaller parts towards the end. More parts cost more
     synchronisation, so the rule reports only where its fix is measured, best with ``--objective p95``.

@@ -2,8 +2,9 @@
 
 What it is: the thread that runs a node distributes work to the pool, or waits until the other threads are done.
 Why it costs: nothing is computed meanwhile. The parts may be uneven, threads may start late because they slept or had
-    no CPU, or the work is too small to share. Under CPU contention, the fastest runs count.
+    no CPU, or the work is too small to share.
 Evidence: the thread statistics of each node in the profile, and how many parts each thread of the pool processed.
+    Under CPU contention, only the fastest runs are used.
 Fix and its safety: advice: fewer threads, spinning, or another block size; ``ortune tune`` measures which of them
     helps.
 Example: ``ortune tune model.onnx``

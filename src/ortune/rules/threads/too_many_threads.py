@@ -1,4 +1,4 @@
-"""ONNX Runtime would start more threads than CPUs are available.
+"""ONNX Runtime would start more threads than there are available CPUs.
 
 What it is: the default is one thread per core of the machine, regardless of a container's CPU quota or the process
     affinity.

@@ -13,7 +13,7 @@ ORIGINS = {
     "model": "declared in the model",
     "constraint": "follows from the graph",
     "name": "taken from its name",
-    "trial": "found by trying",
+    "trial": "found by trial",
     "user": "provided by you",
 }
 COLUMNS = (

@@ -43,7 +43,9 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _row(control: Control) -> list[Cell]:
-    outcome = "passed" if control.ok and not trouble(control) else "did not show" if control.ok else "FAILED"
+    outcome = (
+        "passed" if control.ok and not trouble(control) else "went undetected" if control.ok else "FAILED"
+    )
     return [
         Cell(CONTROL_NAMES[control.name], f"{control.n_blocks} blocks"),
         Cell(outcome, tone="strong" if control.ok else "bad"),
