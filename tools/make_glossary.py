@@ -176,7 +176,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="form",
-            meaning="A pattern of operators, matched on a graph with named departures.",
+            meaning="A pattern of operators, matched on a graph; a mismatch is reported by its cause.",
             name="graph.forms:Matching",
         ),
         Term(
