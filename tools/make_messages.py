@@ -46,7 +46,12 @@ all others from the source. Braces hold what is filled in.
 """
 ROOMS = ("rules", "rewrites", "knobs", "report", "errors", "help", "elsewhere")
 CODE = re.compile(
-    r"ir_version|opset_import|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA)\b|^[#<]|;\n|\{\n|\(\?"
+    r"ir_version|opset_import|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA|BEGIN)\b|^[#<]|;\n|\{\n|\(\?"
+)
+SNIPPET = re.compile(
+    r"^import (\* as )?\w+(\s+(as|if|from)\b|,|$)|^from \S*\.|^(def|try) [\w.]+(\(|$)|^(RUN|CMD|FROM) |^find /"
+    r"|^(d|options|ort|run_options|wanted)\.\w+|^(not \w+|threads)\(|^\(cache|^\w+ = |&&|\.concat\(\)|\[\[\w"
+    r"|(int|str) \| |^\^|\w\|\w"
 )
 PLACEHOLDER = 24
 LIST = 5
@@ -197,7 +202,13 @@ def _is_sentence(text: str) -> bool:
     plain = re.sub(r"\{[^}]*\}", "", text)
     if len(plain.split()) > LIST and not COMMON & set(plain.split()):
         return False  # names of operators or attributes
-    return len(re.findall(r"[A-Za-z]{2,}", plain)) >= WORDS and " " in plain.strip() and not CODE.search(text)
+    if all(re.fullmatch(r"[A-Z][A-Za-z0-9]*", word) for word in plain.split()):
+        return False  # names of operators
+    return (
+        len(re.findall(r"[A-Za-z]{2,}", plain)) >= WORDS
+        and " " in plain.strip()
+        and not (CODE.search(text) or SNIPPET.search(plain))
+    )
 
 
 def main() -> int:
