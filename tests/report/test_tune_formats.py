@@ -153,3 +153,17 @@ def test_the_leader_that_is_not_shipped_has_its_column() -> None:
     assert "default leader vs default 95 % interval" in lines
     assert "p50 11.0 ms 10.9 ms -1.0 % -3.0 % to +1.0 %" in lines
     assert not [line for line in lines if line.startswith("to paste")], "what runs already needs no pasting"
+
+
+def test_a_winner_from_a_wheel_of_its_own_is_named_with_that_wheel_first() -> None:
+    envelope = golden_tune.elsewhere()
+    plugged = msgspec.structs.replace(
+        envelope.result.runtime,
+        package="onnxruntime",
+        ort_version="1.32.0",
+        plugins={"OpenVINOExecutionProvider": "onnxruntime-ep-openvino 1.8.1"},
+    )
+    plan = msgspec.structs.replace(envelope.result.winner, settings={"openvino_precision": "f32"})
+    result = msgspec.structs.replace(envelope.result, runtime=plugged, winner=plan)
+    whole = " ".join(answer(msgspec.structs.replace(envelope, result=result), 200)[0].split())
+    assert "with OpenVINO (onnxruntime-ep-openvino 1.8.1) and openvino_precision=f32" in whole

@@ -44,7 +44,9 @@ _LEAST_ARRAY, _MOST_ARRAY = 16 << 20, 512 << 20
 _STREAMED = (
     27  # times an array is written or read over at least: three are filled, then six in each of four tries
 )
-_SLOW_MEMORY = 8e9  # bytes a second that one thread reads and writes, on a server of today
+_SLOW_MEMORY = (
+    3e9  # bytes a second that one thread reads and writes on a virtual server, first use of pages included
+)
 _SATURATING = 8  # threads that get as much out of memory as more would
 _MEMORY_SHARE = 6  # three arrays a thread take half of what is left at most
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from ortune import providers
 from ortune.records import WORSENS, BundleInfo, Comparison, Plan, TuneResult
 from ortune.report import compare_outputs, precision_words
 from ortune.report import headline as heads
@@ -165,13 +168,22 @@ def interval_of(comparison: Comparison) -> str:
 
 
 def _named(result: TuneResult) -> str:
-    """What the winner is: named where that is short, else counted."""
+    """What the winner is: what runs it, where that is new, then what it changes, named where short, else counted."""
     plan = result.winner
-    build = [result.runtime.build] if result.runtime else []
-    said = plan.describe() if plan != Plan() or not build else ""
+    if result.runtime is None:
+        said = plan.describe()
+        return said if len(said) <= LONGEST_PLAN else counted(len(plan.rewrites), len(plan.settings))
+    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
+    wheel = next(
+        (result.runtime.plugins[n] for n in plan.provider_names if n in result.runtime.plugins),
+        result.runtime.build,
+    )
+    names = ", ".join(providers.short(p.name) for p in plan.providers)
+    rest = msgspec.structs.replace(plan, providers=())
+    said = rest.describe() if rest != Plan() else ""
     if len(said) > LONGEST_PLAN:
         said = counted(len(plan.rewrites), len(plan.settings))
-    return " and ".join([*build, *([said] if said else [])])
+    return " and ".join([f"{names} ({wheel})" if names else wheel, *([said] if said else [])])
 
 
 def counted(rewrites: int, settings: int) -> str:
