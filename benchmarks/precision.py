@@ -92,9 +92,9 @@ def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Pat
 
     settings: dict[str, Callable[[Path], None]] = {
         "dynamic": lambda out: quantization.quantize_dynamic(str(prepared), str(out), per_channel=True),
-        "static U8S8 by channel": static(u8, True),
-        "static S8S8 by channel": static(s8, True),
-        "static U8S8 by tensor": static(u8, False),
+        "static U8S8 per channel": static(u8, True),
+        "static S8S8 per channel": static(s8, True),
+        "static U8S8 per tensor": static(u8, False),
     }
     for name, make in settings.items():
         out = folder / f"{name.replace(' ', '-')}.onnx"
@@ -396,8 +396,8 @@ def page(groups: list[list[dict[str, Any]]]) -> list[str]:
     text = (
         f"`python benchmarks/precision.py` gave {SHOWN} inputs to `ortune quantize`, with a budget of {min(budgets)} "
         f"to {max(budgets)} s; errors and task metrics were measured on {HELD_OUT} other inputs. The single "
-        "settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 and S8S8 by channel, static U8S8 "
-        "by tensor); the fastest accurate one is named. All models ran in one process, in turns."
+        "settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 and S8S8 per channel, static U8S8 "
+        "per tensor); the fastest accurate one is named. All models ran in one process, in turns."
     )
     commands = dict(reversed([(row["model"], row["command"]) for row in all_rows]))
     return [

@@ -26,7 +26,7 @@ from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
 
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
-SIZES_OF_DATA = "sizes are those of the middle input of --data"
+SIZES_OF_DATA = "sizes are those of the median-sized input in --data"
 
 
 class Field:
