@@ -95,7 +95,7 @@ def _rewrite(rewrite: Rewrite) -> str:
     if rewrite.settings:
         needed = ", ".join(f"`{name}={value}`" for name, value in rewrite.settings.items())
         facts.append(f"- the plan also sets {needed}")
-    facts += ["- bound to this kind of CPU"] if rewrite.hardware_bound else []
+    facts += ["- the new model is bound to the kind of CPU it was made on"] if rewrite.hardware_bound else []
     return "\n".join([f"## {rewrite.name}\n", _described(module.__doc__ or ""), *facts, ""])
 
 

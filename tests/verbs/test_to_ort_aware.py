@@ -118,13 +118,13 @@ def test_an_aware_file_keeps_what_qnn_takes(here: Path) -> None:
     assert ("", "Conv") in nodes and ("com.microsoft", "FusedMatMul") in nodes
     np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
     text, _ = converted(mnist(here / "n.onnx"), "--for", "qnn", "--aware")
-    facts(text, "qnn", "takes every node")
+    facts(text, "qnn", "supports every node")
     assert not (here / "n.ort").exists()
 
 
 def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:
     text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--aware")
-    facts(text, "nnapi", "takes every node")
+    facts(text, "nnapi", "supports every node")
     assert "not written" in text
     assert not (here / "m.ort").exists()
 

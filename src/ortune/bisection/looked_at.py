@@ -108,7 +108,7 @@ class Eyes:
             if self._failures > MOST_FAILURES:
                 failures.raise_if_unrunnable(outcome, arm)
                 raise MeasurementError(
-                    f"the model does not run with its values as outputs: {failures.describe(outcome)}",
+                    f"the model does not run with its intermediate values as outputs: {failures.describe(outcome)}",
                     where=running.graph.graph.name or "",
                     do=failures.remedy(outcome),
                     code=outcome.reason,

@@ -274,7 +274,7 @@ def _recipe(
         libraries = dict(build.releases)
         if version not in libraries:
             choices = ", ".join(f"{package}=={release}" for release in libraries)
-            raise UsageError(f"unknown: which {build.library} {name} needs", do=f"one of {choices}")
+            raise UsageError(f"it is unknown which {build.library} {name} needs", do=f"one of {choices}")
         wanted.append(f"{build.library}=={libraries[version]}")
     if build is not None and provider is not None:
         wanted += build.brings

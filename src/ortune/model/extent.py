@@ -48,7 +48,7 @@ def require_bounded(model: ir.Model, where: str) -> None:
         amount = f"{visits:,}" if visits < 1 << 64 else f"more than 2^{visits.bit_length() - 1}"
         raise ModelError(
             f"Its nested functions and loops expand to {amount} nodes; "
-            f"{allowed:,} is the most for a file like this.",
+            f"{allowed:,} is the maximum for a file of this size.",
             where=where,
             do="Export the model again with fewer functions that call each other, or fewer loops in loops.",
         )

@@ -76,7 +76,7 @@ def aware_model(
     if not kept:
         return None, _refused(record, f"{provider} supports no node: level {level} gives the same file")
     if len(kept) == len(order):
-        return None, _refused(record, f"{provider} takes every node: level basic gives the same file")
+        return None, _refused(record, f"{provider} supports every node: level basic gives the same file")
     rest = rest_of(basic, kept)
     save_model(rest, folder / "rest.onnx")
     optimised = folder / "rest-optimised.onnx"

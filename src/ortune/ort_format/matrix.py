@@ -153,7 +153,7 @@ def inputs_of(values: Sequence[StoredValue], folder: Path) -> tuple[MatrixInput,
     for number, value in enumerate(values):
         if value.kind != "tensor" or value.onnx_type not in _TYPES:
             raise ModelError(
-                f"The input {value.name!r} is {value.onnx_type or value.kind}, which the benches do not feed.",
+                f"The input {value.name!r} is {value.onnx_type or value.kind}, which the benchmark apps cannot feed.",
                 where="--matrix",
                 do="Convert without --matrix, and measure in your own app.",
             )

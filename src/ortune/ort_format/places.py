@@ -151,7 +151,7 @@ def choose(
         raise UsageError(
             f"level {choice.level}, style {choice.style} does not fit {place.name}: {why}",
             where="--level" if level else "--style",
-            do="use --level basic, or --style runtime where the CPU's part is to be fused too; --force converts anyway",
+            do="use --level basic, or --style runtime to fuse the CPU's nodes too; --force converts anyway",
         )
     return replace(choice, against=why)
 

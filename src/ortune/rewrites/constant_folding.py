@@ -8,7 +8,7 @@ Why it costs: ONNX Runtime folds constants itself, but at every start, and uses 
     If that depends on them. Unfolded nodes also hide patterns from other rewrites.
 Evidence: operators in the file with only constant inputs; Shape of values with known sizes; If.
 Fix and its safety: exact: the results are the same. A result may exceed its inputs by at most ``limit`` KiB, which
-    keeps the file small (8-bit weights, for example). Dequantized weights and random numbers are not folded.
+    keeps the file small. Dequantized weights and random numbers are not folded.
 Example: ``--rewrite constant-folding``
 References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on constant folding.
 """

@@ -8,7 +8,7 @@ Evidence: the hidden size. On an AVX2 CPU without VNNI, ONNX Runtime 1.32 comput
 Fix and its safety: numerics: the same weights, without the rounding of inputs and states. The weights take four times
     the memory, at most 32 KiB for the recurrent weights.
 Example: ``--rewrite small-lstm-to-float``
-References: ONNX Runtime contributed operators, "DynamicQuantizeLSTM"; ONNX operators, "LSTM".
+References: ONNX Runtime contrib operators, "DynamicQuantizeLSTM"; ONNX operators, "LSTM".
 """
 
 from __future__ import annotations

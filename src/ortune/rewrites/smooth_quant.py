@@ -9,7 +9,7 @@ Why it costs: in 8 bits, one scale covers a whole activation. In transformers, a
     channel and tolerate larger ranges.
 Evidence: channels whose largest values differ by a factor of four or more; the error of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
-    become faster; ``ortune quantize`` tries this rewrite before int8.
+    become faster; ``ortune quantize`` tries this rewrite before ``static-int8``.
 Example: ``ortune tune model.onnx --data samples --rewrite smooth-quant``
 References: Xiao et al., "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language Models",
     2023.

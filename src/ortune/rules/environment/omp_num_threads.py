@@ -2,7 +2,7 @@
 
 What it is: ONNX Runtime uses its own thread pool. Only old builds with OpenMP read this variable.
 Why it costs: a process that should share the machine gets one thread per core instead.
-Evidence: OMP_NUM_THREADS is set, and ORT_INTRA_OP_NUM_THREADS is not.
+Evidence: OMP_NUM_THREADS is set, and neither intra_op_num_threads nor ORT_INTRA_OP_NUM_THREADS is.
 Fix and its safety: exact: set the number of threads on the session.
 Example: ``--set intra_op_num_threads=2``
 References: ONNX Runtime documentation, "Thread management".

@@ -2,11 +2,11 @@
 
 What it is: a pattern that one of ortune's exact rewrites matches: an Einsum that is a matrix multiplication, a Softmax
     over an inner axis, and others.
-Why it costs: see the page of the rewrite.
+Why it costs: see the section of the rewrite in ``docs/rewrites.md``.
 Evidence: the number of matches.
 Fix and its safety: exact: the rewrite.
 Example: ``--rewrite einsum-to-matmul``
-References: the documentation of rewrites.
+References: ``docs/rewrites.md``.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 What it is: the roofline bound is the time that the node's operations and bytes need at this machine's measured peak.
     The node takes many times as long.
 Why it costs: the kernel, the layout or the shape of the work uses little of what the machine can do.
-Evidence: the node's fastest times over its roofline bound, unless the node is bound by overhead. In a browser the ratio
-    must be four times as high, because WebAssembly has vectors of four floats and no fused multiply-add.
+Evidence: the node's fastest times are more than 5 times its roofline bound, and the node is not bound by overhead. In a
+    browser the limit is 20 times, because WebAssembly has vectors of four floats and no fused multiply-add.
 Fix and its safety: advice: another layout, a fusion, or another execution provider; ``ortune tune`` measures the
     options.
 Example: a Conv with few channels, in a layout that is built for many

@@ -1,6 +1,7 @@
 """A loop runs a few small nodes many times.
 
-What it is: a Loop or Scan whose body has at most 16 nodes, none of them a matrix multiplication or a convolution.
+What it is: a Loop or Scan whose body has at most 16 nodes, none of them a matrix multiplication, a convolution, a
+    recurrent layer or control flow.
 Why it costs: each iteration starts the nodes of the body one by one. That costs several microseconds per iteration,
     whatever they compute.
 Evidence: the nodes of the body.

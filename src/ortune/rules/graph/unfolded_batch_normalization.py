@@ -1,11 +1,11 @@
 """A BatchNormalization follows a layer that could absorb it.
 
-What it is: BatchNormalization after Gemm, after MatMul and Add, or after ConvTranspose, with constant weights.
+What it is: BatchNormalization after Gemm, or after an Add that follows MatMul or ConvTranspose, with constant weights.
 Why it costs: one extra pass over the tensor, although the operation could be folded into the weights and bias. ONNX
-    Runtime folds BatchNormalization into Conv, ConvTranspose and a bare MatMul, but not into these.
+    Runtime folds BatchNormalization only if it directly follows Conv, ConvTranspose or MatMul.
 Evidence: the nodes. The graph that ONNX Runtime 1.32 optimises still contains them.
-Fix and its safety: exact: the rewrite ``affine-into-weights``, after Gemm and ConvTranspose. Advice after MatMul and
-    Add: fold it at export.
+Fix and its safety: exact: the rewrite ``affine-into-weights``, after Gemm, and after ConvTranspose and Add. Advice
+    after MatMul and Add: fold it at export.
 Example: ``torch.nn.utils.fusion.fuse_linear_bn_eval``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
     microsoft/onnxruntime#12522.

@@ -1,7 +1,7 @@
 """One-dimensional convolutions do not use the blocked layout.
 
-What it is: Conv of three-dimensional tensors (N, C, L) on a CPU, with 16 or more output channels, and input channels
-    that are a multiple of four or fewer than 16.
+What it is: two or more Conv of three-dimensional float32 tensors (N, C, L) on a CPU. Each has 16 or more output
+    channels, and a number of input channels that is a multiple of 4 or below 16.
 Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) exists only for two dimensions.
 Evidence: the nodes, and their share of the run. The graph that ONNX Runtime 1.32 optimises has no ReorderInput before
     them, and has one before the same convolutions of four-dimensional tensors.

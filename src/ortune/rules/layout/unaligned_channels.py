@@ -1,6 +1,7 @@
 """Convolutions cannot use the blocked layout because their number of input channels is not a multiple of 4.
 
-What it is: a two-dimensional Conv with 16 or more input channels whose number is not a multiple of 4.
+What it is: a two-dimensional float32 Conv on an x86-64 CPU, with 16 or more input channels whose number is not a
+    multiple of 4.
 Why it costs: kernels in the blocked layout (NCHWc) need input channels in multiples of four. Such a convolution runs
     in the plain layout, and its neighbours' tensors are converted before and after it. Output channels are padded.
 Evidence: the shapes of the weights. ONNX Runtime 1.31 keeps a Conv with 17, 18 or 33 input channels in the plain

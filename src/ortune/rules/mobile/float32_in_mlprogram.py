@@ -4,8 +4,8 @@ What it is: float32 nodes that CoreML runs in MLProgram format.
 Why it costs: an MLProgram computes in the types of the model, and the Neural Engine runs only float16. A float32
     model runs on GPU and CPU. In the format NeuralNetwork, which has no types, CoreML chooses float16 itself.
 Evidence: element types in the file, before any optimisation, and the option ModelFormat.
-Fix and its safety: advice: convert the model to float16 (``float32-to-float16``, numerics), or keep NeuralNetwork if
-    it supports all operators of the model.
+Fix and its safety: advice: convert the model to float16 with the rewrite ``float32-to-float16``, which changes outputs
+    slightly; or keep NeuralNetwork if it supports all operators of the model.
 Example: ``ortune rewrite model.onnx float32-to-float16``
 References: Core ML Tools, "Typed Execution"; ONNX Runtime documentation, "CoreML Execution Provider".
 """

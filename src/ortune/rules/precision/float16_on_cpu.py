@@ -1,11 +1,12 @@
 """The model computes in float16, for which the CPU provider has few kernels.
 
-What it is: float16 matrix multiplications and convolutions, as in models exported for GPUs, on the CPU (native or
-    WebAssembly).
+What it is: float16 matrix multiplications, convolutions, recurrent layers and Attention, as in models exported for
+    GPUs, on the CPU (native or WebAssembly).
 Why it costs: on x86-64 ONNX Runtime casts to float32 around nearly every operator, and nodes between casts are not
     fused. The file is half as large, but a run does more work.
 Evidence: the operators with float16 inputs, by name.
-Fix and its safety: advice: run the float32 model on the CPU, or quantize it. Keep the float16 file for GPUs.
+Fix and its safety: numerics: the rewrite ``float16-to-float32``. Where it does not apply, advice: run the original
+    float32 model on the CPU, or quantize it. Keep the float16 file for GPUs.
 Example: ``ortune compare model-fp32.onnx model-fp16.onnx``
 References: microsoft/onnxruntime#16778, #25824, #11831, #9892.
 """

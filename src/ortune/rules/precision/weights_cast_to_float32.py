@@ -1,7 +1,7 @@
 """Weights are stored in a small type and only cast to float32.
 
-What it is: weights of 16 or 8 bits whose every reader is a Cast to float32.
-Why it costs: a run costs no more, because the Cast is folded. But only the file is smaller; memory use and bytes read
+What it is: weights of 16 bits or fewer that only a Cast to float32 reads.
+Why it costs: no cost per run, because the Cast is folded. However, only the file is smaller: memory use and bytes read
     per run are those of float32.
 Evidence: the types of weights, and the nodes that read them.
 Fix and its safety: advice: use a model that computes in the small type, if that is faster on this machine.

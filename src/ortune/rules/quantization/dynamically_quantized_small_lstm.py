@@ -9,7 +9,7 @@ Evidence: the hidden size. On one AVX2 core without VNNI (CPU time), ONNX Runtim
 Fix and its safety: numerics: the rewrite ``small-lstm-to-float``, which keeps the weights and omits the rounding of
     inputs and states.
 Example: ``quantize_dynamic(..., op_types_to_quantize=["MatMul"])`` leaves LSTMs in float32
-References: ONNX Runtime contributed operators, "DynamicQuantizeLSTM"; microsoft/onnxruntime#5747.
+References: ONNX Runtime contrib operators, "DynamicQuantizeLSTM"; microsoft/onnxruntime#5747.
 """
 
 from __future__ import annotations

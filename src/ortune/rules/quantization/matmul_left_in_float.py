@@ -2,8 +2,8 @@
 
 What it is: MatMul or Gemm whose weights come from DequantizeLinear, in a form that ONNX Runtime does not fuse. Reasons:
     the input is not quantized, a Relu or Clip precedes a QuantizeLinear that clips at other values, or other nodes read
-    the output too. On x86, an int8 input or output with several readers also prevents the fusion. The rule also covers
-    MatMul with float weights between quantized values.
+    the output too. A Gemm with a bias is not fused unless alpha and beta are 1. On x86, an int8 input or output with
+    several readers also prevents the fusion. The rule also covers MatMul with float weights between quantized values.
 Why it costs: the values are dequantized and the operator runs in float32, which adds the cost of quantization to that
     of the float model.
 Evidence: the nodes around each operator. They stay in the graph that ONNX Runtime 1.31 optimises. Where no

@@ -1,8 +1,8 @@
 """8-bit weights are converted to float32 on every run.
 
 What it is: constant weights behind DequantizeLinear, for an operator with float input that ONNX Runtime does not turn
-    into MatMulNBits: convolutions, operators before a Relu, and weights with a scale per row; also weights of LSTM,
-    GRU and RNN, and tables of Gather.
+    into MatMulNBits: a convolution, or a MatMul or Gemm that precedes a Relu or whose weights have one scale per row.
+    Also weights of LSTM, GRU and RNN, and tables of Gather.
 Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted on every run, and also take the
     memory of float32.
 Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.32 optimises.

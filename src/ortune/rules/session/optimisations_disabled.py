@@ -5,6 +5,7 @@ Why it costs: operators that are not fused run separately. Many models take twic
     longer, because their 8-bit kernels are created at level "extended".
 Evidence: the settings.
 Fix and its safety: exact: set the level to "all". Measure the change, because a lower level is faster for some models.
+    Advice for disabled optimisers: measure without the setting.
 Example: ``--set graph_optimization_level=all``
 References: microsoft/onnxruntime#20142, #10538.
 """

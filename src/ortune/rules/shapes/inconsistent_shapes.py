@@ -1,6 +1,6 @@
 """A declared shape contradicts the computed one.
 
-What it is: an output, or an intermediate value, whose declared size differs from the one that follows from the inputs.
+What it is: an output of the model whose declared shape differs from the one that follows from the inputs.
 Why it costs: ONNX Runtime logs a warning on every run and does not reuse the memory planned for the value.
 Evidence: both shapes, where both are known.
 Fix and its safety: advice: declare the dimension as dynamic, or run shape inference again.

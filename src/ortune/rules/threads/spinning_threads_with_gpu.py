@@ -1,6 +1,7 @@
 """CPU threads spin while the GPU does the work.
 
-What it is: a session for CUDA or TensorRT with ONNX Runtime's default number of threads.
+What it is: a session for an NVIDIA or AMD GPU (CUDA, TensorRT, MIGraphX) with ONNX Runtime's default number of threads
+    and default spinning.
 Why it costs: nearly all nodes run on the GPU, and the thread pool spins between the few that do not. CPUs are busy
     without a result, and other work of the process has to wait.
 Evidence: the target and the settings.

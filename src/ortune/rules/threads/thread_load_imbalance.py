@@ -6,7 +6,8 @@ Why it costs: an operator's work is split into equal parts, so one thread that i
     slower core delays all of them. This affects the slow runs more than the median.
 Evidence: the 90th over the 10th percentile of the profiled runs, and the time each node waited for its last thread.
 Fix and its safety: exact: ``dynamic_block_base=4``, which uses smaller parts towards the end. More parts cost more
-    synchronisation, so the rule reports only where its fix is measured, best with ``--objective p95``.
+    synchronisation, so only commands that also measure the fix report this finding. Measure it with
+    ``--objective p95``.
 Example: ``ortune diagnose model.onnx --objective p95``
 References: ONNX Runtime documentation, "Thread management" (dynamic block sizing); microsoft/onnxruntime#9667.
 """

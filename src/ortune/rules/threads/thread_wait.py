@@ -5,8 +5,8 @@ Why it costs: nothing is computed meanwhile. The parts may be uneven, threads ma
     no CPU, or the work is too small to share.
 Evidence: the thread statistics of each node in the profile, and how many parts each thread of the pool processed.
     Under CPU contention, only the fastest runs are used.
-Fix and its safety: advice: fewer threads, spinning, or another block size; ``ortune tune`` measures which of them
-    helps.
+Fix and its safety: advice: fewer threads, spinning on or off, or another block size (``dynamic_block_base``);
+    ``ortune tune`` measures which of them helps.
 Example: ``ortune tune model.onnx``
 References: ONNX Runtime documentation, "Thread management".
 """

@@ -1,9 +1,9 @@
-"""The model is larger than a browser page can hold.
+"""The model is close to the memory limit of a browser page, or above it.
 
-What it is: a model and weights of more than 2 GiB in total, for a browser.
+What it is: a model and weights of 2 GiB or more in total, for a browser. From 4 GiB on, this is an error.
 Why it costs: WebAssembly is limited to 4 GiB of memory, which the weights share with their packed copies and all
-    intermediate values. The file is fetched into an ArrayBuffer of at most about 2 GiB. Larger models cannot create a
-    session.
+    intermediate values. Each file is fetched into an ArrayBuffer of at most about 2 GiB. Above these limits, no session
+    can be created.
 Evidence: the sizes of the file and of its external data.
 Fix and its safety: advice: use weights of 4 or 8 bits, or float16 where the GPU supports it; split the weights into
     several external data files.
