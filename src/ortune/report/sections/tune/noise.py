@@ -14,8 +14,8 @@ from ortune.report.sections.tune import _points as points
 ORDER = 90
 TITLE = "Controls and noise"
 NOTE = (
-    "A/A check: identical configurations must not differ. Sensitivity check: a known slowdown must be measured at its size. "
-    "The figure shows the untouched default over the whole session; a drift comes from the machine, not the model."
+    "A/A check: identical configurations must not differ. Sensitivity check: a known slowdown must be measured at its "
+    "size. The figure shows the untouched default over the whole session; a drift comes from the machine, not the model."
 )
 HEIGHT_PX = 130
 CONTROL_NAMES = {
