@@ -137,7 +137,7 @@ def test_padding_is_no_token_to_predict() -> None:
 def test_inputs_of_one_token_predict_nothing() -> None:
     """Steps with a past: what the next token is, no input tells, so no model is right by this metric."""
     step = {"input_ids": np.asarray([[3]])}
-    with pytest.raises(UsageError, match="2 at least"):
+    with pytest.raises(UsageError, match="at least 2"):
         figures("perplexity", {"y": np.eye(4)[[[1]]]}, {"y": np.eye(4)[[[2]]]}, **step)
     # With a label, it does.
     (whole,) = figures(
