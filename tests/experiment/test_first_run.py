@@ -215,6 +215,8 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     assert alert.where[0] == "bad", alert.what
     assert not baseline.check.claims
     assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
+    first = "replace the weight" if kind in ("mask", "weight") else "pass real inputs"
+    assert alert.fix.startswith(first), alert.fix
     if kind in ("exponential", "entropy"):
         assert "turns it into NaN" in alert.what.partition("'bad'")[2]
 

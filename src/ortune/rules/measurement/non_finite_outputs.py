@@ -22,6 +22,7 @@ from ortune.rules.facts import Facts
 CODE = NOT_FINITE
 
 _HALF = ("float16", "bfloat16")
+_NORMALISING = ("Softmax", "LogSoftmax")  # NaN where a whole row is masked
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -85,7 +86,9 @@ def _fix(source: NotFinite | None, *, invented: bool) -> str:
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
     if not invented:
         return mend
-    if source is None or (source.weight and source.weight_n_nan):
+    # A stored infinity is at fault wherever it is used, but as a mask: there inputs may hide all that a row has.
+    stored = source is not None and source.weight
+    if source is None or (stored and (source.weight_n_nan or source.node.operator not in _NORMALISING)):
         return f"{mend}, or {real}"
     return f"{real}; if outputs are still not finite, {mend}"
 
