@@ -149,6 +149,8 @@ def test_words_of_a_table_are_whole_in_a_narrow_terminal() -> None:
     row = ("nnapi", "after rewrites", "12", "379 of 398", "100 %", "4.27 MiB", verdict)
     page = golden.printed(Document(blocks=[table(columns, [row])]), 80)
     assert max(map(len, page.splitlines())) <= 80
+    # "copied per run" has cells of eight characters, and "nodes of the model" of ten.
+    assert "per run" in page and "nodes of" in page and "the model" in page
     assert {*verdict.split(), "379 of 398"} <= {*page.split(), *re.findall("379 of 398", page)}
 
 

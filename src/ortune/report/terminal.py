@@ -177,7 +177,7 @@ class _Fitting:
         words = [_text(head) for head in heads]
         if self._squeezed(heads, gap, options.max_width):
             gap = 2
-            words = [Text("\n").join(map(_text, head.split(" "))) for head in heads]
+            words = [Text("\n").join(map(_text, self._folded(i, head))) for i, head in enumerate(heads)]
         grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
         for head, column in zip(words, block.columns, strict=True):
             grid.add_column(
@@ -206,6 +206,16 @@ class _Fitting:
         texts = [longest for longest, kind in columns if kind == "text"]
         left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name"))
         return left < sum(min(NARROWEST, longest) for longest in texts)
+
+    def _folded(self, column: int, head: str) -> list[str]:
+        """The lines of a heading that is no wider than its column's cells, as far as its words allow."""
+        lines: list[str] = []
+        for word in head.replace(" %", "\N{NO-BREAK SPACE}%").split(" "):
+            if lines and cell_len(f"{lines[-1]} {word}") <= self._width(column, ""):
+                lines[-1] += f" {word}"
+            else:
+                lines.append(word)
+        return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
     def _width(self, column: int, head: str) -> int:
         """Characters of the longest cell of a column, its head included."""
