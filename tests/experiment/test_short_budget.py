@@ -25,7 +25,7 @@ def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path
     lines: list[str] = []
     found = ortune.tune(
         datasets.get_example("sigmoid.onnx"),
-        budget="0.3s",
+        budget="0.05s",
         output=tmp_path,
         store=tmp_path / "store",
         python=sys.executable,
