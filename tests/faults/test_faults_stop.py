@@ -83,12 +83,15 @@ def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_t
 
 
 def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
-    running = box.start(*LONG, "--inputs", box.inputs(), python=forked_workers(box.folder.parent))
+    # A block in which each worker lives for seconds does not end between the two.
+    running = box.start(*SLOW, "--inputs", box.inputs(), python=forked_workers(box.folder.parent))
     running.until(lambda: box.events("block") and box.workers())
     running.signal(signal.SIGINT)
     running.until(lambda: "Ctrl-C again" in running.err)
     running.signal(signal.SIGINT)
-    assert "before a result" in stopped(running)["what"]
+    # Whichever sees it first says so: the program, or the block whose worker is gone.
+    what = stopped(running)["what"]
+    assert "before a result" in what or "no result yet" in what
     assert box.workers() == []
 
 
