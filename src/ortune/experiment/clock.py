@@ -58,7 +58,7 @@ class Clock:
         return self.budget_s - self.spent_s
 
 
-_STOPPED_ONE_OF = 20
+_STOPPED_ONE_OF = 20  # units, of which the longest is no measure of the next
 
 
 class Pace:

@@ -47,10 +47,8 @@ HELD_OUT = 4  # of so many sets of the user's one is kept for the error
 ENOUGH_INPUTS = 59
 """Held-out inputs of which none may exceed a limit, to show with 95 % confidence that at most 5 % of all do:
 0.95^59 < 0.05."""
-MOST_CHECKED, LONG_CHECK_S = (
-    16,
-    3.0,
-)  # of held-out inputs, where runs with enough of them take longer than that
+LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, fewer are looked at
+MOST_CHECKED = 16
 MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first

@@ -169,21 +169,18 @@ def interval_of(comparison: Comparison) -> str:
 
 def _named(result: TuneResult) -> str:
     """What the winner is: what runs it, where that is new, then what it changes, named where short, else counted."""
-    plan = result.winner
-    if result.runtime is None:
-        said = plan.describe()
-        return said if len(said) <= LONGEST_PLAN else counted(len(plan.rewrites), len(plan.settings))
-    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
-    wheel = next(
-        (result.runtime.plugins[n] for n in plan.provider_names if n in result.runtime.plugins),
-        result.runtime.build,
-    )
-    names = ", ".join(providers.short(p.name) for p in plan.providers)
-    rest = msgspec.structs.replace(plan, providers=())
-    said = rest.describe() if rest != Plan() else ""
+    plan, runtime = result.winner, result.runtime
+    changes = plan if runtime is None else msgspec.structs.replace(plan, providers=())
+    said = changes.describe()
     if len(said) > LONGEST_PLAN:
         said = counted(len(plan.rewrites), len(plan.settings))
-    return " and ".join([f"{names} ({wheel})" if names else wheel, *([said] if said else [])])
+    if runtime is None:
+        return said
+    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
+    wheel = next((runtime.plugins[n] for n in plan.provider_names if n in runtime.plugins), runtime.build)
+    names = ", ".join(providers.short(p.name) for p in plan.providers)
+    runs_on = f"{names} ({wheel})" if names else wheel
+    return f"{runs_on} and {said}" if changes != Plan() else runs_on
 
 
 def counted(rewrites: int, settings: int) -> str:
