@@ -24,7 +24,7 @@ from ortune.records import ProviderSpec
 
 sys.path.append(str(Path(__file__).parents[1] / "targets"))
 
-from targets_here import discovered
+from targets_here import usable
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
 CPU = "CPUExecutionProvider"
@@ -118,9 +118,7 @@ def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
     name: str, tmp_path: Path, make_bundle: Bundle
 ) -> None:
     target = targets.find(name)
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    usable(target)
     found = made_runtimes.require(name)
     assert name != "qnn" or found.emulated == (platform.machine() == "x86_64")
     software = {key: value for key, value in os.environ.items() if key == SOFTWARE_GPU}

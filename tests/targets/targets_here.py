@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 import made_runtimes
 from ortune.fleet.here import SOFTWARE_GPU
 from ortune.fleet.runtimes import probe
@@ -46,3 +48,11 @@ def discovered(target: Target) -> tuple[Runtime | None, ProviderReport]:
         runtime = made_runtimes.require(target.name).runtime
         return runtime, target.discover(runtime)
     return None, report
+
+
+def usable(target: Target) -> Runtime:
+    """A runtime that a target can be used on; where there is none, the test is skipped with the reason."""
+    runtime, report = discovered(target)
+    if runtime is None or not report.usable:
+        pytest.skip(report.why)
+    return runtime

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from targets_here import discovered
+from targets_here import discovered, usable
 from test_conformance import FEED, WEIGHT, Trials, measured, model
 
 from facts import facts
@@ -23,9 +23,7 @@ from ortune.trials import failures
 @pytest.mark.xdist_group("target webgpu")
 def test_a_value_that_the_provider_refuses_costs_the_others_nothing(tmp_path: Path) -> None:
     target = targets.find("webgpu")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     path = model(tmp_path / "m.onnx")
     # WebGPU refuses so many kernels at once; the knob's own limit is the provider's, so the trial goes around it.
@@ -47,9 +45,7 @@ def test_a_value_that_the_provider_refuses_costs_the_others_nothing(tmp_path: Pa
 def test_an_option_that_the_build_does_not_know_is_a_failure(name: str, tmp_path: Path) -> None:
     """Plug-ins take any option without a word, so that their libraries are searched for its name."""
     target = targets.find(name)
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     good = trials.task("good", model(tmp_path / "m.onnx"))
     options = {**dict(target.provider.needs), "no_such_option": "1"}
@@ -112,9 +108,7 @@ def test_what_the_log_says_of_an_option_is_read(line: str, said: str) -> None:
 def test_a_captured_graph_answers_changed_inputs(tmp_path: Path) -> None:
     """Three feeds take turns in one session: each but the first is a replay of what another one recorded."""
     target = targets.find("webgpu")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     settings: dict[str, Value] = {"webgpu_graph_capture": "1", "call_style": "device_binding"}
     task = trials.task("a", model(tmp_path / "m.onnx"), settings, watched=True)
@@ -135,9 +129,7 @@ def test_a_captured_graph_answers_changed_inputs(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("target qnn")
 def test_a_device_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     target = targets.find("qnn")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     path = model(tmp_path / "m.onnx")
     failed, good = trials.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from targets_here import discovered
+from targets_here import usable
 from test_conformance import FEED, WEIGHT, Trials, measured, model
 
 from ortune import rewrites, targets
@@ -26,9 +26,7 @@ def test_compiled_parts_run_as_what_they_were_made_from(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = targets.find("qnn")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     source = open_model(model(tmp_path / "m.onnx"))
     tool = ToolProcess(runtime=runtime, folder=tmp_path, plan=Plan(providers=target.providers))
     made = rewrites.rewrite_model(source, [SPEC], tmp_path / "made", tool)

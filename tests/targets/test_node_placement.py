@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from targets_here import discovered
+from targets_here import discovered, usable
 from test_conformance import Trials, measured, model
 
 import ortune
@@ -48,9 +48,7 @@ def island(path: Path) -> Path:
 @pytest.mark.xdist_group("target webgpu")
 def test_either_side_of_an_island_can_be_kept_on_the_cpu(tmp_path: Path) -> None:
     target = targets.find("webgpu")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     path = island(tmp_path / "m.onnx")
     write_feeds(tmp_path / "feeds", {"x": FEED})
@@ -87,9 +85,7 @@ def test_either_side_of_an_island_can_be_kept_on_the_cpu(tmp_path: Path) -> None
 def test_a_plug_in_that_compiles_parts_fails_where_nodes_are_assigned_by_name(tmp_path: Path) -> None:
     """Where it no longer fails, plans that assign nodes by name can be proposed for such plug-ins too."""
     target = targets.find("qnn")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     trials = Trials(tmp_path, target, runtime)
     path = island(tmp_path / "m.onnx")
     write_feeds(tmp_path / "feeds", {"x": FEED})

@@ -9,7 +9,7 @@ import msgspec
 import onnx
 import pytest
 from onnx import helper
-from targets_here import discovered
+from targets_here import usable
 from test_conformance import FEED, Trials, measured, model
 
 from onnx_text import assemble
@@ -31,9 +31,7 @@ STYLES: list[dict[str, Value]] = [
 @pytest.fixture
 def trials(tmp_path: Path) -> Trials:
     target = targets.find("webgpu")
-    runtime, report = discovered(target)
-    if runtime is None or not report.usable:
-        pytest.skip(report.why)
+    runtime = usable(target)
     return Trials(tmp_path, target, runtime)
 
 
