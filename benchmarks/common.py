@@ -68,7 +68,7 @@ def weights_as_inputs(model: Path, folder: Path) -> Path:
     return path
 
 
-CONDITIONS = ("quiet", "comes and goes", "one core taken")
+CONDITIONS = ("quiet", "intermittent load", "one core taken")
 """What else runs: nothing of ours; a neighbour with phases; a process that never rests."""
 CROWDED = "load 20"
 """Twenty processes that never rest."""

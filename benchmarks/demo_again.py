@@ -87,7 +87,7 @@ def main() -> None:
     for name in asked.models:
         model = model_path(name)
         for i in range(asked.runs):
-            for condition in ("quiet", "comes and goes"):
+            for condition in ("quiet", "intermittent load"):
                 if sum((r["model"], r["condition"]) == (model.stem, condition) for r in rows) <= i:
                     rows.append(one(model, condition, asked.budget))
                     with asked.rows.open("a") as f:

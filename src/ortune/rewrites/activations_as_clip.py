@@ -1,12 +1,12 @@
 """Writes HardSigmoid and HardSwish as the arithmetic around a Clip from 0 to 6.
 
-What it is: ``HardSigmoid(x)`` becomes ``clip(6 * alpha * x + 6 * beta, 0, 6) / 6``, and ``HardSwish(x)`` becomes ``x
-    * clip(x + 3, 0, 6) / 6``: Mul, Add, Clip.
+What it is: ``HardSigmoid(x)`` becomes ``clip(6 * alpha * x + 6 * beta, 0, 6) / 6``, and ``HardSwish(x)`` becomes ``x *
+    clip(x + 3, 0, 6) / 6``: Mul, Add, Clip.
 Why it costs: NNAPI and CoreML's NeuralNetwork have neither operator, so each node splits the model into one more
     region, with copies before and after it. Both have a Clip from 0 to 6.
 Evidence: HardSigmoid or HardSwish among the nodes that ``ortune partition`` leaves on the CPU.
-Fix and its safety: exact: the same function; sums and products are rounded in another order. On the CPU, HardSigmoid
-    and HardSwish are faster; use this rewrite for phones only.
+Fix and its safety: exact: the same function; only rounding differs. On the CPU, HardSigmoid and HardSwish are faster;
+    use this rewrite for phones only.
 Example: ``--rewrite activations-as-clip``
 References: ONNX operators, "HardSigmoid" and "HardSwish"; NNAPI, "ANEURALNETWORKS_RELU6".
 """

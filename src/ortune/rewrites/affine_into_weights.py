@@ -10,7 +10,7 @@ Why it costs: each of these nodes reads and writes the whole tensor. ONNX Runtim
     Add after a ConvTranspose, or BatchNormalization after an Add. Next to a convolution they also interrupt its blocked
     layout.
 Evidence: Mul, Add and BatchNormalization with constants, between convolutions, in the optimised graph.
-Fix and its safety: exact: results are rounded in another order.
+Fix and its safety: exact: only rounding differs.
 Example: ``--rewrite affine-into-weights``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding).
 """

@@ -1,14 +1,14 @@
 """Fuses written-out attention into MultiHeadAttention.
 
 What it is: ``softmax(q k^T * scale + mask) v`` with heads split by Reshape and Transpose before and merged after, as
-    the exporters of torch and Paddle write it. All their variants match: the scale on the scores or split over
-    queries and keys, keys transposed once, twice or between two Reshapes, one joint projection, and the guard against
-    NaN rows. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
+    the exporters of torch and Paddle write it. All their variants match: the scale on the scores or split over queries
+    and keys, keys transposed once, twice or between two Reshapes, one joint projection, and the guard against NaN rows.
+    It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
 Why it costs: scale, mask, Softmax and guard each write and read the scores, and queries, keys, values and results are
     copied again to transpose them. ONNX Runtime itself fuses the BERT and GPT-2 forms of torch's older exporter, but
     not those of the newer one (``scaled_dot_product_attention``).
 Evidence: Softmax, IsNaN, Where, Transpose and Add between MatMul of the same size in the profile.
-Fix and its safety: exact: the same operations in another order. A guard against NaN is dropped where the mask is
+Fix and its safety: exact: the same operations in a different order. A guard against NaN is dropped where the mask is
     finite, because then no row is NaN unless an input is.
 Example: ``--rewrite attention``
 References: Vaswani et al., "Attention Is All You Need", 2017; ONNX Runtime, ``docs/ContribOperators.md``.
@@ -250,10 +250,10 @@ PATTERN = Pattern(
     refuses=_refuses,
     made="Fused {n} MultiHeadAttention from MatMul and Softmax.",
     proposed="{n} attention {pattern is|patterns are} not fused",
-    none="the model has no Softmax between two MatMul",
+    none="the model has no Softmax between two MatMul nodes",
 )
 REWRITE = PATTERN.rewrite(
     name="attention",
-    summary="fuses MatMul and Softmax between heads into MultiHeadAttention",
+    summary="fuses written-out attention into MultiHeadAttention",
     stage=4,
 )

@@ -1,13 +1,13 @@
 """Replaces an Einsum with MatMul, Mul and Transpose.
 
-What it is: Einsum of two tensors (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the indices have another
-    order and Reshapes where several indices are summed. Without a summed index it becomes Mul, and where both tensors
-    have the same indices Mul and ReduceSum. Einsum of three or more tensors becomes such products one after another.
-    Einsum of one tensor that only permutes its axes becomes Transpose.
+What it is: Einsum of two tensors (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the indices are in a
+    different order and Reshapes where several indices are summed. Without a summed index it becomes Mul, and where both
+    tensors have the same indices Mul and ReduceSum. Einsum of three or more tensors becomes such products one after
+    another. Einsum of one tensor that only permutes its axes becomes Transpose.
 Why it costs: ONNX Runtime's Einsum parses its equation in every run and executes the same Transpose and MatMul inside.
     It cannot prepack weights, fuse the next operator, or cancel its Transposes with adjacent ones.
 Evidence: Einsum in the optimised graph, and its share of a trace.
-Fix and its safety: exact: the same products, summed in another order.
+Fix and its safety: exact: the same products, summed in a different order.
 Example: ``--rewrite einsum-to-matmul``
 References: ONNX operators, "Einsum" and "MatMul".
 """

@@ -1,14 +1,14 @@
 """Fuses arithmetic around Erf or Tanh into Gelu.
 
 What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.79788 * (x + 0.044715 * x^3))``, in any
-    order of factors, recognised by its values. It becomes one Gelu: the standard operator from opset 20, before that
-    Gelu and FastGelu of ``com.microsoft``.
+    order of factors: the nodes are matched by what they compute on sample values. It becomes one Gelu: the standard
+    operator from opset 20, before that Gelu and FastGelu of ``com.microsoft``.
 Why it costs: five to nine passes over the widest tensors of a transformer. On a CPU, ONNX Runtime fuses Erf only in the
     order that torch's older exporter writes. It fuses Tanh only as the product of ``0.5 * x`` and the sum, with the
     cube as Pow. It does not fuse the forms of torch's newer exporter, Paddle and JAX. Patterns that ONNX Runtime fuses
     itself are not touched.
 Evidence: Erf or Tanh, Mul and Add with equal times in a row in the profile.
-Fix and its safety: exact: the same function; results are rounded in another order.
+Fix and its safety: exact: the same function; only rounding differs.
 Example: ``--rewrite gelu``
 References: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; ONNX operators, "Gelu".
 """

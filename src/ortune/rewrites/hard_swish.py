@@ -1,14 +1,13 @@
 """Fuses Clip arithmetic into HardSwish and HardSigmoid.
 
-What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports before opset 14), written as Add,
-    Clip, Mul and Div, becomes HardSigmoid and Mul. A scaled Clip alone (squeeze-and-excitation, Keras) becomes
-    HardSigmoid.
+What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports before opset 14), written as Add, Clip,
+    Mul and Div, becomes HardSigmoid and Mul. A scaled Clip alone (squeeze-and-excitation, Keras) becomes HardSigmoid.
 Why it costs: each of the four operators reads and writes the whole tensor. ONNX Runtime's CPU provider has no Clip or
     scalar Add in its blocked layout. The tensor is therefore converted out of that layout after the previous
     convolution, and back before the next. HardSigmoid and Mul stay in the layout, and are fused into the convolution
     where possible.
 Evidence: Add, Clip, Mul, Div and ReorderOutput after convolutions take more time than the convolutions.
-Fix and its safety: exact: the same function; results are rounded in another order.
+Fix and its safety: exact: the same function; only rounding differs.
 Example: ``--rewrite hard-swish``
 References: ONNX operators, "HardSwish" and "HardSigmoid"; Howard et al., "Searching for MobileNetV3", 2019.
 """

@@ -1,14 +1,14 @@
 """Fuses arithmetic into InstanceNormalization.
 
-What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes after the
-    channels (style transfer, image translation, speech), in any order of operations, recognised by its values.
-    GroupNormalization stays as exporters write it (an InstanceNormalization between two Reshapes), because ONNX
-    Runtime has no CPU kernel for it.
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes after the channels
+    (style transfer, image translation, speech), in any order of operations: the nodes are matched by what they compute
+    on sample values. GroupNormalization stays as exporters write it (an InstanceNormalization between two Reshapes),
+    because ONNX Runtime has no CPU kernel for it.
 Why it costs: seven to twelve nodes, of which five or more read and write the whole tensor. The operator passes over
     each channel three times, from the cache. It uses one thread, so with many threads the separate nodes can be as
     fast.
 Evidence: ReduceMean over height and width, Sub, Pow, Sqrt, Div in the optimised graph.
-Fix and its safety: exact: the same sums in another order.
+Fix and its safety: exact: the same sums in a different order.
 Example: ``--rewrite instance-normalization``
 References: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016; ONNX Runtime
     source, ``core/providers/cpu/nn/instance_norm.cc``.

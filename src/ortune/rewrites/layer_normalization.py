@@ -1,14 +1,14 @@
 """Fuses arithmetic into LayerNormalization.
 
-What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis, in any order of operations,
-    recognised by its values. Variants: the variance as ``E[x^2] - E[x]^2``, gamma inside the reciprocal root
-    (TensorFlow, JAX), the axis kept or restored by a Reshape. Over an inner axis, a Transpose is added before and
-    after. Opsets 13 to 16 are raised to 17, which has the operator.
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis, in any order of operations: the
+    nodes are matched by what they compute on sample values. Variants: the variance as ``E[x^2] - E[x]^2``, gamma inside
+    the reciprocal root (TensorFlow, JAX), the axis kept or restored by a Reshape. Over an inner axis, a Transpose is
+    added before and after. Opsets 13 to 16 are raised to 17, which has the operator.
 Why it costs: seven to twelve passes over the tensor instead of one. ONNX Runtime fuses only the order that torch
     writes, and not always after a Transpose, which it may move first.
 Evidence: ReduceMean, Sub, Pow, Sqrt, Div in the optimised graph.
-Fix and its safety: exact: the same sums in another order. Where the mean is many times the deviation, rounding differs
-    visibly, as it does in ONNX Runtime's own fusion.
+Fix and its safety: exact: the same sums in a different order. Where the mean is many times the standard deviation,
+    rounding differs visibly, as it does in ONNX Runtime's own fusion.
 Example: ``--rewrite layer-normalization``
 References: Ba et al., "Layer Normalization", 2016; ONNX operators, "LayerNormalization".
 """

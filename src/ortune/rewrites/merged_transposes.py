@@ -8,7 +8,7 @@ Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimis
     and merges two that meet directly. It keeps Transposes with an operator in between, because no single step removes
     one. Before a matrix multiplication, the remaining Transpose may be absorbed.
 Evidence: Transposes with the same permutation before two inputs of an Add, Mul or Concat in the optimised graph.
-Fix and its safety: exact: the same values; reductions sum in another order. Applied only where all of these
+Fix and its safety: exact: the same values; reductions sum in a different order. Applied only where all of these
     Transposes disappear, and the result is no larger than the tensors they transpose now.
 Example: ``--rewrite merged-transposes``
 References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.

@@ -4,11 +4,11 @@ What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``,
     selects one row of the matrix per index, or none for an index out of range. Gather selects the same rows, and a row
     of zeros for an index out of range. Elementwise operators that follow (a bias, a Gelu) are applied once, to the
     table.
-Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. The
-    MatMul multiplies almost only zeros.
+Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. Nearly all
+    multiplications in the MatMul are by zero.
 Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.
-Fix and its safety: exact: a row of the result is a row of the matrix plus zeros. Weights that are not finite are not
-    changed.
+Fix and its safety: exact: a row of the result is a row of the matrix plus zeros. A matrix that contains NaN or
+    infinities is not replaced.
 Example: ``--rewrite one-hot-to-gather``
 References: ONNX operators, "Gather" and "OneHot".
 """

@@ -5,7 +5,7 @@ What it is: the package ``onnxsim``: constants folded, equal weights stored once
 Why it costs: ONNX Runtime also creates two-dimensional multiplications, but each stays between two Reshapes.
 Evidence: the number of nodes in the optimised graph, with and without the rewrite: 320 and 380 for a small vision
     transformer.
-Fix and its safety: exact: the same sums, some in another order. Outputs are compared, as for every rewrite.
+Fix and its safety: exact: the same sums, some in a different order. Outputs are compared, as for every rewrite.
 Example: ``--rewrite onnxsim``
 References: github.com/daquexian/onnx-simplifier.
 """

@@ -5,7 +5,7 @@ What it is: the package ``onnxslim``: constants folded, dead and duplicate nodes
 Why it costs: ONNX Runtime does most of this at each start. The remaining nodes, mainly shape computations, run every
     time.
 Evidence: the number of nodes in the optimised graph, with and without.
-Fix and its safety: exact: the same sums, some in another order. Outputs are compared, as for every rewrite.
+Fix and its safety: exact: the same sums, some in a different order. Outputs are compared, as for every rewrite.
 Example: ``--rewrite onnxslim``
 References: github.com/inisis/OnnxSlim.
 """

@@ -1,7 +1,7 @@
 """Saves ONNX Runtime's optimised graph, which speeds up session creation.
 
-What it is: the session's optimised graph, saved by the same build that will run it. It may contain operators that
-    only ONNX Runtime has (com.microsoft, com.microsoft.nchwc).
+What it is: the session's optimised graph, saved by the same build that will run it. It may contain operators that only
+    ONNX Runtime has (com.microsoft, com.microsoft.nchwc).
 Why it costs: at every start the graph is resolved, folded, fused and laid out again, which for a large graph takes
     longer than reading the weights. Latency is unchanged. Prepacking of weights is not part of the graph, and still
     happens at each start.
@@ -9,7 +9,7 @@ Evidence: session creation time, with and without.
 Fix and its safety: exact, but bound to the hardware and the build: at level ``all`` convolutions use blocks as wide as
     this CPU's vectors, and at ``extended`` an older build may not know the fused operators. Keep the original. Folded
     constants are stored, so the file can be several times larger. The plan must disable the optimiser
-    (``graph_optimization_level=disable``), or no time is saved. To disable single optimisers, use the parameter
+    (``graph_optimization_level=disable``), or no time is saved. To disable individual optimisers, use the parameter
     ``without``: with the optimiser disabled, the setting ``disabled_optimizers`` has no effect.
 Example: ``--rewrite ort-optimized-model:level=extended``
 References: ONNX Runtime documentation, "Graph Optimizations", online and offline mode.

@@ -1,11 +1,11 @@
 """Rewrites RMS normalisations in the form that ONNX Runtime fuses.
 
 What it is: ``x / sqrt(mean(x^2) + epsilon) * gamma`` over the last axis (Llama, Qwen, T5). ONNX Runtime fuses it where
-    the square is a Pow and the root is a divisor. torch's newer exporter writes a Reciprocal, others Mul for the
-    square or Pow for the root. These become Pow and Div.
+    the square is a Pow and the root is a divisor. torch's newer exporter writes a Reciprocal, others Mul for the square
+    or Pow for the root. These become Pow and Div.
 Why it costs: six or seven passes over the tensor instead of one, twice per layer.
 Evidence: ReduceMean, Sqrt and Reciprocal in the optimised graph.
-Fix and its safety: exact: the same sums, rounded in another order.
+Fix and its safety: exact: the same sums; only rounding differs.
 Example: ``--rewrite rms-normalization``
 References: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019; ONNX Runtime source,
     ``core/optimizer/layer_norm_fusion.cc``.

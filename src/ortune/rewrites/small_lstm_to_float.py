@@ -118,7 +118,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="small-lstm-to-float",
-    summary="computes a small LSTM in float32 that is quantized dynamically",
+    summary="computes a small, dynamically quantized LSTM in float32",
     safety="numerics",
     targets=providers.targets(lambda p: p.cpu_kernels),
     stage=4,

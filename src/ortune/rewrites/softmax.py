@@ -2,15 +2,15 @@
 
 What it is: ``exp(x - max) / sum`` over the last axis (JAX, handwritten attention and losses), with or without the
     maximum, with Div or a reciprocal, the axis kept or restored by a Reshape; and ``x - log(sum(exp(x)))``, which is
-    LogSoftmax. Both are recognised by their values. Over an inner axis nothing is fused, because ONNX Runtime's Softmax
-    transposes twice there. A Log after a Softmax is not fused either: far below the maximum, Log returns minus infinity
-    where LogSoftmax is finite. A clamp (Clip, Max or Min) or an added small number that has no effect is removed as
-    well.
+    LogSoftmax. Both are matched by what the nodes compute on sample values. Over an inner axis nothing is fused,
+    because ONNX Runtime's Softmax transposes twice there. A Log after a Softmax is not fused either: far below the
+    maximum, Log returns minus infinity where LogSoftmax is finite. A clamp (Clip, Max or Min) or an added small number
+    that has no effect is removed as well.
 Why it costs: three to six passes over the tensor instead of one. ONNX Runtime fuses none of these.
 Evidence: Exp, ReduceSum and Div in the optimised graph.
-Fix and its safety: exact: the same sums, rounded in another order, wherever the original nodes return values that sum
-    to one. Without the maximum, Exp or its sum can overflow (values above 88) or underflow (a whole row below -87).
-    There, Softmax returns correct values.
+Fix and its safety: exact: the same function apart from rounding, wherever the original nodes return values that sum to
+    one. Without the maximum, Exp or its sum can overflow (values above 88) or underflow (a whole row below -87). There,
+    Softmax returns correct values.
 Example: ``--rewrite softmax``
 References: ONNX operators, "Softmax" and "LogSoftmax"; Blanchard, Higham and Higham, "Accurately computing the
     log-sum-exp and softmax functions", 2021.

@@ -1,11 +1,11 @@
 """Writes out a Softmax over an inner axis where the inner dimensions are large.
 
-What it is: a Softmax over image channels, as in segmentation models and in detectors with box distributions. It
-    becomes ReduceMax, Sub, Exp, ReduceSum and Div along that axis.
+What it is: a Softmax over image channels, as in segmentation models and in detectors with box distributions. It becomes
+    ReduceMax, Sub, Exp, ReduceSum and Div along that axis.
 Why it costs: ONNX Runtime's Softmax needs contiguous rows. For an inner axis it transposes before and after, which for
     a large image takes several times as long as the Softmax itself. The five operators need no transpose.
 Evidence: Softmax with an axis that is not the last among the slowest operators of the profile.
-Fix and its safety: exact: the same values, summed in another order.
+Fix and its safety: exact: the same values, summed in a different order.
 Example: ``--rewrite softmax-over-inner-axis``
 References: ONNX Runtime source, ``core/providers/cpu/math/softmax.cc``; ONNX operators, "Softmax".
 """

@@ -1,11 +1,11 @@
 """Runs ONNX Runtime's transformer optimiser, which fuses more than the session does.
 
-What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention,
-    LayerNormalization with the Add before it, and Gelu with the bias before it each become one operator of
-    ``com.microsoft``. Model type, number of heads and hidden size are read from the graph.
+What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention, LayerNormalization
+    with the Add before it, and Gelu with the bias before it each become one operator of ``com.microsoft``. Model type,
+    number of heads and hidden size are read from the graph.
 Why it costs: unfused, each of these is several passes over the tensors. The session's own optimiser matches fewer
     forms, and does not fuse attention without a mask or with past keys.
-Evidence: Softmax between two MatMul, with Transposes around, in the optimised graph.
+Evidence: Softmax between two MatMul nodes, with Transposes around them, in the optimised graph.
 Fix and its safety: exact: normalisations, Gelu, attention and their sums are reassociated. A row whose mask excludes
     everything is undefined before and after. Two fusions that are not exact are disabled: the fusion of embeddings,
     which assumes positions, and masks as sequence lengths, which assume padding at the end. Dequantized weights are
@@ -38,7 +38,7 @@ def _attentions(model: ir.Model) -> list[Core]:
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:
     if not _attentions(model):
-        return ("the model has no Softmax between two MatMul, so it is not a transformer",)
+        return ("the model has no Softmax between two MatMul nodes, so it is not a transformer",)
     return refuses(model, NAME)
 
 

@@ -1,12 +1,12 @@
 """Replaces an unrolled recurrence with one LSTM, GRU or RNN.
 
-What it is: steps with the same weights, each fed with the state of the previous one, recognised by their values. Gates
-    may have one MatMul each or share one, be split before or after the activation, and the state may be concatenated
-    with the input. They become one LSTM, GRU or RNN over all steps.
+What it is: steps with the same weights, each fed with the state of the previous one. They are matched by what they
+    compute on sample values. Gates may have one MatMul each or share one, be split before or after the activation, and
+    the state may be concatenated with the input. They become one LSTM, GRU or RNN over all steps.
 Why it costs: each step has ten to thirty small nodes, and launching one takes longer than computing it. A single
     operator multiplies all inputs by the weights at once, and packs the recurrent weights once.
 Evidence: MatMul nodes that share their weights, one per step, with Sigmoid and Tanh in between.
-Fix and its safety: exact: the same function; sums are rounded in another order.
+Fix and its safety: exact: the same function; only rounding differs.
 Example: ``--rewrite unrolled-recurrence``
 References: ONNX operators, "LSTM", "GRU" and "RNN"; microsoft/onnxruntime#27796.
 """

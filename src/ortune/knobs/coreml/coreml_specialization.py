@@ -1,9 +1,9 @@
 """What Core ML optimises for when it compiles.
 
-What it is: default, or fastprediction, which spends more time and memory on compiling.
+What it is: ``default``, or ``fastprediction``, which spends more time and memory on compiling.
 Why it costs: a model that is compiled quickly may run more slowly.
 Evidence: load time and latency on the device.
-Fix and its safety: fastprediction where a model is loaded once and run often; exact.
+Fix and its safety: ``fastprediction`` where a model is loaded once and run often; exact.
 Example: ``--target coreml --set coreml_specialization=fastprediction``
 References: ONNX Runtime documentation, "CoreML Execution Provider", ``SpecializationStrategy``. Untested by ortune.
 """

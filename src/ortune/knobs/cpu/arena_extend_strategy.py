@@ -1,11 +1,12 @@
 """How the CPU arena grows.
 
-What it is: power_of_two makes each new region twice as large as the last; same_as_requested allocates what is needed.
-    The setting needs an arena that is registered with the environment and that the session is configured to use.
+What it is: ``power_of_two`` makes each new region twice as large as the last; ``same_as_requested`` allocates what is
+    needed. The setting needs an arena that is registered with the environment and that the session is configured to
+    use.
 Why it costs: doubling takes up to twice the memory that is used; exact regions need more system calls during the first
     runs.
 Evidence: peak memory; latency of the first runs.
-Fix and its safety: same_as_requested where memory matters; exact.
+Fix and its safety: ``same_as_requested`` where memory matters; exact.
 Example: ``--set extend=same_as_requested``
 References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#22271.
 """

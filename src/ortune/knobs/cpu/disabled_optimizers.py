@@ -1,4 +1,4 @@
-"""Single graph optimisers that are disabled.
+"""Individual graph optimisers that are disabled.
 
 What it is: names of ONNX Runtime's graph transformers, separated by semicolons. Names separated by commas would be
     one unknown name, which ONNX Runtime accepts silently and ortune rejects.

@@ -1,10 +1,11 @@
 """Whether operators that do not depend on each other run at the same time.
 
-What it is: sequential runs one operator after the other; parallel hands ready operators to a second, inter-op pool.
+What it is: ``sequential`` runs one operator after the other; ``parallel`` hands ready operators to a second, inter-op
+    pool.
 Why it costs: parallel mode helps only if the graph has wide branches of heavy operators. On a chain it adds
     synchronisation and a spinning pool, and the two pools can ask for more threads than there are CPUs.
 Evidence: branches in the graph; node events of different threads that overlap in the profile.
-Fix and its safety: parallel only where it measures faster; exact.
+Fix and its safety: ``parallel`` only where it measures faster; exact.
 Example: ``--set mode=parallel``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#23303, #11668, #12891.
 """

@@ -1,7 +1,7 @@
 """The order in which operators that are ready are run.
 
-What it is: default walks the graph backwards from the outputs, depth first; priority_based walks forwards and runs
-    the ready node with the highest priority; memory_efficient is for training builds only; others reject it.
+What it is: ``default`` walks the graph backwards from the outputs, depth first; ``priority_based`` walks forwards and
+    runs the ready node with the highest priority; ``memory_efficient`` is for training builds only; others reject it.
 Why it costs: the order decides which tensors are still in the caches, and how many live at the same time.
 Evidence: latency and peak memory by order.
 Fix and its safety: the order that measures faster; exact.

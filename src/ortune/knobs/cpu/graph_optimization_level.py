@@ -1,8 +1,9 @@
 """How much ONNX Runtime rewrites the graph when the session is created.
 
-What it is: off, basic (folding, redundant nodes), extended (fusions), layout (also NCHWc) or all.
-Why it costs: lower levels keep nodes that could be fused. A fused kernel can be slower than the nodes that it
-    replaced, so the highest level is not always the fastest.
+What it is: ``disable``, ``basic`` (folding, redundant nodes), ``extended`` (fusions), ``layout`` (also NCHWc) or
+    ``all``.
+Why it costs: lower levels keep nodes that could be fused. A fused kernel can be slower than the nodes that it replaced,
+    so the highest level is not always the fastest.
 Evidence: operators of the optimised graph by level; latency by level.
 Fix and its safety: the level that measures fastest; exact (sums may be reassociated).
 Example: ``--set level=basic``

@@ -1,10 +1,10 @@
 """Number of threads that work on one operator.
 
 What it is: the size of the session's intra-op pool; the calling thread is one of them.
-Why it costs: the default is the number of physical cores of the *machine*. In a container with a CPU quota or a
-    narrow affinity that is too many, and threads wait for each other; for a small model even two can be too many.
+Why it costs: the default is the number of physical cores of the *machine*. In a container with a CPU quota or a narrow
+    affinity that is too many, and threads wait for each other; for a small model even two can be too many.
 Evidence: threads counted at session creation (``/proc/self/task``), cgroup throttling, latency by number of threads.
-Fix and its safety: set it to the CPUs that the process really has; exact (sums may be reassociated).
+Fix and its safety: the number of CPUs that the process really has; exact (sums may be reassociated).
 Example: ``--set intra=4``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#29510.
 """

@@ -1,4 +1,4 @@
-"""How exactly fused 4-bit weights are multiplied.
+"""How precisely fused 4-bit weights are multiplied.
 
 What it is: DequantizeLinear of 4-bit blocks and MatMul become MatMulNBits; level 4 quantizes the activations to int8,
     1 computes in float32. Existing MatMulNBits nodes have their own level.

@@ -1,8 +1,8 @@
 """Whether denormal floats are treated as zero.
 
 What it is: flush-to-zero and denormals-are-zero for the pool threads and the thread that creates the session.
-Why it costs: many processors compute with denormal numbers in microcode, which is a hundred times slower; weights or
-    activations near zero often contain them.
+Why it costs: many processors compute with denormal numbers in microcode, which is up to a hundred times slower; weights
+    or activations near zero often contain them.
 Evidence: a product of denormals in the calling thread is zero; latency with real inputs.
 Fix and its safety: on where weights or activations contain denormals; numerics. The calling thread keeps the setting.
 Example: ``--set denormal=1``

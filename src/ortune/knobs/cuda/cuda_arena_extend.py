@@ -1,11 +1,11 @@
 """How the GPU's arena grows.
 
-What it is: doubling rounds each extension up to the next power of two; as_requested allocates exactly what is
+What it is: ``doubling`` rounds each extension up to the next power of two; ``as_requested`` allocates exactly what is
     requested.
 Why it costs: doubling holds up to twice the memory that is used; exact requests call the driver more often, until the
     arena is large enough.
 Evidence: the GPU's memory, and time of the first runs.
-Fix and its safety: as_requested where memory is short or several sessions share the GPU; exact.
+Fix and its safety: ``as_requested`` where memory is short or several sessions share the GPU; exact.
 Example: ``--target cuda --set cuda_arena_extend=as_requested``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``arena_extend_strategy``.
 """

@@ -1,13 +1,13 @@
 """How cuDNN chooses the algorithm of each convolution.
 
-What it is: exhaustive times every algorithm in the first run of each shape; heuristic uses cuDNN's own estimate;
-    default uses one algorithm for all.
+What it is: ``exhaustive`` times every algorithm in the first run of each shape; ``heuristic`` uses cuDNN's own
+    estimate; ``default`` uses one algorithm for all.
 Why it costs: timing takes seconds in the first run and again for each new shape; an algorithm that was not timed can be
     several times slower in every run.
 Evidence: time of the first run, and latency. On an H100, one-dimensional convolutions took 2.5 times as long with
-    heuristic as with exhaustive, and 3.7 times as long with default.
-Fix and its safety: exhaustive for fixed shapes, heuristic where shapes change often or the time to the first answer
-    matters; numerics, since algorithms sum in different orders, and only some use TF32.
+    ``heuristic`` as with ``exhaustive``, and 3.7 times as long with ``default``.
+Fix and its safety: ``exhaustive`` for fixed shapes, ``heuristic`` where shapes change often or the time to the first
+    answer matters; numerics, since algorithms sum in different orders, and only some use TF32.
 Example: ``--target cuda --objective cold-start --set cuda_conv_algo_search=heuristic``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``cudnn_conv_algo_search``;
     microsoft/onnxruntime#10310.

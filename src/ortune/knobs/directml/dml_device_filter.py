@@ -1,9 +1,9 @@
 """Which kind of device DirectML may use.
 
-What it is: gpu, npu or any.
+What it is: ``gpu``, ``npu`` or ``any``.
 Why it costs: an NPU takes less power and runs fewer operators, so nodes fall back to the CPU.
 Evidence: placement, latency.
-Fix and its safety: npu where power matters and the model's operators run there; numerics.
+Fix and its safety: ``npu`` where power matters and the model's operators run there; numerics.
 Example: ``--target directml --set dml_device_filter=npu``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``device_filter`` in onnxruntime-directml 1.24.4.
     Untested by ortune.

@@ -1,12 +1,12 @@
 """Whether idle threads of OpenMP spin or sleep.
 
-What it is: the variable ``OMP_WAIT_POLICY``: active spins, passive sleeps.
+What it is: the variable ``OMP_WAIT_POLICY``: ``active`` spins, ``passive`` sleeps.
 Why it costs: waking up takes tens of microseconds at each operator; spinning takes cores from other programs.
 Evidence: latency, and CPU time. Builds without OpenMP ignore it.
-Fix and its safety: active where the cores are free, passive where they are shared; behaviour.
+Fix and its safety: ``active`` where the cores are free, ``passive`` where they are shared; behaviour.
 Example: ``--set omp_wait_policy=passive``
-References: ONNX Runtime documentation, "ONNX Runtime Performance Tuning" of 1.6; OpenMP 5.2, section 21.4; GNU
-    libgomp, OMP_WAIT_POLICY.
+References: ONNX Runtime documentation, "ONNX Runtime Performance Tuning" of 1.6; OpenMP 5.2, section 21.4; GNU libgomp,
+    OMP_WAIT_POLICY.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,10 +1,10 @@
 """How the GPU's arena grows.
 
-What it is: doubling rounds each extension up to the next power of two; as_requested allocates exactly what is
+What it is: ``doubling`` rounds each extension up to the next power of two; ``as_requested`` allocates exactly what is
     requested.
 Why it costs: doubling holds up to twice the memory that is used; exact requests call the driver more often.
 Evidence: the GPU's memory, and time of the first runs.
-Fix and its safety: as_requested where memory is short; exact.
+Fix and its safety: ``as_requested`` where memory is short; exact.
 Example: ``--target migraphx --set migraphx_arena_extend=as_requested``
 References: onnxruntime-migraphx 1.27.1, ``migraphx_arena_extend_strategy``. Untested by ortune.
 """

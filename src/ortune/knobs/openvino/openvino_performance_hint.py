@@ -3,7 +3,7 @@
 What it is: OpenVINO chooses the number of streams and threads for latency or for throughput.
 Why it costs: settings that suit one caller leave cores idle if there are many callers.
 Evidence: latency and throughput by hint. OpenVINO does not return the value.
-Fix and its safety: throughput where many callers share the session; exact.
+Fix and its safety: ``throughput`` where many callers share the session; exact.
 Example: ``--target openvino --callers 4 --set openvino_performance_hint=throughput``
 References: OpenVINO, ``PERFORMANCE_HINT``, given as ``load_config``.
 """

@@ -3,8 +3,8 @@
 What it is: the first session writes each engine to the folder ``tensorrt-engines``; later ones read it.
 Why it costs: building an engine takes seconds to minutes at every start.
 Evidence: load time of a second session.
-Fix and its safety: on; behaviour, since files appear in the program's working directory. An engine fits one GPU, one
-    TensorRT and one range of shapes.
+Fix and its safety: on; behaviour, since files appear in the program's working directory. An engine works for one GPU
+    model, one TensorRT version and one range of shapes.
 Example: ``--target tensorrt --objective cold-start --set trt_engine_cache=1 --set trt_engine_cache_folder=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_enable``. Untested by ortune.
 """

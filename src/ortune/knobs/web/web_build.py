@@ -7,8 +7,8 @@ Why it costs: the WebAssembly file is downloaded and compiled before the first r
     MB for asyncify, 28 MB for jsep (1.30). The same CPU kernels are up to 20 % slower in the larger builds, and jsep
     has been deprecated since 1.29.
 Evidence: the names of the files that the page loads; time to the first result; latency.
-Fix and its safety: wasm where only the CPU is used, asyncify or jspi for WebGPU; exact. jspi needs a browser with
-    JavaScript Promise Integration (JSPI) for WebAssembly.
+Fix and its safety: ``wasm`` where only the CPU is used, ``asyncify`` or ``jspi`` for WebGPU; exact. ``jspi`` needs a
+    browser with JavaScript Promise Integration (JSPI) for WebAssembly.
 Example: ``--target web-wasm --set web_build=wasm``
 References: onnxruntime-web, ``exports`` of its package.json; microsoft/onnxruntime#25666, #32578.
 """

@@ -1,10 +1,10 @@
 """Where the inputs of a run are stored.
 
-What it is: cpu creates tensors from arrays, which each run uploads; gpu-buffer creates them once in GPU memory
+What it is: ``cpu`` creates tensors from arrays, which each run uploads; ``gpu-buffer`` creates them once in GPU memory
     (``Tensor.fromGpuBuffer``).
 Why it costs: the GPU waits for an upload in each run.
 Evidence: time of a run with each value; uploaded bytes.
-Fix and its safety: gpu-buffer where the inputs are created on the GPU, or stay the same; behaviour: the program has
+Fix and its safety: ``gpu-buffer`` where the inputs are created on the GPU, or stay the same; behaviour: the program has
     to create them there.
 Example: ``--target web-webgpu --set web_input_location=gpu-buffer``
 References: ONNX Runtime documentation, "Using WebGPU", section on tensors in the GPU's memory.

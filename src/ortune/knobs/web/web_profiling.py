@@ -4,7 +4,7 @@ What it is: ``env.webgpu.profiling``: a record, or a line on the console, for ev
 Why it costs: each kernel is timed and read back, so kernels do not overlap. The native builds (asyncify, jspi) ignore
     this setting: use the session option ``enableProfiling`` there.
 Evidence: lines that begin with "[profiling]" on the console.
-Fix and its safety: off, except for a profile; exact.
+Fix and its safety: ``off``, except for a profile; exact.
 Example: ``--target web-webgpu --set web_profiling=off``
 References: onnxruntime-common, ``env.webgpu.profiling``.
 """

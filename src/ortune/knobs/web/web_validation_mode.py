@@ -1,11 +1,10 @@
 """How thoroughly ONNX Runtime checks its own use of WebGPU.
 
-What it is: disabled, wgpuOnly (the browser's own checks), basic or full. Only the native builds (asyncify, jspi) read
-    this setting.
-Why it costs: each kernel is checked; full is for debugging.
+What it is: ``disabled``, ``wgpuonly`` (the browser's own checks), ``basic`` or ``full``. Only the native builds
+    (asyncify, jspi) read this setting.
+Why it costs: each kernel is checked; ``full`` is for debugging.
 Evidence: latency of models with many small kernels.
-Fix and its safety: wgpuOnly if it measured faster; behaviour: errors in kernels are then reported less
-    clearly.
+Fix and its safety: ``wgpuonly`` if it measured faster; behaviour: errors in kernels are then reported less clearly.
 Example: ``--target web-webgpu --set web_validation_mode=wgpuonly``
 References: onnxruntime-common, ``validationMode``.
 """

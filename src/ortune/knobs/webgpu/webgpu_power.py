@@ -1,9 +1,9 @@
 """Which of two GPUs WebGPU uses.
 
-What it is: high-performance or low-power, for machines with two GPUs.
+What it is: ``high-performance`` or ``low-power``, for machines with two GPUs.
 Why it costs: the integrated GPU is several times slower than a discrete one, which uses more power.
 Evidence: the adapter's name in the log; latency.
-Fix and its safety: low-power where battery life matters; behaviour.
+Fix and its safety: ``low-power`` where battery life matters; behaviour.
 Example: ``--target webgpu --set webgpu_power=low-power``
 References: onnxruntime-ep-webgpu, ``powerPreference``.
 """

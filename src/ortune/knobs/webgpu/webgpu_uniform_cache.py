@@ -1,10 +1,10 @@
 """What WebGPU does with the buffers of kernels' parameters that are no longer used.
 
-What it is: bucket keeps buffers by sizes rounded up, simple by exact size, lazyrelease until the end of the run,
-    disabled frees them at once.
+What it is: ``bucket`` keeps buffers by sizes rounded up, ``simple`` by exact size, ``lazyrelease`` until the end of the
+    run; ``disabled`` frees them at once.
 Why it costs: creating a buffer takes time; keeping one takes memory, and rounding up takes more.
 Evidence: latency, and the GPU's memory.
-Fix and its safety: simple for models with fixed sizes where memory matters; exact.
+Fix and its safety: ``simple`` for models with fixed sizes where memory matters; exact.
 Example: ``--target webgpu --set webgpu_uniform_cache=simple``
 References: onnxruntime-ep-webgpu, ``uniformBufferCacheMode``. huggingface/transformers.js#1741
 """

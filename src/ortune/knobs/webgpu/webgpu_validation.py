@@ -1,9 +1,9 @@
 """How thoroughly ONNX Runtime checks its own use of WebGPU.
 
-What it is: disabled, wgpuonly (Dawn's own checks), basic or full.
-Why it costs: each kernel is checked; full is for debugging.
+What it is: ``disabled``, ``wgpuonly`` (Dawn's own checks), ``basic`` or ``full``.
+Why it costs: each kernel is checked; ``full`` is for debugging.
 Evidence: latency of models with many small kernels.
-Fix and its safety: disabled where it measures faster; behaviour: an error in a kernel is then reported less
+Fix and its safety: ``disabled`` where it measures faster; behaviour: an error in a kernel is then reported less
     clearly.
 Example: ``--target webgpu --set webgpu_validation=disabled``
 References: onnxruntime-ep-webgpu, ``validationMode``.

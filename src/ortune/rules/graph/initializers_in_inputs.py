@@ -4,8 +4,8 @@ What it is: an initializer that is also a graph input is a default value that ea
     cannot treat it as a constant. Old exporters list every weight this way.
 Why it costs: values that are not constant are not folded, fused or prepacked.
 Evidence: names that are both an initializer and an input, in a model of IR version 4 or newer.
-Fix and its safety: exact: the rewrite initializers-out-of-inputs. Callers that feed one of them must keep it as an
-    input.
+Fix and its safety: exact: the rewrite initializers-out-of-inputs. If callers feed one of the initializers, keep it as
+    an input.
 Example: ``ortune compare model.onnx --b-rewrite initializers-out-of-inputs``
 References: ONNX IR specification, "Graphs"; microsoft/onnxruntime#4507, #6094.
 """

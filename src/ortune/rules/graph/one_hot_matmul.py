@@ -2,8 +2,8 @@
 
 What it is: ``MatMul`` of ``Cast(Equal(x, [0, 1, ..., n - 1]))``, or of OneHot, with constant weights, as JAX and
     tf2onnx write an embedding.
-Why it costs: the encoding has a column for every row of the matrix and is written and read several times. The MatMul
-    multiplies almost only zeros.
+Why it costs: the encoding has a column for every row of the matrix and is written and read several times. Nearly all
+    multiplications in the MatMul are by zero.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``one-hot-to-gather``.
 Example: ``--rewrite one-hot-to-gather``

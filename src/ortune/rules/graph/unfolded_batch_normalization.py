@@ -3,7 +3,7 @@
 What it is: BatchNormalization after Gemm, or after an Add that follows MatMul or ConvTranspose, with constant weights.
 Why it costs: one extra pass over the tensor, although the operation could be folded into the weights and bias. ONNX
     Runtime folds BatchNormalization only if it directly follows Conv, ConvTranspose or MatMul.
-Evidence: the nodes. The graph that ONNX Runtime 1.32 optimises still contains them.
+Evidence: the nodes. ONNX Runtime 1.32 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``affine-into-weights``, after Gemm, and after ConvTranspose and Add. Advice
     after MatMul and Add: fold it at export.
 Example: ``torch.nn.utils.fusion.fuse_linear_bn_eval``

@@ -4,8 +4,8 @@ What it is: Mul, Add, Sub or Div by a constant next to a layer with constant wei
     BatchNormalization before one. ONNX Runtime does not fold this form.
 Why it costs: each reads and writes the whole tensor, although it could be folded into weights and bias. Next to a
     convolution it also interrupts the blocked layout (NCHWc): the tensor is converted out of it and back.
-Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.31 optimises: all forms before a layer; after a
-    Conv, only Sub, Div, Add of a single number, and Mul by a tensor of shape [1].
+Evidence: the nodes. ONNX Runtime 1.31 keeps each form in its optimised graph: all forms before a layer; after a Conv,
+    only Sub, Div, Add of a single number, and Mul by a tensor of shape [1].
 Fix and its safety: exact: the rewrite ``affine-into-weights``.
 Example: ``--rewrite affine-into-weights``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);

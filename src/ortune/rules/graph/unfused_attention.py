@@ -2,10 +2,10 @@
 
 What it is: a MatMul, Softmax and a second MatMul, with scale and mask in between, instead of one fused operator.
 Why it costs: the attention scores (tokens by tokens per head) are written to memory and read back several times.
-Evidence: a Softmax between two MatMul, the operators between them, and what keeps the rewrite from applying. ONNX
+Evidence: a Softmax between two MatMul nodes, the operators between them, and what keeps the rewrite from applying. ONNX
     Runtime itself fuses few of these forms at session creation.
-Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged as exporters write it. Otherwise
-    advice: ONNX Runtime's offline transformer optimiser, or an export with the Attention operator (opset 23).
+Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged in the way that exporters write.
+    Otherwise advice: ONNX Runtime's offline transformer optimiser, or an export with the Attention operator (opset 23).
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
 References: microsoft/onnxruntime#21208, #15225, #10359, #10339.
 """
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     between = {node: ops for node in softmaxes if (ops := between_products(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)
-        parts = [f"operators between the two MatMul: {listed(kinds)}"] if kinds else []
+        parts = [f"operators between the two MatMul nodes: {listed(kinds)}"] if kinds else []
         finding = Finding(
             code=CODE,
             severity="note",

@@ -3,8 +3,7 @@
 What it is: MatMul with constant weights followed by Add, in a form that ONNX Runtime does not fuse into Gemm.
 Why it costs: the intermediate tensor is written and read once more.
 Evidence: the nodes, and what prevents the fusion: another node reads the MatMul, the bias has the wrong shape, or a
-    tensor with more than two axes has dynamic dimensions. Each form stays in the graph that ONNX Runtime 1.31
-    optimises.
+    tensor with more than two axes has dynamic dimensions. ONNX Runtime 1.31 keeps each form in its optimised graph.
 Fix and its safety: advice: use a one-dimensional bias; or fix the dimensions with the rewrite ``fixed-dimensions``
     where they never change.
 Example: ``--rewrite fixed-dimensions:batch=1``

@@ -1,10 +1,10 @@
 """Gelu is written out in a form that is not fused.
 
 What it is: Erf with an addition and multiplications, in an order or with constants that ONNX Runtime does not fuse into
-    Gelu; or the Tanh approximation, which the CPU fuses in one order only.
+    Gelu; or the Tanh approximation, which the CPU provider fuses in one order only.
 Why it costs: five passes over the tensor instead of one.
 Evidence: the nodes, and what prevents the fusion: the scale of the argument, the order of multiplications, a division
-    by two, or a second reader. Each form stays in the graph that ONNX Runtime 1.31 optimises.
+    by two, or a second reader. ONNX Runtime 1.31 keeps each form in its optimised graph.
 Fix and its safety: exact: the rewrite ``gelu``, where no other node reads the intermediate values. Otherwise advice:
     export with opset 20 or later, which has a Gelu operator.
 Example: ``torch.onnx.export(..., opset_version=20)``

@@ -5,9 +5,9 @@ What it is: mean, difference, square, mean, square root and division, in a form 
     normalised axis is then no longer the last.
 Why it costs: nine passes over the tensor instead of one.
 Evidence: the nodes, and what prevents the fusion: the axis, the square, the root, the division, epsilon, scale and
-    shift, a second reader, or a preceding Transpose. Each form stays in the graph that ONNX Runtime 1.31 optimises.
-Fix and its safety: exact: the rewrite ``layer-normalization``, where it matches the form. Otherwise advice: export
-    with opset 17 or later, which has a LayerNormalization operator.
+    shift, a second reader, or a preceding Transpose. ONNX Runtime 1.31 keeps each form in its optimised graph.
+Fix and its safety: exact: the rewrite ``layer-normalization``, where it matches the form. Otherwise advice: export with
+    opset 17 or later, which has a LayerNormalization operator.
 Example: ``torch.onnx.export(..., opset_version=17)``
 References: ONNX operator documentation, "LayerNormalization"; microsoft/onnxruntime#12916, #21332.
 """

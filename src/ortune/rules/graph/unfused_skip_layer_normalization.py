@@ -4,9 +4,9 @@ What it is: Add of two tensors followed by LayerNormalization, in a form that ON
     SkipLayerNormalization.
 Why it costs: the sum is written and read once more.
 Evidence: the nodes, and what prevents the fusion: another node reads the sum, the number of axes, an axis that is not
-    the last, or operands of different shapes. Each form stays in the graph that ONNX Runtime 1.31 optimises.
-Fix and its safety: advice: give the sum a single reader, or make the operand shapes equal. A pre-norm transformer
-    reads the sum twice by design.
+    the last, or operands of different shapes. ONNX Runtime 1.31 keeps each form in its optimised graph.
+Fix and its safety: advice: give the sum a single reader, or make the operand shapes equal. A pre-norm transformer reads
+    the sum twice by design.
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type vit``
 References: ONNX Runtime contrib operators, "SkipLayerNormalization"; microsoft/onnxruntime#12916.
 """

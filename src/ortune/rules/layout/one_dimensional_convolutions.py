@@ -1,10 +1,10 @@
 """One-dimensional convolutions do not use the blocked layout.
 
-What it is: two or more Conv of three-dimensional float32 tensors (N, C, L) on a CPU. Each has 16 or more output
+What it is: two or more Conv nodes on three-dimensional float32 tensors (N, C, L) on a CPU. Each has 16 or more output
     channels, and a number of input channels that is a multiple of 4 or below 16.
 Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) exists only for two dimensions.
-Evidence: the nodes, and their share of the run. The graph that ONNX Runtime 1.32 optimises has no ReorderInput before
-    them, and has one before the same convolutions of four-dimensional tensors.
+Evidence: the nodes, and their share of the run. The optimised graph of ONNX Runtime 1.32 has no ReorderInput before
+    them, but has one if the same convolutions are written for four-dimensional tensors.
 Fix and its safety: advice: insert Unsqueeze before the first and Squeeze after the last, and use Conv with a height of
     one. Measure the result, because it is not always faster.
 Example: the convolutions over time in a speech encoder

@@ -6,7 +6,7 @@ Why it costs: padding takes time that no output needs. Where the operation count
     derived from it.
 Evidence: the shapes in the optimised graph.
 Fix and its safety: advice: where channels are padded, use a multiple of 16.
-Example: a convolution with 17 channels, which runs with 32
+Example: a convolution with 17 output channels, which computes 32
 References: ONNX Runtime documentation, "Graph optimizations", section on the NCHWc layout.
 """
 

@@ -6,12 +6,13 @@ Why it costs: four causes are possible, alone or together. Nodes without a GPU k
     and after. The host needs tens of microseconds to launch the kernels of each node, however short they are. Inputs
     and outputs are transferred in each run. The model has too little work for the GPU to recover this overhead.
 Evidence: the kernel time where the profile has it; otherwise the time in which the host may wait for the device, which
-    is an upper limit. The causes follow, the largest first, with their shares of the run, and how much longer the first
-    run with a shape takes than a steady one. The transfer of inputs and outputs is measured without the profiler where
-    values can stay in the device's memory. This finding replaces PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007,
-    which each cover one cause. Not reported on a software GPU.
-Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU. The finding has the command
-    for this comparison, and one that measures the removal if a setting or ``ortune tune`` can remove the cause.
+    is an upper limit. The finding lists the causes, the largest first, with their shares of the run. It also shows how
+    much longer the first run with a shape takes than a steady one. The transfer of inputs and outputs is measured
+    without the profiler where values can stay in the device's memory. This finding replaces PLC001, PLC002, PLC003,
+    PLC005, GRA005 and WEB007, which each cover one cause. Not reported on a software GPU.
+Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU. The finding gives the
+    command for this comparison. If a setting or ``ortune tune`` can remove the cause, it also gives the command that
+    measures the gain.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets cpu,cuda``
 References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?"; microsoft/onnxruntime#20142,
     #8166, #18584, #22425; huggingface/transformers.js#955.

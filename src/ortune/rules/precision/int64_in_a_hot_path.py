@@ -7,7 +7,7 @@ Evidence: the sizes, or the share of a profile. On one AVX2 core (CPU time), ONN
     Equal, Max and Div of 65,536 and 1,048,576 elements 1.6 to 2.5 times as fast in int32. The operator Where was 1.2 to
     1.5 times as fast. With 4,096 elements, the operators were 1.1 to 1.7 times as fast.
 Fix and its safety: exact: the rewrite ``int64-to-int32``. Inputs and outputs keep their type.
-Example: a causal mask computed from two Range and a Less in every run
+Example: a causal mask computed from two Range nodes and a Less in every run
 References: ONNX operators, "Less" and "Where", which take both types.
 """
 

@@ -7,7 +7,7 @@ What it is: Conv whose weights come from DequantizeLinear, but whose input does 
 Why it costs: ONNX Runtime creates QLinearConv only from the complete group of DequantizeLinear, Conv and
     QuantizeLinear. Otherwise the values are dequantized and the convolution runs in float32, which adds the cost of
     quantization to that of the float model.
-Evidence: the nodes around each convolution. They stay in the graph that ONNX Runtime 1.31 optimises.
+Evidence: the nodes around each convolution. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: advice: let the quantizer include the adjacent operators, with asymmetric activations where a Relu
     follows (``ActivationSymmetric=False``) and uint8 activations on x86; or exclude these convolutions from
     quantization.

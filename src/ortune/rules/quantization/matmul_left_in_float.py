@@ -6,8 +6,8 @@ What it is: MatMul or Gemm whose weights come from DequantizeLinear, in a form t
     several readers also prevents the fusion. The rule also covers MatMul with float weights between quantized values.
 Why it costs: the values are dequantized and the operator runs in float32, which adds the cost of quantization to that
     of the float model.
-Evidence: the nodes around each operator. They stay in the graph that ONNX Runtime 1.31 optimises. Where no
-    QuantizeLinear follows at all, ONNX Runtime creates MatMulIntegerToFloat or QGemm, and this rule reports nothing.
+Evidence: the nodes around each operator. ONNX Runtime 1.31 keeps them in its optimised graph. Where no QuantizeLinear
+    follows at all, ONNX Runtime creates MatMulIntegerToFloat or QGemm, and this rule reports nothing.
 Fix and its safety: advice: let the quantizer include the adjacent operators, with asymmetric activations where a Relu
     follows (``ActivationSymmetric=False``) and uint8 activations on x86; or exclude these operators from quantization.
 Example: ``quantize_static(..., extra_options={"ActivationSymmetric": False})``

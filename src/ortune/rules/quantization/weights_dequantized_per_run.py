@@ -3,9 +3,9 @@
 What it is: constant weights behind DequantizeLinear, for an operator with float input that ONNX Runtime does not turn
     into MatMulNBits: a convolution, or a MatMul or Gemm that precedes a Relu or whose weights have one scale per row.
     Also weights of LSTM, GRU and RNN, and tables of Gather.
-Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted on every run, and also take the
-    memory of float32.
-Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.32 optimises.
+Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted on every run, and also take as much
+    memory as in float32.
+Evidence: the nodes. ONNX Runtime 1.32 keeps each form in its optimised graph.
 Fix and its safety: numerics: the setting disable_quant_qdq, which converts the weights once; they then take four times
     the memory. Advice for models with other quantized operators: store these weights in float32.
 Example: ``--set disable_quant_qdq=1``
