@@ -130,7 +130,7 @@ def place(found: dict[str, object] | None) -> str:
         return ""
     nodes, ok = found["nodes"], found["outputs_ok"]
     assert isinstance(nodes, dict)
-    where, outputs = on_gpu(nodes), "" if ok is None else "outputs right" if ok else "outputs WRONG"
+    where, outputs = on_gpu(nodes), "" if ok is None else "outputs correct" if ok else "outputs WRONG"
     why = str(found["why"]) if found["state"] in ("failed", "absent") else ""
     state = STATES[str(found["state"])].partition(":")[0]
     return "; ".join(part for part in (state, why.splitlines()[0] if why else "", where, outputs) if part)

@@ -3,15 +3,16 @@
 What it is: the first session writes what it compiled to the folder ``openvino-cache``, and later ones read it.
 Why it costs: without a cache, the model is compiled at every start. The file is as large as the weights, and reading it
     takes time too. The Linux wheels onnxruntime-openvino 1.22.0 to 1.24.1 write the file and cannot read it, because
-    they lack ``libopenvino_ir_frontend``: each load compiles the model and writes the file again. The plug-in 1.8.1
-    reads it.
+    they lack ``libopenvino_ir_frontend``: each load compiles the model and writes the file again. The plug-in
+    onnxruntime-ep-openvino 1.8.1 reads it.
 Evidence: a file in the folder; ``bench``, ``compare`` and ``tune`` show the load that wrote the file and the loads that
     read it. A trial that writes the file again fails.
 Fix and its safety: on where the start measures faster; behaviour, since files appear in the program's working
     directory. The folder is always the same, because a plan cannot name a place to write; ``load(cache=FOLDER)`` of a
     bundle can choose another.
 Example: ``--target openvino --objective cold-start --set openvino_cache=1``
-References: OpenVINO, ``CACHE_DIR``, given as ``load_config`` of the CPU: the plug-in ignores the option ``cache_dir``.
+References: OpenVINO, ``CACHE_DIR``, given as ``load_config`` of the CPU: onnxruntime-ep-openvino ignores the option
+    ``cache_dir``.
 """
 
 from ortune.knobs.knob import Knob

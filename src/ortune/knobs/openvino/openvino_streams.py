@@ -1,12 +1,13 @@
 """How many requests OpenVINO computes at the same time.
 
 What it is: the pool is divided into that many parts, and each processes its own request.
-Why it costs: one request cannot keep all cores busy. With more streams, each request has
-    fewer cores, so a single caller waits longer.
+Why it costs: one request cannot keep all cores busy. With more streams, each request has fewer cores, so a single
+    caller waits longer.
 Evidence: throughput by number of streams, with several callers. OpenVINO does not return the value.
 Fix and its safety: as many as there are callers, where throughput is the aim; exact.
 Example: ``--target openvino --callers 2 --set openvino_streams=2``
-References: OpenVINO, ``NUM_STREAMS``, given as ``load_config``: the plug-in ignores the option ``num_streams``.
+References: OpenVINO, ``NUM_STREAMS``, given as ``load_config``: onnxruntime-ep-openvino ignores the option
+    ``num_streams``.
 """
 
 from ortune.knobs.knob import MOST_THREADS, Knob

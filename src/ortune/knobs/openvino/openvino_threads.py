@@ -5,7 +5,8 @@ Why it costs: small layers end before the last thread has started; under a CPU q
 Evidence: latency by number of threads. OpenVINO does not return the value.
 Fix and its safety: the count that measures fastest; exact (sums may be reassociated).
 Example: ``--target openvino --set openvino_threads=1``
-References: OpenVINO, ``INFERENCE_NUM_THREADS``, given as ``load_config``: the plug-in ignores ``num_of_threads``.
+References: OpenVINO, ``INFERENCE_NUM_THREADS``, given as ``load_config``: onnxruntime-ep-openvino ignores the option
+    ``num_of_threads``.
 """
 
 from ortune.knobs.knob import MOST_THREADS, OFTEN, Knob

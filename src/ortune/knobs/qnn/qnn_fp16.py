@@ -1,6 +1,6 @@
 """Whether the NPU computes float32 nodes in float16.
 
-What it is: with 1 the nodes of a float32 model run on the NPU in float16; with 0 they need a QNN that computes
+What it is: with 1 the nodes of a float32 model run on the NPU in float16; with 0 they need a QNN backend that computes
     float32.
 Why it costs: the NPU has no float32 arithmetic: with 0, float32 nodes stay on the CPU or run far slower.
 Evidence: placement, latency, and the output error relative to the CPU.

@@ -1,9 +1,9 @@
 """Outputs are wrong because of ONNX Runtime's graph optimisation.
 
-What it is: outputs at the requested optimisation level (usually the default) differ from those of the unoptimised
-    model by more than rounding, which is measured too.
-Why it costs: a wrong answer is useless at any speed. A faulty fusion computes something other than the nodes it
-    replaces, without an error.
+What it is: outputs at the requested optimisation level (usually the default) differ from those of the unoptimised model
+    by more than rounding, which is measured too.
+Why it costs: a wrong answer is useless at any speed. A faulty fusion silently computes something other than the nodes
+    it replaces.
 Evidence: the output error, the error of one rounding step, and the first node whose value differs. On a CPU without
     VNNI, the reason may be saturation: fused 8-bit products saturate where those of separate nodes do not.
 Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug;

@@ -2,8 +2,8 @@
 
 What it is: int8 weights that use more than seven bits, with uint8 activations, on an x86 CPU without VNNI or AMX. This
     includes the weights of a dynamically quantized LSTM.
-Why it costs: such a CPU adds pairs of 8-bit products in 16 bits, which can saturate. Outputs are then wrong by more
-    than quantization explains, without an error. Int8 activations avoid this, but need an extra pass.
+Why it costs: such a CPU adds pairs of 8-bit products in 16 bits, which can saturate. Outputs are then silently wrong,
+    by more than quantization explains. Int8 activations avoid this, but need an extra pass.
 Evidence: the weights, and the CPU's instruction sets.
 Fix and its safety: advice: quantize again with 7-bit weights (``reduce_range``), or set x64_quant_precision, which is
     slower but does not saturate.

@@ -2,8 +2,8 @@
 
 What it is: outputs of a page that differ from ONNX Runtime's native CPU provider by more than rounding explains, for
     the same inputs.
-Why it costs: a wrong answer is useless at any speed. Some kernels of onnxruntime-web ignore an input, repeat an output
-    or read stale memory without an error.
+Why it costs: a wrong answer is useless at any speed. Some kernels of onnxruntime-web silently ignore an input, repeat
+    an output or read stale memory.
 Evidence: the error of the outputs.
 Fix and its safety: advice: use another build, provider or model file; ``ortune bisect`` finds the first node that
     differs.
