@@ -3,7 +3,7 @@
 What it is: a hint for devices that several models share.
 Why it costs: if models compete, one with a low priority waits. A single model is not affected.
 Evidence: latency while another model runs. OpenVINO does not return the value. The plug-in onnxruntime-ep-openvino
-    1.8.1 ignores the option, because the CPU device has no such property, so the trial fails.
+    1.8.1 ignores the option, and its CPU device has no such property, so the trial fails.
 Fix and its safety: ``high`` for the model that users wait for; exact.
 Example: ``--target openvino --set openvino_model_priority=high``
 References: OpenVINO execution provider, ``model_priority``; OpenVINO, ``MODEL_PRIORITY``.
