@@ -6,10 +6,14 @@ import math
 import sys
 from pathlib import Path
 
+import pytest
 from onnxruntime import datasets
 
 import ortune
+from facts import facts
+from ortune import monotonic
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
@@ -19,6 +23,7 @@ from ortune.targets.machine import Machine
 from ortune.trials import timing
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
+from ortune.verbs import look
 
 
 def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path: Path) -> None:
@@ -41,6 +46,23 @@ def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path
     assert found.summary().startswith("nothing tested: ")
     assert not result.bundle and not list(tmp_path.glob("*.ortune"))
     assert any(line.startswith("reading ") for line in lines)
+
+
+@pytest.mark.parametrize("start_s", [1.0, 30.0])
+def test_a_start_that_takes_most_of_the_budget_is_said(tmp_path: Path, start_s: float) -> None:
+    sentences: list[str] = []
+    look.run(
+        look.Options(
+            model=Path(datasets.get_example("sigmoid.onnx")),
+            budget="40s",
+            store=tmp_path,
+        ),
+        Watcher(say=sentences.append, clock=Stopwatch(monotonic.now_s() - start_s)),
+    )
+    said = [text for text in sentences if "starting ortune" in text]
+    assert len(said) == (start_s > 20)
+    for text in said:
+        facts(text, "budget 40 s", "starting ortune and reading the model")
 
 
 def looked_at(folder: Path) -> Baseline:

@@ -36,6 +36,9 @@ from ortune.trials.sides import Resolved, SideText, resolve
 
 R = TypeVar("R", bound=Record)
 
+_LONG_START_SHARE = 0.5
+"""Of a budget: a start that takes more of it leaves the measurement so little that the user is told why."""
+
 
 class Experiment:
     """One measurement of a verb.
@@ -218,6 +221,9 @@ class Experiment:
         began_ns = int(1e9 * (monotonic.now_s() - self.watch.clock.spent_s))
         self.replay = replay.Replay(since_ns=began_ns, log=self.log)
         self._began()
+        budget_s, start_s = self.terms.budget_s, self.elapsed_s
+        if budget_s and start_s > _LONG_START_SHARE * budget_s:
+            self.watch.say(finding_words.long_start(start_s, budget_s))
         return self.log
 
     def _began(self) -> None:

@@ -40,6 +40,14 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
     )
 
 
+def long_start(start_s: float, budget_s: float) -> str:
+    """Says what was spent before anything ran, where that is much of the budget."""
+    return (
+        f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
+        "slower on a busy machine)"
+    )
+
+
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
     """A finding in one sentence: its code, what it is, what was seen, and what to do."""
     evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""
