@@ -62,7 +62,7 @@ def test_a_start_that_takes_most_of_the_budget_is_said(tmp_path: Path, start_s: 
     said = [text for text in sentences if "starting ortune" in text]
     assert len(said) == (start_s > 20)
     for text in said:
-        facts(text, "budget 40 s", "starting")
+        facts(text, "starting ortune", "budget 40 s")
 
 
 def looked_at(folder: Path) -> Baseline:
