@@ -72,7 +72,7 @@ def test_a_build_that_is_another_one_by_that_name(folder: Path) -> None:
     for path in (Path(browser.ort_web) / "dist").glob("*.asyncify.wasm"):
         path.unlink()
     failed = failure("unsupported", folder, browser=browser, settings={"web_build": "asyncify"})
-    facts(failed.what, "no build asyncify")
+    facts(failed.what, "no asyncify build")
 
 
 def first(monkeypatch: pytest.MonkeyPatch, script: str) -> None:

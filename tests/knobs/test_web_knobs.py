@@ -145,7 +145,7 @@ def test_a_setting_is_refused_in_a_build_that_does_not_read_it() -> None:
                 assert requests.applied(plan, runtime)
             else:
                 with pytest.raises(
-                    requests.CannotApply, match=f"{name} does nothing in the build {which or 'jsep'} "
+                    requests.CannotApply, match=f"{name} does nothing in the {which or 'jsep'} build "
                 ):
                     requests.applied(plan, runtime)
 
@@ -167,7 +167,7 @@ def test_a_setting_is_proposed_with_a_build_that_reads_it() -> None:
             asked={"web_build": which},
         )
         assert names(found) & {"web_int64", "web_power_preference"} == proposed
-        assert any(f"the build {which} " in why for why in left_out)
+        assert any(f"the {which} build " in why for why in left_out)
         assert not any("web_build" in p.settings and "web_int64" in p.settings for p in found)
 
 

@@ -106,7 +106,7 @@ def test_peaks_are_shown_with_their_date() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "2026-11-21 15:54 UTC" in text
     assert (
-        "1 115 444 29.3 2 230 - 43.4 elementwise, in its own caches: 105 GB/s per thread by <b>x\\x1b[31m"
+        "1 115 444 29.3 2 230 - 43.4 elementwise, in cache: 105 GB/s per thread by <b>x\\x1b[31m"
         in " ".join(text.split())
     )
     page = markdown.render(words.document(envelope))

@@ -189,11 +189,11 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
     )  # fmt: skip
     both = replace(found, operators=rows)
     expected = "ConvInteger instead of Conv, 3.00 ms -> 4.00 ms; quantizing itself +2.00 ms (profiled)"
-    assert of_eight_bits(both, "int8.onnx") == f"of 8 bits in int8.onnx: {expected}"
+    assert of_eight_bits(both, "int8.onnx") == f"8-bit operators in int8.onnx: {expected}"
     assert of_eight_bits(found) == ""
     turned = tuple(row(each.name, each.b_ns, each.a_ns) for each in rows)
     assert of_eight_bits(replace(found, operators=turned)).startswith(
-        "of 8 bits in A: ConvInteger instead of Conv, 4"
+        "8-bit operators in A: ConvInteger instead of Conv, 4"
     )
     mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
     assert became(replace(both, nodes=(mixed,))) == ""

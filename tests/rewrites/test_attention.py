@@ -111,7 +111,7 @@ def test_near_misses_are_told() -> None:
     assert "float32" in reason(ATTENTION, g.model(SHAPE, [y], dtype=TensorProto.DOUBLE))
     g = Graph()
     plain = g.op("MatMul", g.op("Softmax", g.op("MatMul", "x", g.op("Transpose", "x", perm=[0, 2, 1]))), "x")
-    assert "not heads" in reason(ATTENTION, g.model(SHAPE, [plain]))
+    assert "not split into heads" in reason(ATTENTION, g.model(SHAPE, [plain]))
     g = Graph()
     assert "no Softmax" in reason(ATTENTION, g.model(SHAPE, [g.op("Softmax", "x", axis=-1)]))
 

@@ -106,11 +106,11 @@ APART = {
     "normalises from axis 1, not over the last axis only": (
         "GRA020", SKIP, {"axis = -1": "axis = 1", "float[8] s": "float[1,8] s", "float[8] b": "float[1,8] b"},
     ),
-    "another node reads the MatMul": (
+    "another node reads the product": (
         "GRA021", BIAS, {"y = Add": "z = Relu (p)\n y = Add", "[4,2] y)": "[4,2] y, float[4,2] z)"},
     ),
     "the bias has shape [1, 2]": ("GRA021", BIAS, {"float[2] b": "float[1,2] b", "[4,2]": "[3,4,2]"}),
-    "dynamic dimensions with more than two axes": ("GRA021", BIAS, {"[4,2]": "[n,m,2]"}),
+    "the input has more than two axes and dynamic dimensions": ("GRA021", BIAS, {"[4,2]": "[n,m,2]"}),
     "not fused: 1 BatchNormalization": (
         "GRA022", CONV, {"y = Batch": "z = Neg (c)\n y = Batch", "4] y)": "4] y, float[1,2,4,4] z)"},
     ),

@@ -199,7 +199,7 @@ def test_a_model_s_own_settings_say_what_was_meant(tmp_path: Path) -> None:
     helper.set_model_props(model, {"ort_config": json.dumps({"session_options": said})})
     (found,) = rule.findings(Facts(model=opened(model, tmp_path)))
     assert re.search(r"intra_op_num_thread \([^)]* intra_op_num_threads\?\)", found.what)
-    assert "memory.enable_memory_arena_shrinkage (belongs to run options)" in found.what
+    assert "memory.enable_memory_arena_shrinkage (belongs in the run options)" in found.what
     assert re.search(r"session\.intra_op\.allow_spinning \([^)]* session config entries\)", found.what)
     assert "inter-op threads" in found.what
 

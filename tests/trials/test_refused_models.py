@@ -64,7 +64,7 @@ def test_a_page_is_not_helped_by_what_helps_a_process(tmp_path: Path) -> None:
             datasets.get_example("sigmoid.onnx"), target="web-wasm", set=["web_build=jspi"], ort_web=str(tmp_path),
             browser=sys.executable, budget=2, store=tmp_path / "store",
         )  # fmt: skip
-    assert "no build jspi" in refused.value.what
+    assert "no jspi build" in refused.value.what
     assert "--ort-web" in refused.value.do and "custom" not in refused.value.do
 
 

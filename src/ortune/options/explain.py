@@ -16,7 +16,7 @@ STOPPING = ""
 class Options:
     """What does a finding's code mean? Without a code, lists all rules.
 
-    Also explains rewrites and settings by name. Any other word is searched in the names and titles of all three.
+    Also explains rewrites and settings by name. Any other word is looked up in the names and titles of all three.
     """
 
     code: Annotated[

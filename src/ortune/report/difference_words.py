@@ -208,7 +208,7 @@ def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
     parts = [text for _, text in parts_by_size[:EIGHT_BITS]] + (
         [f"quantizing itself {_signed(more)}"] if more else []
     )
-    return f"of 8 bits in {side}: {'; '.join(parts)} (profiled)"
+    return f"8-bit operators in {side}: {'; '.join(parts)} (profiled)"
 
 
 def _float_form(operator: str) -> str:

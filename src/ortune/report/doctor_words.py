@@ -128,7 +128,7 @@ def _peaks(peak: MachinePeak) -> Table:
         for threads in sorted(set().union(*tables))
     ]
     cached = peak.elementwise_bytes_per_s
-    words = f"elementwise, in its own caches: {three(cached / 1e9)} GB/s per thread"
+    words = f"elementwise, in cache: {three(cached / 1e9)} GB/s per thread"
     taken = f"{peak.taken[:16].replace('T', ' ')} UTC"
     return table(
         [Column("threads"), Column("float32 GFLOP/s"), Column("int8 GOP/s"), Column("memory GB/s")],

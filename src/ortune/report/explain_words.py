@@ -35,7 +35,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
         title="ortune explain",
         blocks=[
             table(columns, rows, dense=True),
-            Line("ortune explain CODE shows details; ortune check uses those marked with its name.", "faint"),
+            Line("ortune explain CODE shows details; ortune check uses the rules marked 'check'.", "faint"),
         ],
     )
 

@@ -43,8 +43,8 @@ RANGE = Param(
 LEAVE = Param(
     name="leave",
     kind="text",
-    summary="what stays in float32, joined by +: operators, layers by node name (with what follows each), "
-    "or ends (the first and the last layer)",
+    summary="what stays in float32, joined by +: operators, layers by node name (each with the operators "
+    "that follow it), or ends (the first and the last layer)",
 )
 
 

@@ -27,7 +27,7 @@ _LEAST_OPSET = 11  # of a Clip whose limits are inputs
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
-        return f"{node.op_type} {node.name!r} is not known to be of float32"
+        return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_parameter(node, "alpha") or is_parameter(node, "beta"):
         return f"{node.op_type} {node.name!r} gets its attributes from a function call"
     return node

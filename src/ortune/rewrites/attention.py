@@ -55,7 +55,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
     q, k, v = core.queries, core.keys, core.values
     if q is None or k is None or v is None:
         lacking = "queries" if q is None else "keys" if k is None else "values"
-        return f"the {lacking} of {what} are not heads split by Reshape and Transpose"
+        return f"the {lacking} of {what} are not split into heads by Reshape and Transpose"
     if not q.count == k.count == v.count or q.size != k.size:
         return f"queries, keys and values of {what} have different numbers of heads"
     if not (_source(q.flat) is _source(k.flat) is _source(v.flat) or _same_batch(q, k, v)):

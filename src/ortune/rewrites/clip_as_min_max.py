@@ -25,7 +25,7 @@ _KEPT = ((0.0, 6.0), (-1.0, 1.0))
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
-        return f"Clip {node.name!r} is not known to be of float32"
+        return f"Clip {node.name!r} is not known to be float32"
     limits = [input_of(node, place) for place in (1, 2)]
     numbers = [scalar(limit) for limit in limits]
     if any(limit is not None and number is None for limit, number in zip(limits, numbers, strict=True)):

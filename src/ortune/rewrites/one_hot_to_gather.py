@@ -106,7 +106,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     if x is None or depth is None or values is None or values.dtype != np.float32:
         return f"depth or values of OneHot {node.name!r} are not constant float32"
     if values.tolist() != [0.0, 1.0] or not last:
-        return f"OneHot {node.name!r} has values other than 0 and 1, or not on the last axis"
+        return f"OneHot {node.name!r} has values other than 0 and 1, or is not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return f"the indices of OneHot {node.name!r} may not be integers"
     # Numbers below zero count from the end.

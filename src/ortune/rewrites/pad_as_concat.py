@@ -55,10 +55,10 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     said, mode = f"Pad {node.name!r}", text_of(node, "mode", "constant")
     shape = look.values.sizes(node.inputs[0])
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT or shape is None or is_parameter(node, "mode"):
-        return f"{said} is not known to be of float32 with a known number of dimensions"
+        return f"{said} is not known to be float32 with a known number of dimensions"
     pads, axes = constant(input_of(node, 1)), constant(input_of(node, 3))
     if pads is None or (axes is None and input_of(node, 3) is not None):
-        return f"the amounts of {said} are not constant"
+        return f"the pads of {said} are not constant"
     places = [int(axis) % len(shape) for axis in axes] if axes is not None else list(range(len(shape)))
     if mode not in _MODES or (pads < 0).any() or pads.size != 2 * len(places):
         return f"{said} crops, or has a mode other than constant, reflect and edge"

@@ -36,7 +36,7 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
         sizes = pads.reshape(-1).tolist()
     axes = constant(operands[2])
     if sizes is None or (operands[2] is not None and axes is None):
-        return f"{said} has no constant sizes"
+        return f"the pads of {said} are not constant"
     places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes.reshape(-1)]
     if len(sizes) != 2 * len(places):
         return f"{said} has a different rank than the convolution"

@@ -25,7 +25,7 @@ _LEAST_OPSET = 8  # of a Sum that broadcasts
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
-        return f"{node.op_type} {node.name!r} is not known to be of float32"
+        return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
         return f"Sum {node.name!r} has a single input"
     return node

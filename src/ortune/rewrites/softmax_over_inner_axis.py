@@ -1,4 +1,4 @@
-"""Writes out a Softmax over an inner axis where the inner dimensions are large.
+"""Decomposes a Softmax over an inner axis where the inner dimensions are large.
 
 What it is: a Softmax over image channels, as in segmentation models and in detectors with box distributions. It becomes
     ReduceMax, Sub, Exp, ReduceSum and Div along that axis.
@@ -70,12 +70,12 @@ PATTERN = Pattern(
     anchors=("Softmax",),
     match=_match,
     replace=_replace,
-    made="Wrote out {n} Softmax over an inner axis.",
+    made="Decomposed {n} Softmax over an inner axis.",
     proposed="{n} Softmax {is|are} over an inner axis",
     none="every Softmax is over the last axis",
 )
 REWRITE = PATTERN.rewrite(
     name="softmax-over-inner-axis",
-    summary="writes out Softmax over an inner axis, which avoids transposes",
+    summary="decomposes Softmax over an inner axis, which avoids transposes",
     stage=5,
 )

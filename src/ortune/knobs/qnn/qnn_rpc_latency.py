@@ -22,7 +22,7 @@ KNOB = Knob(
     maximum=1000000,
     default="off",
     safety="behaviour",
-    summary="sleep of calls to the NPU, in microseconds",
+    summary="latency of remote procedure calls (RPC) to the NPU, in microseconds",
     tries=("100",),
     prior=SELDOM,
 )

@@ -70,4 +70,4 @@ def idle_in(knob: Knob, build: str) -> str:
     """Why a setting does nothing in a build, "" where it acts."""
     if not knob.builds or build in knob.builds:
         return ""
-    return f"{knob.name} does nothing in the build {build} of onnxruntime-web: web_build={' or '.join(knob.builds)}"
+    return f"{knob.name} does nothing in the {build} build of onnxruntime-web: web_build={' or '.join(knob.builds)}"

@@ -2,7 +2,7 @@
 
 What it is: MatMul with constant weights followed by Add, in a form that ONNX Runtime does not fuse into Gemm.
 Why it costs: the intermediate tensor is written and read once more.
-Evidence: the nodes, and what prevents the fusion: another node reads the MatMul, the bias has the wrong shape, or a
+Evidence: the nodes, and what prevents the fusion: another node reads the product, the bias has the wrong shape, or a
     tensor with more than two axes has dynamic dimensions. ONNX Runtime 1.31 keeps each form in its optimised graph.
 Fix and its safety: advice: use a one-dimensional bias; or fix the dimensions with the rewrite ``fixed-dimensions``
     where they never change.
@@ -61,7 +61,7 @@ def _reason(node: ir.Node) -> str:
     if bias is None or weight is None or len(weight) != 2:
         return ""
     if only_user(product) is None:
-        return "another node reads the MatMul"
+        return "another node reads the product"
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
     # A product of two axes takes a row, a column or all of it for its bias too; where its axes are not known, that one
     # does not is not known.
@@ -69,7 +69,7 @@ def _reason(node: ir.Node) -> str:
     if bias != weight[1:] and not table:
         return f"the bias has shape {list(bias)}"
     unplanned = shape is not None and len(shape) > 2 and not shape.is_static()
-    return "dynamic dimensions with more than two axes" if unplanned else ""
+    return "the input has more than two axes and dynamic dimensions" if unplanned else ""
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:

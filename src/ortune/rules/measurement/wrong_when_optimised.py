@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity="error",
-        what=f"outputs are wrong at optimisation level {check.level} of {build}{place} ({apart}{moved})",
+        what=f"outputs are wrong{place} in {build} at optimisation level {check.level} ({apart}{moved})",
         where=(check.node,) if check.node else (),
         evidence=f"{apart} compared with level {check.reference}{moved}",
         fix=f"use {_right(check)}, whose outputs are correct",

@@ -57,4 +57,4 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _unused(host: Host | None) -> str:
     """The 8-bit instructions that a static quantization would use."""
     there = [name for name in host.features if name in DOT_PRODUCTS] if host is not None else []
-    return f"static quantization would use {' and '.join(there)} of this CPU" if there else ""
+    return f"static quantization would use this CPU's {' and '.join(there)}" if there else ""

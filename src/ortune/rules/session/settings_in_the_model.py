@@ -41,9 +41,9 @@ _KNOWN = frozenset(
 )
 _ALL = 99
 _PLACES = {
-    "session_config": "to session config entries",
-    "run_config": "to run options",
-    "provider_option": "to provider options",
+    "session_config": "in the session config entries",
+    "run_config": "in the run options",
+    "provider_option": "in the provider options",
 }
 
 

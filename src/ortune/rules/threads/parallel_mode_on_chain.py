@@ -36,10 +36,14 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     total, longest = _chain(facts.model.ir.graph)
     if total and longest >= _CHAIN * total:
-        chain = f"{longest} of {total} large operators depend on each other in one chain"
+        why = (
+            f"{longest} of {total} large operators depend on each other in one chain"
+            if total > 1
+            else "the graph has only one large operator"
+        )
         yield Finding(
             code=CODE,
-            what=f"parallel execution is enabled, but {chain if total > 1 else 'there is one large operator only'}",
+            what=f"parallel execution is enabled, but {why}",
             plan=Plan(settings={KNOB.name: "sequential"}),
             safety="exact",
         )

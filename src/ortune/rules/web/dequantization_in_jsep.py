@@ -4,7 +4,7 @@ What it is: DequantizeLinear of uint8 or int8 in the JSEP build, the default of 
     WebGPU.
 Why it costs: outputs are silently wrong, because the kernel reads four values as one (version 1.30).
 Evidence: the build, the provider and the operator.
-Fix and its safety: exact: the build asyncify (onnxruntime-web/webgpu), whose kernel is correct.
+Fix and its safety: exact: the asyncify build (onnxruntime-web/webgpu), whose kernel is correct.
 Example: ``--target web-webgpu --set web_build=asyncify``
 References: microsoft/onnxruntime#32578; huggingface/transformers.js#1512.
 """
@@ -33,7 +33,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"outputs are wrong because the build jsep misreads 8-bit values on WebGPU: {counted(pairs)}",
+            what=f"outputs are wrong because the jsep build misreads 8-bit values on WebGPU: {counted(pairs)}",
             where=tuple(map(name_of, pairs)),
             fix="import 'onnxruntime-web/webgpu'",
             plan=Plan(settings={BUILD.name: "asyncify"}),

@@ -28,6 +28,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.target == WEB_WASM.target and shows_build(facts) and build not in ("", WEB_WASM.web_alone):
         yield Finding(
             code=CODE,
-            what=f"the page loads the build {build} but only uses the CPU",
+            what=f"the page loads the {build} build but only uses the CPU",
             fix="import 'onnxruntime-web/wasm'",
         )

@@ -28,6 +28,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if build in NATIVE and mode != "off":
         yield Finding(
             code=CODE,
-            what=f"env.webgpu.profiling has no effect in the build {build}",
+            what=f"env.webgpu.profiling has no effect in the {build} build",
             fix="profile the session instead (enableProfiling: true)",
         )

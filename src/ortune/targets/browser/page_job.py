@@ -89,7 +89,7 @@ def prepare(
     build = page_settings.build or default_of(provider.name)
     if page_settings.build and build not in map(build_name, (path.name for path in web.dist.iterdir())):
         # One of 1.22 has a file of that name: JSEP.
-        raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
+        raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no {build} build")
     outputs = Outputs(
         Path(request.outputs_path) if request.outputs_path else None,
         [ref.name for ref in request.feeds],
