@@ -158,7 +158,7 @@ def test_nodes_with_and_without_an_optional_input_are_held_against_each_other(tm
     a, b = boxes(tmp_path / "a.onnx", None), boxes(tmp_path / "b.onnx", 0.9)
     found = ortune.bisect(a, b).result
     assert found.partings[0].at is not None and found.partings[0].at.name == "nms"
-    assert "other shapes" in found.headline
+    assert "different shapes" in found.headline
 
 
 def named_alike(path: Path, *, limited: bool) -> Path:

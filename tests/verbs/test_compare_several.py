@@ -170,7 +170,7 @@ def test_less_exact_outputs_are_timed_and_told_with_their_error(ranked: Envelope
     assert coarse.outputs.accepting_tolerance > coarse.outputs.relative_l2
     told = compare_outputs.outputs(coarse.outputs)
     assert told.startswith("outputs differ: relative L2 0.")
-    assert f"beyond exact: --tolerance {coarse.outputs.accepting_tolerance:g} accepts it" in told
+    assert f"beyond rounding: --tolerance {coarse.outputs.accepting_tolerance:g} accepts it" in told
 
 
 @MEASURING
@@ -180,7 +180,7 @@ def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[
     assert answers["B"] != "fail"
     assert compare.exit_code(ranked) == 1
     lines = compare_gate.gate(ranked.result)
-    assert any("FAIL, C's outputs differ" in line and "exact" in line for line in lines)
+    assert any("FAIL, C's outputs differ" in line and "beyond rounding" in line for line in lines)
     assert any("FAIL, D's outputs" in line and "wrong" in line for line in lines)
 
 
@@ -190,7 +190,7 @@ def test_the_table_has_a_row_a_side_with_its_error(ranked: Envelope[Any]) -> Non
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
     assert set(rows) == set("ABCDE")
     assert rows["B"][-1] == "identical"
-    assert "cosine 0." in rows["C"][-1] and "beyond exact" in rows["C"][-1]
+    assert "cosine 0." in rows["C"][-1] and "beyond rounding" in rows["C"][-1]
     assert rows["D"][-1].startswith("WRONG: output")
     assert "graph_optimization_level=disable" in rows["E"][2]
 

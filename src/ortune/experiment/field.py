@@ -131,7 +131,7 @@ class Field:
             return
         self.executor.last = first
         if tries:
-            self.note("the model runs at no other size than this one, so memory is measured at one size")
+            self.note("the model runs only at this size, so memory is measured at one size")
 
     def first_that_runs(
         self,

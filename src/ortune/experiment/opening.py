@@ -157,7 +157,7 @@ class Experiment:
         self._place = place if self._place is None else self._place
         if place != self._place:
             raise UsageError(
-                "runs on another machine than the side before",
+                "runs on a different machine from the previous side",
                 where=f"--runtime {runtime.python}",
                 do="pass one --runtime for all sides: times of two machines are not compared",
             )

@@ -298,7 +298,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     if wanted:
         flag = f"--shape {shlex.quote(f'{culprit.name}:{wanted}')}, or "
     elif culprit.shape and free:
-        flag = f"--shape {culprit.name}:... with other sizes than {shape}, or "
+        flag = f"--shape {culprit.name}:... with sizes other than {shape}, or "
     n_tries = workload.tries + 1
     return InputError(
         f"no working value was found in {n_tries} {'try' if n_tries == 1 else 'tries'}; the last was {shape} "

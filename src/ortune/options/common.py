@@ -24,7 +24,7 @@ RuntimeOption = Annotated[
     AnyPath | None,
     Option(
         "--runtime", "PATH|NAME",
-        "The onnxruntime to measure: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, "
+        "The onnxruntime to use: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, "
         "installed "
         "once. Default: the first of $VIRTUAL_ENV, ortune's environment and python3 that has onnxruntime.",
         MODEL, also="--python",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ortune.options.common import Page
-from ortune.options.spelling import RUN, Argument, Option
+from ortune.options.spelling import OUT, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
@@ -26,7 +26,7 @@ class Options:
     search: Annotated[
         str | None,
         Option(
-            "--search", "TEXT", "List rules, rewrites and settings whose text contains all these words.", RUN
+            "--search", "TEXT", "List rules, rewrites and settings whose text contains all these words.", OUT
         ),
     ] = None
     report: Page = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import NoWait, Page, Rewrites, Tolerance
+from ortune.options.common import NoWait, Page, Rewrites
 from ortune.options.groups import OnePlan
 from ortune.options.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
 
@@ -21,7 +21,7 @@ class Options(OnePlan):
     """Has ONNX Runtime's optimised graph of this model changed?
 
     Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares
-    the model with that file (--check). Nothing is timed, so results are deterministic.
+    the model with that file (--check). Nothing is timed, so other load on the machine does not matter.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
@@ -29,13 +29,21 @@ class Options(OnePlan):
         AnyPath | None, Argument("[FILE]", "With --check: the lock file. Default: MODEL.lock.json.")
     ] = None
     check: Annotated[
-        bool, Option("--check", "", "Compare with the lock file; exit with 1 if anything changed.", GATE)
+        bool, Option("--check", "", "Compare with the lock file; exit with 1 on a relevant change.", GATE)
     ] = False
     strict: Annotated[
         bool, Option("--strict", "", "Fail on every difference, even if only onnxruntime changed.", GATE)
     ] = False
     rewrite: Rewrites = ()
-    tolerance: Tolerance = None
+    tolerance: Annotated[
+        str | float | None,
+        Option(
+            "--tolerance",
+            "X",
+            "Accepted difference of each output's mean, norm and weighted sum, relative to its norm, e.g. 0.01.",
+            RUN,
+        ),
+    ] = None
     no_wait: NoWait = False
     seed: Annotated[
         int | None,

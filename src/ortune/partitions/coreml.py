@@ -195,7 +195,7 @@ def _pad(node: NodeFacts, program: bool) -> Check:
         for i, axis in enumerate(axes)
         if axis < rank - 2 and i + len(axes) < pads.size
     )
-    yield reason("constant-value", "padding of other axes than the last two") if outer else None
+    yield reason("constant-value", "padding of axes other than the last two") if outer else None
 
 
 def _pool(node: NodeFacts, program: bool) -> Check:

@@ -149,7 +149,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _apart(pair: ValuePair) -> str:
     if pair.shape_b is not None:
-        return f"other shapes, {_shape(pair.shape)} in A and {_shape(pair.shape_b)} in B"
+        return f"different shapes, {_shape(pair.shape)} in A and {_shape(pair.shape_b)} in B"
     if pair.relative_l2 is None:
         return "values that are non-finite, or no longer zero"
     if pair.steps is not None:
@@ -253,7 +253,7 @@ def _steps(result: BisectResult) -> Table:
 
 def _figure(pair: ValuePair) -> str:
     if pair.shape_b is not None:
-        return "other shape"
+        return "different shape"
     return "not finite" if pair.relative_l2 is None else f"{pair.relative_l2:.1e}"
 
 

@@ -15,7 +15,7 @@ FIGURES = (
     Column("interval", "text"),
     Column("change"),
 )
-MARKS = {"fine": "ok", "look": "look", "stop": "STOP"}
+MARKS = {"fine": "ok", "look": "note", "stop": "STOP"}
 TONES: dict[str, Tone] = {"ship": "good", "keep": "strong", "unproven": "unsure", "stop": "bad"}
 RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 

@@ -94,7 +94,7 @@ def beyond(distance: OutputDifference) -> str:
     """Says which limit a difference exceeds."""
     if distance.asked:
         return f"beyond --tolerance {distance.asked}"
-    return "beyond exact" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
+    return "beyond rounding" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
 
 
 def by_output(distance: OutputDifference) -> Table:

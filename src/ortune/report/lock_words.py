@@ -242,7 +242,7 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     rows.append(
         (
             "bound to",
-            f"{snapshot.hardware.machine} ({', '.join(snapshot.hardware.features)}): {', '.join(bound)}",
+            f"{snapshot.hardware.machine} ({', '.join(snapshot.hardware.features)}), at level {' and '.join(bound)}",
         )
     )
     return rows

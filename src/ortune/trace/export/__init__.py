@@ -105,7 +105,9 @@ def _parse(text: str) -> tuple[str, Path]:
     for ending, kind_of_ending in sorted(endings, key=lambda item: -len(item[0])):
         if text.lower().endswith(ending):
             return kind_of_ending, Path(text)
-    raise UsageError("neither the kind nor the ending is known", where=f"--export {text}", do=_choices())
+    raise UsageError(
+        "neither the kind nor the file name extension is known", where=f"--export {text}", do=_choices()
+    )
 
 
 def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, str]:
