@@ -26,15 +26,15 @@ BOUND = "call=device_binding"
 # Model, what is asked, settings of the base, settings of the other side.
 SETTINGS = (
     ("resnet50", "workspace within 32 MB", (), ("cuda_conv_max_workspace=0",)),
-    ("resnet50", "algorithms by heuristic", (), ("cuda_conv_algo_search=heuristic",)),
+    ("resnet50", "heuristic algorithm search", (), ("cuda_conv_algo_search=heuristic",)),
     ("resnet50", "channels last", (), ("cuda_nhwc=1",)),
     ("resnet50", "float32 in place of TF32", (), ("cuda_tf32=0",)),
     ("resnet50", "buffers on the GPU", (), (BOUND,)),
-    ("resnet50", "graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
+    ("resnet50", "CUDA graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
     ("conv1d", "padded as [N,C,1,D]", (), ("cuda_conv1d_pad=1",)),
     ("conv1d", "channels last", (), ("cuda_nhwc=1",)),
-    ("conv1d", "graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
-    ("bert", "graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
+    ("conv1d", "CUDA graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
+    ("bert", "CUDA graph, buffers on the GPU", (), ("cuda_graph=1", BOUND)),
     ("bert", "float32 in place of TF32", (), ("cuda_tf32=0",)),
 )
 AGAINST_CPU = ("mlp", "conv1d", "bert")

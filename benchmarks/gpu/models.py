@@ -1,4 +1,4 @@
-"""The models of the GPU's table, made here: a ResNet-50, one-axis convolutions as in speech, a BERT-base, a small MLP.
+"""The models of the GPU's table, made here: a ResNet-50, 1-D convolutions as in speech, a BERT-base, a small MLP.
 
 Weights are those of a fixed seed: they tell latency, and nothing about accuracy.
 """
@@ -85,7 +85,7 @@ def resnet50(folder: Path) -> Path:
 
 
 def conv1d(folder: Path) -> Path:
-    """Twelve one-axis convolutions of 256 channels over 4,000 steps."""
+    """Twelve 1-D convolutions of 256 channels over 4,000 steps."""
     b, x, into = Builder(1), "x", 80
     for _ in range(12):
         kernel = b.weight(256, into, 5, fan_in=into * 5)
