@@ -35,6 +35,7 @@ test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tabl
 	$(BIN)/python benchmarks/shipped_bundles.py
 	$(BIN)/python benchmarks/causes.py
 	$(BIN)/python benchmarks/conversions.py
+	$(BIN)/python benchmarks/targets_race.py --again --models all --minutes 51
 	$(BIN)/python benchmarks/web_models.py
 	$(BIN)/python benchmarks/fuzz.py --mutations 10000
 	$(BIN)/python benchmarks/rewrite_fuzz.py

@@ -4,6 +4,7 @@
     python benchmarks/targets_race.py --minutes 12    # six models, raced alone, within that time
     python benchmarks/targets_race.py --table         # the tables alone
     python benchmarks/targets_race.py --models ppocrv4-det,magika --budget 300
+    python benchmarks/targets_race.py --again --models all --minutes 51    # all models of the tests, rows made anew
 
 A row is written when its model is done, so a run that was stopped goes on with the next. OpenVINO is installed first,
 for auto races what is there. A model that a target does not run is a row too. The tables are written into
@@ -30,6 +31,7 @@ from ortune.fleet import made
 from ortune.providers import short
 from ortune.records import Comparison
 from ortune.report.numbers import duration, memory
+from zoo import MODELS as ALL
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "magika", "minilm-int8", "basic-pitch", "oww-embedding",
@@ -165,13 +167,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default="")
+    parser.add_argument("--models", default="", help="names, or all: every model of the tests")
     parser.add_argument("--minutes", type=float, default=0.0, help="a short run, which ends within so many")
     parser.add_argument("--budget", type=float, default=180.0, help="seconds that each tune has")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
     asked = parser.parse_args()
-    chosen = asked.models.split(",") if asked.models else FEW if asked.minutes else MODELS
+    named = tuple(ALL) if asked.models == "all" else tuple(filter(None, asked.models.split(",")))
+    chosen = named or (FEW if asked.minutes else MODELS)
+    if asked.again:
+        asked.rows.unlink(missing_ok=True)
     kinds = ("auto",) if asked.minutes else tuple(KINDS)
     budget_s = 60 * asked.minutes / len(chosen) - BETWEEN_S if asked.minutes else asked.budget
     ends = time.monotonic() + 60 * asked.minutes
