@@ -57,7 +57,7 @@ def row(name: str, store: Path) -> str:
         speed(one.comparison),
         f"{duration(a.load_ns)} -> {duration(b.load_ns)}",
         f"{memory(a.peak_bytes or 0)} -> {memory(b.peak_bytes or 0)}",
-        f"equal to {result.outputs.relative_l2:.0e}",
+        f"equal within {result.outputs.relative_l2:.0e}",
         "; ".join(placed(result.new.placement)) or "not told",
     )
     return f"| {' | '.join(cells)} |"

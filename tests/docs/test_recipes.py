@@ -198,7 +198,12 @@ UNPROVEN = (
     [
         ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\na=1 accepted", 0, []),
         ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\nb=1 accepted", 0, ["a=1 accepted"]),
-        ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-3", 0, ["outputs identical"]),
+        (
+            "long; holds: outputs identical",
+            f"{UNPROVEN}; outputs equal within 1e-3",
+            0,
+            ["outputs identical"],
+        ),
         ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
         ("long", "faster, 9 blocks", 0, ["cannot confirm it"]),
         ("long", TOO_SHORT, 2, []),

@@ -52,6 +52,8 @@ def test_sizes_of_the_users_are_not_changed(tmp_path: Path, place: dict[str, obj
     both = bench(path, place, dim=["f=7,14"]).peak_in_turn
     assert both is not None and both.sizes == ("f=7", "f=14") and both.peak_bytes
     assert bench(model(tmp_path, FIXED), place).peak_in_turn is None
+    batch = model(tmp_path, "float[N,80] x) => (float[N,80] y")
+    assert bench(batch, place).peak_in_turn == PeakInTurn(one_size="unguessed")
 
 
 def test_a_budget_that_holds_no_process_says_so(tmp_path: Path, place: dict[str, object]) -> None:

@@ -43,7 +43,7 @@ def chain(path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("make", "rows", "words"),
-    [(chain, 8, "this run by a factor of"), (product, 8192, "is outside the kernels")],
+    [(chain, 8, "runs by a factor of"), (product, 8192, "is outside the kernels")],
     ids=["disturbed", "quiet"],
 )
 def test_what_the_profiler_cost_is_told(
@@ -60,7 +60,7 @@ def test_what_the_profiler_cost_is_told(
     assert profiled is not None
     found = profiled.headroom
     assert found is not None and words in sentence(found), found
-    assert (found.settings_ratio is None) == words.startswith("this run by")
+    assert (found.settings_ratio is None) == words.startswith("runs by")
 
 
 @pytest.mark.parametrize(

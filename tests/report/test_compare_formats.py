@@ -36,7 +36,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
     for part in (
         "gate: pass, a regression of 5.0 % or more is ruled out",
         "faster: 1.11x in p50 (95 % interval 1.09-1.14x, 24 blocks), A 11.0 ms -> B 9.90 ms; outputs",
-        "outputs equal to 9e-7",
+        "outputs equal within 9e-7",
         "peak memory +30.0 % WORSE than allowed",
         "one block dropped",
         "MSR001 latency depends on the values fed -> give --inputs",

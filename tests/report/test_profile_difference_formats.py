@@ -163,6 +163,8 @@ def test_operators_that_stand_for_the_difference_in_another_s_place_are_counted(
     told = became(replace(found, nodes=(row, row, other)), "int8.onnx")
     facts(told, "2 Conv", "ConvInteger + Mul", "int8.onnx", "+2.80 ms")
     assert became(replace(found, nodes=(replace(row, difference_ns=1e5), other))) == "", "too little of it"
+    fused = replace(row, op_type="Conv + Relu -> Conv", a_nodes=("conv", "relu"))
+    assert became(replace(found, nodes=(fused,))).startswith("2 nodes (Conv + Relu) are Conv in B")
 
 
 def test_in_short_only_what_changed_is_told() -> None:

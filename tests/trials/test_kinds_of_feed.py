@@ -37,3 +37,11 @@ def test_what_both_trials_saw_is_told_with_all_of_their_runs() -> None:
 def test_a_kind_that_the_second_trial_refused_is_left_out() -> None:
     assert [case.case for case in pooled(times(usual=[1.0], extreme=[2.0]), times(usual=[1.0]))] == ["usual"]
     assert pooled(times(usual=[1.0]), ()) == ()
+
+
+def test_times_are_told_in_the_unit_that_fits() -> None:
+    (short,), (long,) = (
+        found(times(usual=[most] * 12, zeros=[least] * 12))
+        for most, least in ((0.106, 0.0526), (1500.0, 999.0))
+    )
+    assert "52.6 us to 106 us" in short.what and "999 ms to 1.5 s" in long.what

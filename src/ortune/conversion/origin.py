@@ -18,5 +18,5 @@ def origin(kind: SourceKind, source: SourceOpened, conversion: Conversion) -> Co
         exporter=conversion.exporter,
         versions=source.versions,
         opset=conversion.opset,
-        checked=f"outputs equal to {worst:.0e} on {sets} sets of inputs{sizes}, with the optimiser on and off",
+        checked=f"outputs equal within {worst:.0e} on {sets} sets of inputs{sizes}, with the optimiser on and off",
     )

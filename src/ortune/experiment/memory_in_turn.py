@@ -10,7 +10,7 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import run_ns
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.trial_fixes import sizes_in_turn
-from ortune.records import Measured, PeakInTurn
+from ortune.records import Measured, OneSize, PeakInTurn, Workload
 from ortune.search.phases import LOOK_SHARE, ROUND_RUNS
 
 MOST_ROUNDS = 5
@@ -50,8 +50,7 @@ def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInT
         return None
     mixes = sizes_in_turn(model, work)
     if not mixes:
-        by_user = work.inputs_path or any(choice.origin == "user" for choice in work.cases[0].inputs)
-        return PeakInTurn(one_size="given" if by_user else "refused")
+        return PeakInTurn(one_size=_why_one(work))
     start_ns, round_ns = alone.elapsed_ns - alone.done.wall_ns, ROUND_RUNS * _run_ns(alone)
     # A process starts, then feeds all sizes in turn so often. The first round has each size for the first
     # time.
@@ -71,6 +70,15 @@ def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInT
     if mix is None:
         return PeakInTurn(one_size="refused" if enough else "budget")
     return PeakInTurn(sizes=tuple(case.name for case in mix[0].cases), peak_bytes=mix[1].done.peak_bytes)
+
+
+def _why_one(work: Workload) -> OneSize:
+    """Why no size of the workload can be halved and doubled."""
+    origins = {choice.origin for choice in work.cases[0].inputs}
+    if work.inputs_path or "user" in origins:
+        return "given"
+    # A batch is one by convention: other sizes of it would run, and nobody guessed.
+    return "unguessed" if "name" in origins else "refused"
 
 
 def _run_ns(trial: Measured) -> float:

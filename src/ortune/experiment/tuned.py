@@ -26,6 +26,7 @@ from ortune.records import (
     TuneResult,
 )
 from ortune.report import finding_words
+from ortune.report.numbers import duration
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
@@ -250,12 +251,12 @@ def _phases(estimand: str, block_points: Sequence[BlockPoint]) -> list[str]:
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
     if estimand == "memory" or len(values) < LEAST_SEEN:
         return []
-    low, high = np.quantile(values, (0.1, 0.9)) / 1e6
+    low, high = np.quantile(values, (0.1, 0.9))
     if high < PHASES * low:
         return []
     return [
-        f"warning: the default's own latency drifted between {low:.3g} and {high:.3g} ms in this session; "
-        "confirm the bundle again with ortune compare"
+        f"warning: the default's own latency drifted between {duration(low)} and {duration(high)} in this "
+        "session; confirm the bundle again with ortune compare"
     ]
 
 

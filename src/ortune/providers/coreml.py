@@ -1,4 +1,4 @@
-"""Processors, GPUs and NPUs of Apple."""
+"""Apple CPUs, GPUs and NPUs, through CoreML."""
 
 from ortune.providers.provider import Bindings, Provider
 

@@ -1,4 +1,4 @@
-"""The processor, by ONNX Runtime's own kernels."""
+"""The CPU, with ONNX Runtime's own kernels."""
 
 from ortune.providers.provider import EVERYWHERE, Bindings, Provider
 

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs, by CUDA and cuDNN."""
+"""NVIDIA GPUs, through CUDA and cuDNN."""
 
 from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 

@@ -1,4 +1,4 @@
-"""GPUs of any maker, by DirectML."""
+"""GPUs of any vendor, through DirectML."""
 
 from ortune.providers.provider import Bindings, Build, Provider
 

@@ -1,4 +1,4 @@
-"""Processors, by oneDNN."""
+"""CPUs, through oneDNN."""
 
 from ortune.providers.provider import Bindings, Provider
 

@@ -1,4 +1,4 @@
-"""AMD GPUs, by MIGraphX."""
+"""AMD GPUs, through MIGraphX."""
 
 from ortune.providers.provider import Bindings, Build, Provider
 

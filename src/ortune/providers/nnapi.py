@@ -1,4 +1,4 @@
-"""Android's accelerators, by NNAPI."""
+"""Android accelerators, through NNAPI."""
 
 from ortune.providers.provider import Bindings, Provider
 

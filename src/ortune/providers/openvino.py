@@ -1,4 +1,4 @@
-"""Processors, GPUs and NPUs of Intel, by OpenVINO."""
+"""Intel CPUs, GPUs and NPUs, through OpenVINO."""
 
 from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 

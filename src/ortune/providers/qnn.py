@@ -1,4 +1,4 @@
-"""NPUs of Qualcomm."""
+"""Qualcomm NPUs, through QNN."""
 
 from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 

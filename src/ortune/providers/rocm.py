@@ -1,4 +1,4 @@
-"""AMD GPUs, by ROCm."""
+"""AMD GPUs, through ROCm."""
 
 from ortune.providers.provider import Bindings, Provider
 

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs, by TensorRT."""
+"""NVIDIA GPUs, through TensorRT."""
 
 from ortune.providers.provider import DESKTOP, Bindings, Provider
 

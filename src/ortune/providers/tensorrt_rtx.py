@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of desktops, by TensorRT for RTX."""
+"""NVIDIA desktop GPUs, through TensorRT for RTX."""
 
 from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 

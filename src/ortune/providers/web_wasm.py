@@ -1,4 +1,4 @@
-"""Processors, by WebAssembly in a browser."""
+"""CPUs, through WebAssembly in a browser."""
 
 from ortune.providers.cpu import PROVIDER as CPU
 from ortune.providers.provider import PAGE, Provider

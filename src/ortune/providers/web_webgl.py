@@ -1,4 +1,4 @@
-"""GPUs by WebGL in a browser: few operators, and no longer developed."""
+"""GPUs, through WebGL in a browser: few operators, and no longer developed."""
 
 from ortune.providers.provider import PAGE, Provider
 

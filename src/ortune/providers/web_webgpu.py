@@ -1,4 +1,4 @@
-"""GPUs of any maker, by WebGPU in a browser."""
+"""GPUs of any vendor, through WebGPU in a browser."""
 
 from ortune.providers.provider import PAGE, Provider
 from ortune.providers.webgpu import PROVIDER as WEBGPU

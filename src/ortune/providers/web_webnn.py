@@ -1,4 +1,4 @@
-"""What the system offers for neural networks, by WebNN in a browser."""
+"""The neural-network API of the system, through WebNN in a browser."""
 
 from ortune.providers.provider import PAGE, Provider
 

@@ -1,4 +1,4 @@
-"""GPUs of any maker, by WebGPU outside of a browser."""
+"""GPUs of any vendor, through WebGPU outside a browser."""
 
 from ortune.providers.provider import EVERYWHERE, Bindings, Build, Provider
 

@@ -1,4 +1,4 @@
-"""Processors of phones, by XNNPACK."""
+"""Phone CPUs, through XNNPACK."""
 
 from ortune.providers.provider import Bindings, Provider
 

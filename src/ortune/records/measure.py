@@ -245,8 +245,8 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     node_asked: bool = False
 
 
-OneSize = Literal["", "given", "refused", "budget"]
-"""Why only one size was fed: sizes were given, the model runs at no other size, or the budget is too small."""
+OneSize = Literal["", "given", "unguessed", "refused", "budget"]
+"""Why only one size was fed: sizes were given, none was guessed, no other runs, or the budget is too small."""
 
 
 class PeakInTurn(Record, frozen=True, kw_only=True):

@@ -132,7 +132,7 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
 
 def throughput(item: Estimate) -> tuple[str, str]:
     """Requests a second and their interval."""
-    return _scaled(item, ((1.0, "/s"),))
+    return _scaled(item, ((1.0, "requests/s"),))
 
 
 def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, str]:

@@ -34,14 +34,14 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def alike(distance: OutputDifference) -> str:
-    """How equal outputs are that are the same: "equal to 3e-7 (in any order)"."""
+    """How equal outputs are that are the same: "equal within 3e-7 (in any order)"."""
     if distance.compared_as == "moments":
         return "alike in shape, finiteness, mean and standard deviation"
     if distance.silent and distance.relative_l2:
         return "nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
     how = " (in any order)" if distance.compared_as == "sets" else ""
     if n := distance.nonfinite_reference:
-        finite = f"equal to {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"
+        finite = f"equal within {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"
         elements = "1 element" if n == 1 else f"{n} elements"
         return f"{finite} in finite elements{how}, NaN or infinite on both sides in {elements}"
     if (steps := _steps(distance)) is not None and steps.same:

@@ -74,8 +74,10 @@ def no_reason(why: str) -> str:
 
 def _hidden(difference: ProfileDifference, name: str) -> str:
     """Says that no reason is known, and what the difference is without the profiler."""
-    plain = f", where {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
-    took = f"a profiled run takes {_factors(difference)} as long as one without it"
+    plain = (
+        f"; without the profiler, {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
+    )
+    took = f"a profiled run takes {_factors(difference)} as long as an unprofiled one"
     return f"the profiler's overhead hides the difference: {took}{plain}"
 
 
@@ -169,7 +171,8 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
         return ""  # many operators as one: each is told of by itself
     was, _, now = kind.partition(_BECAME)
     n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
-    return f"{n_nodes} {was} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
+    what = f"{n_nodes} nodes ({was})" if " + " in was else f"{n_nodes} {was}"
+    return f"{what} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
 
 
 def on_gpu(gpu: GpuDifference) -> str:

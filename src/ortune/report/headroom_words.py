@@ -68,8 +68,8 @@ def _disturbed(headroom: Headroom) -> str:
     slower = "slow" if headroom.busy else "slows"
     factor = f"{headroom.slowdown_ratio or 0.0:.1f}"
     return (
-        f"{what} {slower} this run by a factor of {factor}, so its parts do not show what settings can gain; "
-        "run ortune tune"
+        f"{what} {slower} even the fastest runs by a factor of {factor}, so the profile does not show what "
+        "settings can gain; run ortune tune"
     )
 
 

@@ -99,8 +99,8 @@ def rate(nanoseconds: float) -> str:
 
 
 def difference(relative: float) -> str:
-    """How equal outputs are: "identical", or "equal to 3e-7"."""
-    return "identical" if relative == 0 else f"equal to {relative:.0e}".replace("e-0", "e-")
+    """How equal outputs are: "identical", or "equal within 3e-7"."""
+    return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
 
 
 def waiting(seconds: float) -> str:

@@ -15,6 +15,7 @@ NAMED = 3
 _NAMES = 2
 _NAME_LENGTH = 32
 _LONGEST = 100
+_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 
 name_of = graphs.name_of
 
@@ -22,6 +23,12 @@ name_of = graphs.name_of
 def percent(share: float) -> str:
     """A share in whole percents; one that would be shown as nothing is told as a small one."""
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+
+
+def duration(nanoseconds: float) -> str:
+    """A time in the unit that fits: "52.6 us", "1.2 ms", "3 s"."""
+    unit, size = next(((u, n) for u, n in _UNITS if abs(nanoseconds) >= 0.9995 * n), _UNITS[-1])
+    return f"{nanoseconds / size:.3g} {unit}"
 
 
 def plural(count: int, word: str) -> str:

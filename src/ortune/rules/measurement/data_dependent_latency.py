@@ -17,6 +17,7 @@ import numpy as np
 
 from ortune.analysis import outputs
 from ortune.records import Finding
+from ortune.rules._words import duration
 from ortune.rules.facts import Facts
 
 CODE = "MSR010"
@@ -40,7 +41,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
     # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
     if high[1] > _SPREAD * low[1] and high[3] > _SPREAD * low[3] and high[0] > low[2]:
-        span = f"{low[1] / 1e6:.3g}-{high[1] / 1e6:.3g} ms for {len(facts.kinds)} kinds of synthetic inputs"
+        span = f"{duration(low[1])} to {duration(high[1])} for {len(facts.kinds)} kinds of synthetic inputs"
         what = f"latency depends on the input values: {span}"
         yield Finding(code=CODE, what=what, where=where, evidence=span, fix=_FIX)
     elif len({case.output_shapes for case in facts.kinds}) > 1:

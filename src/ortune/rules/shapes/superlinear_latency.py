@@ -21,6 +21,7 @@ from itertools import pairwise
 from ortune.errors import InputError
 from ortune.model.open import OpenModel
 from ortune.records import BenchRow, Case, Finding, NodeCost
+from ortune.rules._words import duration
 from ortune.rules.facts import Facts
 
 CODE = "SHP008"
@@ -68,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _seen(point: _Point) -> str:
-    return f"{point.case.name}: {point.median / 1e6:.3g} ms"
+    return f"{point.case.name}: {duration(point.median)}"
 
 
 def _points(facts: Facts) -> list[_Point]:
