@@ -40,8 +40,9 @@ from ortune.rules import Facts, Rule, prize  # noqa: E402
 
 HEAD = """# Messages
 
-Every sentence that ortune can print. This page is generated: findings by running each rule on the model of its test,
-all others from the source. Braces hold what is filled in.
+Every sentence that ortune can print, and a few that it recognises in the errors of ONNX Runtime. This page is
+generated: findings by running each rule on the model of its test, all others from the source. Braces hold what is
+filled in.
 
 """
 ROOMS = ("rules", "rewrites", "knobs", "report", "errors", "help", "elsewhere")
@@ -51,7 +52,7 @@ CODE = re.compile(
 SNIPPET = re.compile(
     r"^import (\* as )?\w+(\s+(as|if|from)\b|,|$)|^from \S*\.|^(def|try) [\w.]+(\(|$)|^(RUN|CMD|FROM) |^find /"
     r"|^(d|options|ort|run_options|wanted)\.\w+|^(not \w+|threads)\(|^\(cache|^\w+ = |&&|\.concat\(\)|\[\[\w"
-    r"|(int|str) \| |^\^|\w\|\w"
+    r"|(int|str) \| |^\^|\w\|\w|\(\\d| in (\(d|os)\.|^Default/"
 )
 PLACEHOLDER = 24
 LIST = 5
@@ -80,6 +81,8 @@ COMMON = frozenset(
 )
 WORDS = 3
 ERRORS = re.compile(r"(\w+Error|\w+NotFound|\w+Failed|Interrupted|refused?)$")
+NO_WORDS = ("class_", "enough", "flags")
+"""Keyword arguments that hold a style, an expression or names."""
 INTERNAL = ("AssertionError", "ValueError", "TypeError", "KeyError", "RuntimeError", "NotImplementedError")
 
 
@@ -164,10 +167,10 @@ def sentences_of(path: Path) -> Iterator[tuple[str, str]]:
 def _walked(node: ast.AST, room: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func).rpartition(".")[2]
-        if name in INTERNAL or name in ("Option", "Argument", "compile"):
+        if name in INTERNAL or name in ("Option", "Argument", "compile", "cast", "Path"):
             return
         room = "errors" if ERRORS.search(name) and room == "elsewhere" else room
-    if isinstance(node, ast.Assert):
+    if isinstance(node, ast.Assert) or (isinstance(node, ast.keyword) and node.arg in NO_WORDS):
         return
     if isinstance(node, ast.Constant | ast.JoinedStr):
         text = _text(node)

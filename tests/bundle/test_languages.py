@@ -277,7 +277,7 @@ def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
 def test_where_compiled_models_are_stored_is_said(file: str) -> None:
     settings: dict[str, Value] = {"openvino_cache": "1"}
     said = (
-        "// Stores the compiled model in openvino-cache of the working directory; load takes another folder."
+        "// Stores the compiled model in openvino-cache of the working directory, unless load gets another."
     )
     assert said in emitted(settings, owners(settings))[file].splitlines()
     # Java appends a built-in OpenVINO with nothing but its device; a plug-in takes every option.
@@ -314,7 +314,10 @@ def test_a_program_may_name_the_library_of_a_plug_in(file: str) -> None:
     if file in ("load.rs", "load.swift"):
         assert "plug-in onnxruntime-ep-openvino==1.8.1 (on PyPI), which load.py registers" in text
         return
-    assert "as plugin of load, the path of the library in onnxruntime-ep-openvino==1.8.1" in text
+    assert (
+        "the path of the library in onnxruntime-ep-openvino==1.8.1 (on PyPI) as the plugin argument of load"
+        in text
+    )
     (call,) = re.findall(r"(?s)(?:append_plugin|[aA]ppendPlugin)\(options, .*?\)[;\n]", text)
     # The kind of device chooses the device, which is handed over instead.
     assert '"OpenVINOExecutionProvider", "CPU"' in call and r"\"NUM_STREAMS\": \"1\"" in call

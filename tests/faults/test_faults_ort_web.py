@@ -134,7 +134,7 @@ def test_weights_beyond_what_a_page_can_fetch(folder: Path) -> None:
     with (folder / "w.bin").open("wb") as file:
         file.truncate(2 << 30)
     failed = failure("unsupported", folder, feeds={"i": np.array([0])})
-    assert "w.bin has 2.0 GiB" in failed.what and "quantize the weights" in failed.what
+    assert "w.bin is 2.0 GiB" in failed.what and "quantize the weights" in failed.what
 
 
 def test_a_model_that_is_none(folder: Path) -> None:

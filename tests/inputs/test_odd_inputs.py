@@ -111,7 +111,7 @@ def test_what_no_model_takes_is_one_clear_error(tmp_path: Path, name: str) -> No
 
 def test_more_than_is_ever_fed_is_refused_before_it_is_read(tmp_path: Path) -> None:
     np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=">f4", shape=(1 << 38, 3))  # sparse
-    with pytest.raises(InputError, match=r"it has 3072\.0 GiB, and at most 8 GiB are fed"):
+    with pytest.raises(InputError, match=r"it is 3072\.0 GiB, and at most 8 GiB are fed"):
         fed(tmp_path / "x.npy", tensor(T.FLOAT), tmp_path)
 
 

@@ -200,7 +200,7 @@ def test_a_changed_output_of_the_same_weights_fails(base: Path, tmp_path: Path) 
 
     verdict, headline, _ = check(base, edited(base, tmp_path / "l.json", change))
     assert verdict == "changed"
-    assert headline.startswith("output y: values by place ")
+    assert headline.startswith("output y: values by position ")
 
 
 def test_another_onnxruntime_is_told_and_fails_when_strict(base: Path, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def diagnosed(**changes: object) -> Envelope:
             Finding(code="THR001", what="threads exceed the quota", evidence="2 > 1.5", fix="--set intra=1"),
         ),
         noise=NoiseReport(
-            model="a small convolution network",
+            model="a small convolutional network",
             latency_ns=1.2e6,
             trial_s=0.31,
             block_scale=0.013,

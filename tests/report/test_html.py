@@ -177,7 +177,7 @@ def test_points_of_dropped_blocks_are_not_drawn(rendered: dict[str, str]) -> Non
     noise = Page(section(rendered["winner"], "noise"))
     points = golden_tune.KINDS["winner"].result.points
     assert len(noise.named("circle")) == len(points) - 1
-    assert "Blocks dropped whole: 1 (a trial in it failed)." in noise.text
+    assert "Whole blocks dropped: 1 (a trial in it failed)." in noise.text
 
 
 def test_guesses_versions_and_machine_are_named(rendered: dict[str, str]) -> None:

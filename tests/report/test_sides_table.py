@@ -237,7 +237,7 @@ def test_a_history_names_what_was_compared() -> None:
     )
     assert history_words.headline(result) == (
         "faster: 1.11x in p25 (95 % interval 1.09-1.14x, 24 blocks), 1.31.1 against 1.22.1; "
-        "1.31.1 is faster than the release before in p25 by -10.0 % (-12.0 % to -8.0 %)"
+        "1.31.1 is faster than the previous release in p25 by -10.0 % (-12.0 % to -8.0 %)"
     )
     envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(history_words.document(envelope), 120).split())

@@ -23,7 +23,7 @@ def test_t_is_that_of_scipy(df: int) -> None:
 def test_t_has_degrees_of_freedom() -> None:
     with pytest.raises(OrtuneError, match="degree of freedom"):
         t_chance([1.0], 0)
-    with pytest.raises(OrtuneError, match="share"):
+    with pytest.raises(OrtuneError, match="probability"):
         t_quantile(0.4, 3)
 
 

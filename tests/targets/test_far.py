@@ -227,7 +227,7 @@ def test_a_comparison_is_of_that_machine(board: Path, tmp_path: Path) -> None:
     assert document["host"]["fingerprint"] == runtime["host"]["fingerprint"]
     assert document["result"]["outputs"]["ok"] and document["result"]["comparison"]["n_blocks"] >= 1
     code, _, said = program(["compare", str(path), str(path), *common, "--b-runtime", sys.executable])
-    assert code == 2 and "another machine" in said
+    assert code == 2 and "a different machine" in said
 
 
 def test_a_file_for_the_board_is_made_there(board: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_fewer_threads_than_cpus_leave_most_to_settings() -> None:
     facts(seen.sentence, "8 % of the run", "(thread wait 5, overhead 3)", "more threads", "1 of 16 CPUs")
     facts(seen.sentence, "91 % of one thread's peak", "only more threads, int8")
     four = found([node("a", 995, 500)], Conditions(slowdown=1.0, threads=4, cpus=16), kernels=995).sentence
-    facts(four, "almost nothing", "more threads", "4 of 16 CPUs")
+    facts(four, "almost none", "more threads", "4 of 16 CPUs")
     assert "50 % of 4 threads' peak: more threads, fusions" in four and "this machine" not in four
 
 
@@ -104,7 +104,7 @@ def test_without_floors_nothing_is_said_of_kernels() -> None:
     seen = found([node("a", 990, None)], kernels=990)
     assert seen.kernels_ratio is None
     assert seen.covered_ratio == 0.0
-    facts(seen.sentence, "almost nothing", "kernel efficiency", "unknown")
+    facts(seen.sentence, "almost none", "kernel efficiency", "unknown")
 
 
 @pytest.mark.parametrize(

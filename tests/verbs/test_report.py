@@ -247,7 +247,7 @@ def test_doctor_keeps_its_document_for_telling_it_again(tmp_path: Path) -> None:
     [
         (("--load", "200/s"), "--load works only with a brief"),
         (("a", "b", "--brief"), "a brief needs exactly one session"),
-        (("--brief", "--load", "many"), "'many' is not a number of requests"),
+        (("--brief", "--load", "many"), "'many' is not a request rate"),
         (("--format", "sarif"), "this command does not support the format"),
     ],
 )

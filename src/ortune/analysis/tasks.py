@@ -46,10 +46,14 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
     name, last = value.name or "", _last(value)
     if last in (4, 6, 7) and any(word in name.lower() for word in _BOXES):
         yield OutputTask(
-            metric="boxes", output=name, why=f"output {name!r} has rows of {last} and is named like boxes"
+            metric="boxes",
+            output=name,
+            why=f"output {name!r} has rows of {last} values and is named like boxes",
         )
     elif last in (4, 6, 7) and any(is_op(node, "NonMaxSuppression") for node in nodes(model)):
-        yield OutputTask(metric="boxes", output=name, why=f"output {name!r} has rows of {last} after NMS")
+        yield OutputTask(
+            metric="boxes", output=name, why=f"output {name!r} has rows of {last} values after NMS"
+        )
     elif _rank(value) == 4 and _size(value, 1) == 1 and is_op(_end(value), "Sigmoid"):
         yield OutputTask(metric="boxes", output=name, why=f"output {name!r} is a map of scores")
 

@@ -227,7 +227,7 @@ def _require_utf8(arguments: Sequence[str]) -> None:
         except UnicodeEncodeError:
             if sys.getfilesystemencoding() != "utf-8" and _is_utf8(os.fsencode(argument)):
                 raise UsageError(
-                    f"Python reads names as {sys.getfilesystemencoding()} here, and this one is UTF-8",
+                    f"Python decodes arguments as {sys.getfilesystemencoding()} here, and this one is UTF-8",
                     where=ascii(argument),
                     do="set PYTHONUTF8=1",
                 ) from None

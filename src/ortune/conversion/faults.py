@@ -41,7 +41,7 @@ def fault_of(
     elif kind == "values" and right:
         kind = "frozen-branch"
         what += (
-            f"; {right} of {of} sets of inputs match the source's outputs, so a branch on values may have been "
+            f"; outputs match the source's on {right} of {of} sets of inputs, so a branch on values may have been "
             "frozen during tracing"
         )
     return ConversionFault(kind=kind, output=output, case=case.name, what=_at(case, what))

@@ -210,7 +210,7 @@ class Quantising:
         if not kind:
             return []
         again = without_operator(plan, kind)
-        return [(again, f"without {kind}, which an error named")] if again is not None else []
+        return [(again, f"without {kind}, which an error message named")] if again is not None else []
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
         """What may bring the outputs nearer: the ends left as they are, then ranges without outliers (percentile)."""

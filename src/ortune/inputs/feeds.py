@@ -92,7 +92,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
             above = (
                 f"{count:,} values"
                 if count > MOST_ELEMENTS
-                else f"{total / 2**30:.3g} GiB with those before it"
+                else f"{total / 2**30:.3g} GiB together with the inputs before it"
             )
             most = f"{MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else f"{MOST_BYTES >> 30} GiB"
             raise InputError(

@@ -265,7 +265,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
     """
     if array.nbytes > MOST_BYTES:
         raise InputError(
-            f"it has {array.nbytes / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are fed",
+            f"it is {array.nbytes / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are fed",
             where=where,
             do="pass fewer values",
         )

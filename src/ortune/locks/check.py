@@ -328,7 +328,7 @@ def _differs(
         for figure, a, b, unit in (
             ("norm", was.l2, now.l2, norm),
             ("mean", was.mean, now.mean, rms),
-            ("values by place", was.sketch, now.sketch, norm),
+            ("values by position", was.sketch, now.sketch, norm),
         ):
             # Both were rounded, so a step of that may lie between them.
             if abs(a - b) > tolerance * unit + step(unit):

@@ -85,7 +85,7 @@ class Table:
         self._vtable = position - file.number("i", position)
         self._vtable_bytes = file.number("H", self._vtable)
         if self._vtable_bytes < 4 or self._vtable_bytes % 2:
-            raise file.damaged(self._vtable, "a table has no valid description")
+            raise file.damaged(self._vtable, "a table has no valid vtable")
         file.check(self._vtable, self._vtable_bytes)
 
     def _field(self, slot: int) -> int | None:

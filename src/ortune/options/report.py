@@ -71,6 +71,6 @@ def rate(text: str | float, option: str = "--load") -> float:
     value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
     if not 0 < value < 1e12:
         raise UsageError(
-            f"{text!r} is not a number of requests", where=option, do="use 200/s or 12000/min, for example"
+            f"{text!r} is not a request rate", where=option, do="use 200/s or 12000/min, for example"
         )
     return value

@@ -90,7 +90,7 @@ def _outside(headroom: Headroom, outside: float) -> str:
     more = f"; more threads may speed them up ({headroom.threads} of {headroom.cpus} CPUs {used} used)"
     more = more if _limited(headroom) else ""
     if outside < 0.005:
-        return f"almost nothing of {run} is outside the kernels{more}"
+        return f"almost none of {run} is outside the kernels{more}"
     shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(headroom.parts), outside))
     own = ""
     if headroom.slowdown_ratio is None:
@@ -132,7 +132,7 @@ def _kernels(headroom: Headroom) -> str:
     if sum(headroom.parts.values()) > SMALL:
         words = _by_word(headroom.parts)
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
-        return f"less than half of the run is kernels, so first {remedy}"
+        return f"less than half of the run is spent in kernels, so start outside them: {remedy}"
     if headroom.kernels_ratio is None:
         faster = "they exceed the stored peak (measure it again with ortune doctor)"
         why = headroom.no_peak or headroom.busy or (faster if headroom.beyond_peak else "")

@@ -49,7 +49,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     assert result is not None
     tone: Tone = "strong" if result.changed else "unsure"
     columns = [Column("onnxruntime", "label"), Column(sides.statistic(result.estimand))]
-    columns += [Column("than the one before", "text")]
+    columns += [Column("than the previous one", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text")]
     blocks: list[Block] = [
         *stopped(envelope),
@@ -103,7 +103,7 @@ def _details(result: HistoryResult) -> list[tuple[str, str]]:
 
 def _words(comparison: Comparison) -> str:
     figure = sides.statistic(comparison.estimand)
-    return f"{comparison.verdict} than the release before in {figure} by {_interval(comparison)}"
+    return f"{comparison.verdict} than the previous release in {figure} by {_interval(comparison)}"
 
 
 def _interval(comparison: Comparison) -> str:

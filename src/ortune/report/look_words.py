@@ -208,7 +208,7 @@ def profile_title(result: LookResult) -> str:
         return ""
     text, slow = "top operators by time (second process, profiled)", profile.slowdown_ratio
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
-        text += "; by the host's clock, which only queues work for the device"
+        text += "; timed on the host, which only queues work for the device"
     if slow is not None and slow >= ROUGH_SLOWDOWN:
         text += f"; profiling makes it {slow:.1f}x slower, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:

@@ -188,7 +188,7 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
             "main thread",
             (
                 f"busy {busy} of {page.watched_ns / 1e9:.1f} s, {duration(page.model_thread_ns)} of it in WebAssembly"
-                " (one observation, by samples)"
+                " (one observation, sampled)"
             ),
         )
     for file in page.files:

@@ -260,7 +260,7 @@ def _agreement(agreed: ProviderAgreement) -> str:
     ]
     text += f": not on {', '.join(parts)}" if parts else ""
     if agreed.n_removed:
-        text += f"; ONNX Runtime removed {_counted(agreed.n_removed, 'node')} before"
+        text += f"; ONNX Runtime had already removed {_counted(agreed.n_removed, 'node')}"
     if agreed.not_compiled:
         text += f"; it validated each node, then failed to compile them: {_first_line(agreed.not_compiled)}"
     return text

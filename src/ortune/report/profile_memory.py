@@ -22,7 +22,7 @@ OWNERS: dict[MemoryKind, str] = {
     "session": "held before the run, such as packed weights",
     "inputs": "inputs",
     "rounding": "the arena's rounding and gaps",
-    "planned": "gaps in the block that later runs plan",
+    "planned": "gaps in the block planned for later runs",
     "shared": "buffers that two values share",
     "libraries": "the process before the session",
     "runtime": "ONNX Runtime itself, loading included",

@@ -152,7 +152,9 @@ def document(envelope: Envelope[RewritingResult]) -> Document:
     if result.bytes_after != result.bytes_before:
         rows.append(("bytes", f"{result.bytes_before:,} -> {result.bytes_after:,}"))
     if result.settings:
-        rows.append(("set with it", ", ".join(f"{name}={value}" for name, value in result.settings.items())))
+        rows.append(
+            ("settings to add", ", ".join(f"{name}={value}" for name, value in result.settings.items()))
+        )
     if result.hardware_bound:
         rows.append(("bound to", "this CPU type and this build of ONNX Runtime"))
     wrong = envelope.verdict == "wrong-output"

@@ -60,7 +60,7 @@ def _wrong_default(result: TuneResult) -> str:
     right = f"those of {result.default.describe()} are correct"
     figures, comparison = result.wrong_default_figures, result.wrong_against_default
     if figures is None:
-        return f"the default's outputs are wrong and were not timed; {right}"
+        return f"the default's outputs are wrong (not timed); {right}"
     took = f"{two_sides.statistic(result.estimand)} {two_sides.value(figures, result.estimand)}"
     if comparison is None:
         return f"the default's outputs are wrong ({took}, a single observation); {right}"

@@ -23,7 +23,9 @@ def t_chance(t: ArrayLike, df: int) -> np.ndarray[Any, np.dtype[np.float64]]:
 def t_quantile(share: float, df: int) -> float:
     """Quantile of Student's t."""
     if not 0.5 <= share < 1.0 or df < 1:
-        raise OrtuneError(f"t needs a share from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}")
+        raise OrtuneError(
+            f"the t quantile needs a probability from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}"
+        )
     # By the angle of t = tan(angle) sqrt(df): an interval that ends, where t itself does not.
     low, high = 0.0, math.pi / 2
     for _ in range(HALVINGS):

@@ -43,10 +43,10 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
     if idle:
         raise CannotApply("unsupported", idle)
     if not knob.runs(str(value), plan.provider_names[0]):
-        raise CannotApply("unsupported", f"{name}={value} does not run {plan.provider_names[0]}")
+        raise CannotApply("unsupported", f"{name}={value} does not support {plan.provider_names[0]}")
     if runtime.host is not None and (knob.channel == "preload" or knob.is_cache):
         raise CannotApply(
-            "unsupported", f"{name} names a file, and the runtime sees no files of this machine"
+            "unsupported", f"{name} names a file, and the runtime cannot read files on this machine"
         )
     if knob.channel == "preload":
         library = _allocator(str(value))

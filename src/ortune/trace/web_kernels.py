@@ -71,7 +71,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     absent = np.full(len(kernels), ABSENT, dtype=np.int64)
     missing = ["what the host did: times are those of the kernels on the GPU"]
     if not has_starts:
-        missing.append("when kernels started: this version prints their durations only, laid here end to end")
+        missing.append("when kernels started: this version prints only durations, drawn end to end here")
     if not spans:
         missing.append("runs: the kernels do not repeat")
     return Trace(

@@ -84,7 +84,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
         watch.say(f"measuring with {runtimes.describe(usable)}")
         model = open_model(Path(o.model)) if o.model else probe_model.write(opened.scratch)
         side = Resolved(
-            label=model.path.name if o.model else "a small convolution network",
+            label=model.path.name if o.model else "a small convolutional network",
             model=model,
             plan=Plan(),
             runtime=usable,

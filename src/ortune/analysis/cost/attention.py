@@ -79,7 +79,7 @@ def multi_head(call: Call) -> Count:
     query = call.shape(0)
     packed = len(query) == 5  # batch, length, heads, 3, head size
     if len(query) not in (3, 5):
-        raise Uncounted(f"a query of {len(query)} dimensions is not a form of MultiHeadAttention")
+        raise Uncounted(f"a query of {len(query)} dimensions does not fit MultiHeadAttention")
     batch, queries = query[:2]
     head = query[4] if packed else query[2] // heads
     keys = queries if packed else _keys_of(call)
@@ -137,7 +137,9 @@ def group_query(call: Call) -> Count:
     flops, macs = _core(batch * heads * queries * keys, head, head, extra)
     if call.int("do_rotary"):
         flops += ROTATE * batch * queries * (heads + groups) * head
-    note = "" if 6 in call.values or not call.has(3) else "keys counted: the past as given and the new ones"
+    note = (
+        "" if 6 in call.values or not call.has(3) else "keys are counted as the whole past and the new ones"
+    )
     return Count(flops=flops, macs=macs, note=note)
 
 
@@ -152,7 +154,7 @@ def onnx_attention(call: Call) -> Count:
         batch, queries, width = query
         head, keys, value_head = width // heads, key[1], value[2] // groups
     else:
-        raise Uncounted(f"a query of {len(query)} dimensions is not a form of Attention")
+        raise Uncounted(f"a query of {len(query)} dimensions does not fit Attention")
     keys += _past(call, 4)
     extra = call.has(3) + 3 * bool(call.float("softcap", 0.0))
     flops, macs = _core(batch * heads * queries * keys, head, value_head, extra)

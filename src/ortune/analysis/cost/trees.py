@@ -124,7 +124,7 @@ def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) 
     flops = rows * (splits + n_trees * weights_per_leaf + _post(call, scores))
     return Count(
         flops=round(flops),
-        note="its operation count is an estimate: each split is taken to send half of the rows either way",
+        note="its operation count is an estimate: each split is assumed to send half of the rows each way",
     )
 
 

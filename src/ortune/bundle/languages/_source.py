@@ -169,7 +169,7 @@ class Language:
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
                 *(
-                    f"// Stores the compiled model in {one.folder} of the working directory; load takes another folder."
+                    f"// Stores the compiled model in {one.folder} of the working directory, unless load gets another."
                     for one in self._caches(info)
                 ),
             ],
@@ -330,8 +330,8 @@ class Language:
         if not plugin:
             return f"needs {version} built with it (on PyPI: {info.requirements[0]})"
         if self.plugs:
-            return f"needs {version} and, as plugin of load, the path of the library in {plugin} (on PyPI)"
-        return f"needs a build with it: was measured with the plug-in {plugin} (on PyPI), which load.py registers"
+            return f"needs {version}, and the path of the library in {plugin} (on PyPI) as the plugin argument of load"
+        return f"needs a build with it; measured with the plug-in {plugin} (on PyPI), which load.py registers"
 
     def _note(self, setting: Applied) -> str:
         """What to do instead of a setting, "" where the language makes it."""

@@ -75,8 +75,8 @@ def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
 def _require_fetchable(file: Path) -> None:
     if file.is_file() and (size := file.stat().st_size) >= MOST_FILE:
         raise CannotServe(
-            f"{file.name} has {size / 2**30:.1f} GiB, and a page cannot fetch 2 GiB or more: quantize the weights, "
-            "or split them over several files"
+            f"{file.name} is {size / 2**30:.1f} GiB, and a page cannot fetch 2 GiB or more: quantize the weights, "
+            "or split them across several files"
         )
 
 

@@ -82,7 +82,9 @@ def prepare(
     page_settings = in_page(provider, (*settings, *request.applied))
     isolated = [setting.value for setting in settings if setting.knob == ISOLATION.name]
     if elsewhere and isolated and not is_on(isolated[-1]):
-        raise CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
+        raise CannotServe(
+            f"a page on another device is always cross-origin isolated: {ISOLATION.name}=0 needs a browser here"
+        )
     feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
     model = Path(request.model).absolute()
     contents = model_of(model)

@@ -37,7 +37,7 @@ class WebTarget(Target):
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"
         except RuntimeNotFound:
-            words = f"onnxruntime-web {setup.VERSION} (npm fetches it at the first use) in {program}"
+            words = f"onnxruntime-web {setup.VERSION} (npm fetches it on first use) in {program}"
         return ProviderReport(name=self.provider.name, in_build=False, usable=True, why=words)
 
     def _report(self, why: str) -> ProviderReport:

@@ -27,7 +27,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     columns = [
         Column("figure", "text"),
         Column(f"against {base}", "chart", axis=axis),
-        Column("change, limit, answer", "text"),
+        Column("change, limit, result", "text"),
     ]
     heads, *rows = tune_words.sides(result)
     outputs = tune_headline.outputs(result)

@@ -35,7 +35,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     if not result.controls and not dropped and not chart:
         return []
     why = ", ".join(f"{n} ({reason})" for reason, n in dropped.items())
-    lost = f"Blocks dropped whole: {why}." if why else "No block was dropped."
+    lost = f"Whole blocks dropped: {why}." if why else "No block was dropped."
     return [
         table(COLUMNS, [_row(control) for control in result.controls]),
         *chart,
