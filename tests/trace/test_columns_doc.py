@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "profile.md"
 HEAD = "| column | rows | type | unit | what it is |\n|---|---|---|---|---|\n"
 UNITS = {"_ns": "ns", "_bytes": "bytes", "_flops": "operations"}
-TYPES = {"i": "integer", "f": "number", "U": "text"}
 NOT_COLUMNS = {
     "pieces",
     "executions",
@@ -63,9 +62,9 @@ def table() -> str:
         if not sign:
             rows, meaning = "table", about
         kind = arrays[name].dtype
-        bits = f", {8 * kind.itemsize} bits" if kind.kind in "if" else ""
+        dtype = "text" if kind.kind == "U" else kind.name
         unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
-        lines.append(f"| `{name}` | {rows} | {TYPES[kind.kind]}{bits} | {unit} | {meaning} |\n")
+        lines.append(f"| `{name}` | {rows} | {dtype} | {unit} | {meaning} |\n")
     return HEAD + "".join(lines)
 
 

@@ -57,12 +57,11 @@ def _proof(both: Answer) -> BriefRisk:
         return _risk("proof", "stop", "none: it was never compared with the current configuration")
     where = blocks(compared)
     if compared.verdict == "faster" and both.settled:
-        how = "confirmed" if compared.phase == "confirm" else "shown"
         doubts = [text for text in map(trouble, both.controls) if text]
         if not both.controls:
             doubts = ["controls not run"]
         level: Level = "look" if doubts else "fine"
-        return _risk("proof", level, "; ".join([f"{how} on {where}", *(doubts or ["controls passed"])]))
+        return _risk("proof", level, "; ".join([f"confirmed on {where}", *(doubts or ["controls passed"])]))
     if not both.settled:
         return _risk(
             "proof",
@@ -111,7 +110,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
     if not classes:
         return _risk("safety class", "fine", "no setting differs from the current configuration")
     if list(classes) == ["exact"]:
-        return _risk("safety class", "fine", "exact: no setting may change results beyond rounding")
+        return _risk("safety class", "fine", "exact: no setting can change results beyond rounding")
     meaning = {
         "numerics": "may change results within the tolerance",
         "behaviour": "changes more than speed: the behaviour of the process or the model",

@@ -6,10 +6,10 @@ from ortune.records import OneSize, PeakInTurn
 from ortune.report.numbers import memory
 
 _ONE_SIZE: dict[OneSize, str] = {
-    "given": "measured at the given size",
-    "unguessed": "measured at one size, because no size was guessed",
-    "refused": "measured at one size, because the model accepts no other",
-    "budget": "measured at one size, because the budget is too small for several",
+    "given": "measured at the given input size",
+    "unguessed": "measured at one input size, because no dimension was guessed",
+    "refused": "measured at one input size, because the model accepts no other",
+    "budget": "measured at one input size, because the budget is too small for several",
 }
 
 

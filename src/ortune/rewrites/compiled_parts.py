@@ -1,12 +1,12 @@
 """Saves the parts that an execution provider compiles, which speeds up session creation.
 
 What it is: the model in which each part that the execution provider takes is one EPContext node with the provider's
-    compiled code inside. ONNX Runtime writes it (``ep.context_enable``), for OpenVINO, QNN and TensorRT RTX.
+    compiled code inside. ONNX Runtime writes it (``ep.context_enable``), for OpenVINO, QNN and TensorRT for RTX.
 Why it costs: at every start the provider compiles its parts again, which can take seconds. Latency is unchanged.
 Evidence: session creation time, with and without; the time to compile and the size of the file.
 Fix and its safety: exact, but bound to the device, the provider's version and this version of ONNX Runtime. Keep the
     original. A provider that cannot read its own code back fails the trial. Tested with OpenVINO 2026.4 on an Intel CPU
-    and with QNN's emulator; not tested with TensorRT RTX.
+    and with QNN's emulator; not tested with TensorRT for RTX.
 Example: ``--target openvino --rewrite compiled-parts``
 References: ONNX Runtime documentation, "EP Context Design".
 """

@@ -54,18 +54,18 @@ LOOK_SHARE = _phase(
     "pilot", EVERY, 0.1, "of the time left", "maximum for one step; trials are shortened for it"
 )
 LEAST_LOOK_S = _phase(
-    "inputs of other values",
+    "inputs with other values",
     EVERY,
     3.0,
     "s",
-    "a start and some runs: does latency depend on values?",
+    "one start and a few runs, to see whether latency depends on the values",
 )
 ROUND_RUNS = _phase(
     "peak memory",
     "bench, look, diagnose",
     5.25,
     "times a run",
-    "a round of half, one and two times the size; two to five rounds in one process, otherwise one size only",
+    "rounds at half, full and double the guessed size, two to five in one process; otherwise one size only",
 )
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
@@ -136,7 +136,7 @@ STEPS_SHARE = _phase(
     "steps towards float", "quantize", 0.6, "of the time after the pilot", "the rest is for the comparison"
 )
 SATURATION_SHARE = _phase(
-    "saturation", "quantize", 0.05, "of the budget", "kept to emulate a processor without VNNI"
+    "saturation", "quantize", 0.05, "of the budget", "reserved to emulate a processor without VNNI"
 )
 LEAST_SEARCH_SHARE = _phase(
     "calibration, first blocks and confirmation", "tune", 0.55, "of the time left",
@@ -155,20 +155,20 @@ CONFIRM_SHARE = _phase(
 ALONE_SHARE = _phase(
     "last check", "tune", 0.3, "of the confirmation", "winner and default again, one process at a time"
 )
-WHY_SHARE = _phase("reason", "tune", 0.1, "of the time left", "profiles of winner and default")
+WHY_SHARE = _phase("explanation", "tune", 0.1, "of the time left", "profiles of winner and default")
 AFTER_SHARE = _phase(
-    "starts and reason",
+    "load times and explanation",
     "compare",
     0.2,
     "of the budget",
-    "maximum kept for what follows the last block, besides the answer",
+    "maximum reserved for what follows the last block, except the answer",
 )
 DELIVERY_SHARE = _phase(
     "answer",
     "compare, tune",
     0.5,
-    "of the time until the first process",
-    "to write, draw and store the result",
+    "of the time until the first process starts",
+    "to write, plot and store the result",
 )
 HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one hang or one slow rewrite")
 LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a configuration needs on a busy machine")
@@ -180,16 +180,16 @@ NEXT_TIMES = _phase(
     "compare, tune",
     1.2,
     "times the recent ones",
-    "no block starts that would end too late",
+    "a block that would end too late is not started",
 )
 RACE_TIMES = _phase(
     "trials of a search", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
 )
 FIXED_TIMES = _phase(
-    "blocks of a fixed number",
+    "fixed number of blocks",
     "diagnose, history",
     1.3,
     "times the pilot's",
-    "to fit the promised blocks",
+    "so the announced blocks fit",
 )
 BEYOND_TIMES = _phase("confirmation", "tune", 1.1, "times the budget", "maximum for a block that has started")
