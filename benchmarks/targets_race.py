@@ -150,8 +150,9 @@ def write(rows: Sequence[Row]) -> None:
     head = (
         f"`python benchmarks/targets_race.py`, {when}, tunes each model with `--targets auto` for "
         f"{' or '.join(budgets)} ({software}). Load and memory are those of the default and of the winner, "
-        "where that runs on another execution provider. The second table compares the defaults of both. "
-        "OpenVINO computes in bfloat16 by default where the processor has it, and `tune` does not without a tolerance."
+        "where that runs on another execution provider. The second table compares the defaults of the CPU provider "
+        "and OpenVINO. On processors with bfloat16, OpenVINO computes in it by default; `tune` allows that only with "
+        "a tolerance."
     )
     before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])

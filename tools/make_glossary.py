@@ -163,7 +163,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
             name="records:PlanStatus",
         ),
     ),
-    "What is known of a model": (
+    "What is known about a model": (
         Term(
             word="initializer",
             meaning="A tensor that the file stores. It is constant unless it is also a graph input.",
@@ -206,7 +206,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="brought",
-            meaning="The gain that the same rewrite had on similar models; the base of an estimate.",
+            meaning="The gain that the same rewrite had on similar models; the basis of an estimate.",
             name="records:Brought",
             shown="estimated gain",
         ),
@@ -258,7 +258,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="snapshot",
-            meaning="What ONNX Runtime makes of a model, without times; the content of a lock file.",
+            meaning="ONNX Runtime's optimised graphs of a model, without times; the content of a lock file.",
             name="records:Snapshot",
             shown="lock file",
         ),

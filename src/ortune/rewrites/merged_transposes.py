@@ -1,4 +1,4 @@
-"""Merges equal Transposes whose results meet into one.
+"""Merges equal Transposes into one where their results meet.
 
 What it is: values with the same Transpose that pass through operators independent of axis order (arithmetic,
     activations, Pad, Slice, Softmax and reductions along known axes, added or removed axes of size one) until one
@@ -294,6 +294,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="merged-transposes",
-    summary="merges equal Transposes whose results meet",
+    summary="merges equal Transposes into one where their results meet",
     stage=4,
 )

@@ -1,7 +1,7 @@
 """Runs onnxslim, if it is installed in the measured environment.
 
 What it is: the package ``onnxslim``: constants folded, dead and duplicate nodes removed, BatchNormalization and Add
-    merged into the layers before. ortune never installs it.
+    merged into the preceding layers. ortune never installs it.
 Why it costs: ONNX Runtime does most of this at each start. The remaining nodes, mainly shape computations, run every
     time.
 Evidence: the number of nodes in the optimised graph, with and without.

@@ -82,7 +82,7 @@ REWRITE = Rewrite(
             kind="choice",
             default="bert",
             choices=("bert", "vit", "gpt2"),
-            summary="model type of the optimiser (default: read from the graph)",
+            summary="model type of the optimiser (`tune` reads it from the graph)",
         ),
         Param(name="heads", kind="int", default="0", summary="number of attention heads (0: detected)"),
         Param(

@@ -3,8 +3,8 @@
 What it is: the first session writes what it compiled to the folder ``coreml-cache``; later ones read it.
 Why it costs: compiling takes seconds at every start.
 Evidence: load time of a second session.
-Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot name a place to
-    write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
+Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot contain an
+    output path, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
 Example: ``--target coreml --objective cold-start --set coreml_cache=1``
 References: ONNX Runtime documentation, "CoreML Execution Provider", ``ModelCacheDirectory``. Untested by ortune.
 """

@@ -1,6 +1,6 @@
 """The largest tensor that constant folding may create, in bytes.
 
-What it is: a node whose folded output would be larger is left in the graph; 0 is no limit.
+What it is: a node whose folded output would be larger is left in the graph; 0 means no limit.
 Why it costs: folding an Expand or a ConstantOfShape can store gigabytes in the session that a run would otherwise
     create when needed; without folding, every run computes them again.
 Evidence: load time, peak memory, size of the optimised model.

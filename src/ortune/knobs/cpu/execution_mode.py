@@ -3,7 +3,7 @@
 What it is: ``sequential`` runs one operator after the other; ``parallel`` hands ready operators to a second, inter-op
     pool.
 Why it costs: parallel mode helps only if the graph has wide branches of heavy operators. On a chain it adds
-    synchronisation and a spinning pool, and the two pools can ask for more threads than there are CPUs.
+    synchronisation and a spinning pool, and the two pools together can have more threads than there are CPUs.
 Evidence: branches in the graph; node events of different threads that overlap in the profile.
 Fix and its safety: ``parallel`` only where it measures faster; exact.
 Example: ``--set mode=parallel``

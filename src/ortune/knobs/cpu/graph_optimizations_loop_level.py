@@ -1,4 +1,4 @@
-"""How often the graph optimisers run.
+"""How many times the graph optimisers run.
 
 What it is: 0 runs each level once, 1 repeats them if the last level changed constants, 2 repeats them if any level from
     the second on changed the graph.

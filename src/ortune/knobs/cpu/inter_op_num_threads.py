@@ -1,6 +1,6 @@
 """Number of operators that may run at the same time in parallel mode.
 
-What it is: the size of the inter-op pool; the calling thread is one of them.
+What it is: the size of the inter-op pool, including the calling thread.
 Why it costs: in sequential mode, the default, this setting is silently ignored. In parallel mode the default is one
     thread per core, in addition to the intra-op pool.
 Evidence: threads counted at session creation.

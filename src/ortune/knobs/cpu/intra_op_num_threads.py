@@ -1,6 +1,6 @@
 """Number of threads that work on one operator.
 
-What it is: the size of the session's intra-op pool; the calling thread is one of them.
+What it is: the size of the session's intra-op pool, including the calling thread.
 Why it costs: the default is the number of physical cores of the *machine*. In a container with a CPU quota or a narrow
     affinity that is too many, and threads wait for each other; for a small model even two can be too many.
 Evidence: threads counted at session creation (``/proc/self/task``), cgroup throttling, latency by number of threads.

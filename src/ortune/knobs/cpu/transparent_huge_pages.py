@@ -1,7 +1,7 @@
 """Whether the kernel may use huge pages for this process.
 
 What it is: ``never`` turns transparent huge pages off for the process, whatever the system's setting.
-Why it costs: if the system always uses huge pages, memory grows in pieces of 2 MB, which the kernel needs time to
+Why it costs: if the system always uses huge pages, memory grows in pieces of 2 MiB, which the kernel needs time to
     find and clear. This causes latency spikes in the first runs.
 Evidence: ``THP_enabled`` in ``/proc/self/status``; peak memory, first runs.
 Fix and its safety: ``prctl(PR_SET_THP_DISABLE)`` before the session is created; exact.

@@ -1,4 +1,4 @@
-"""Whether cuDNN adds the bias, the sum and the activation inside a convolution.
+"""Whether cuDNN fuses bias, residual sum and activation into the convolution.
 
 What it is: the convolution's graph in cuDNN includes the following operators, if cuDNN has an engine for them.
 Why it costs: each separate operator reads and writes the whole output once more.

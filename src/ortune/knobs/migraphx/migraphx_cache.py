@@ -3,8 +3,8 @@
 What it is: the first session writes what it compiled to the folder ``migraphx-cache``; later ones read it.
 Why it costs: compiling takes seconds to minutes at every start.
 Evidence: load time of a second session.
-Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot name a place to
-    write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
+Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot contain an
+    output path, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
 Example: ``--target migraphx --objective cold-start --set migraphx_cache=1``
 References: onnxruntime-migraphx 1.27.1, ``migraphx_model_cache_dir``. Untested by ortune.
 """

@@ -8,7 +8,7 @@ Why it costs: without a cache, the model is compiled at every start. The file is
 Evidence: a file in the folder; ``bench``, ``compare`` and ``tune`` show the load that wrote the file and the loads that
     read it. A trial that writes the file again fails.
 Fix and its safety: on where the start measures faster; behaviour, since files appear in the program's working
-    directory. The folder is always the same, because a plan cannot name a place to write; ``load(cache=FOLDER)`` of a
+    directory. The folder is always the same, because a plan cannot contain an output path; ``load(cache=FOLDER)`` of a
     bundle can choose another.
 Example: ``--target openvino --objective cold-start --set openvino_cache=1``
 References: OpenVINO, ``CACHE_DIR``, given as ``load_config`` of the CPU: onnxruntime-ep-openvino ignores the option

@@ -1,7 +1,7 @@
 """Whether OpenVINO uses both hardware threads of a core.
 
 What it is: one thread per hardware thread, or one per core.
-Why it costs: two threads on a core share its arithmetic, and help only where one waits for memory.
+Why it costs: two threads on a core share its execution units, and help only where one waits for memory.
 Evidence: latency. OpenVINO does not return the value.
 Fix and its safety: the value that measures faster; exact.
 Example: ``--target openvino --set openvino_hyper_threading=0``

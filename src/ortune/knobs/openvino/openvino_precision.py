@@ -4,7 +4,7 @@ What it is: a hint that allows bfloat16 or float16 if the CPU has instructions f
     computes in bfloat16 on CPUs with AMX or AVX-512 BF16, and in float32 on others.
 Why it costs: both types have half the bytes and at least twice the multiplications per instruction. Without such
     instructions the hint changes nothing.
-Evidence: latency, and outputs that differ more than by reassociation. OpenVINO does not return the value.
+Evidence: latency, and outputs that differ by more than reassociation explains. OpenVINO does not return the value.
 Fix and its safety: ``f32`` keeps the outputs equal to those of the CPU provider (exact); ``bf16`` where they stay
     within the tolerance (numerics).
 Example: ``--target openvino --set openvino_precision=bf16``

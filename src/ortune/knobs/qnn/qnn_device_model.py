@@ -1,6 +1,6 @@
 """Which of Qualcomm's chips the graph is compiled for.
 
-What it is: QNN's number of the chip (60 is the Snapdragon X Elite); 0 is the chip of the machine that compiles.
+What it is: QNN's SoC model number (60 is the Snapdragon X Elite); 0 is the chip of the machine that compiles.
 Why it costs: without a number, a host without such a chip compiles for an old generation, which lacks float16 and
     bfloat16.
 Evidence: rejected nodes, and load time on the device.

@@ -1,6 +1,6 @@
 """Where TensorRT keeps its engines: in the folder tensorrt-engines.
 
-What it is: the folder is always the same: a plan cannot name a place to write.
+What it is: the folder is always the same, because a plan cannot contain an output path.
 Why it costs: without a folder engines are written into the program's working directory itself.
 Evidence: files in the folder.
 Fix and its safety: together with ``trt_engine_cache``; behaviour.

@@ -1,6 +1,6 @@
 """The most scratch memory that TensorRT may use, in bytes.
 
-What it is: kernels that need more are not tried; 0 is no limit.
+What it is: kernels that need more are not tried; 0 means no limit.
 Why it costs: too little memory excludes the fastest kernels.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.

@@ -4,8 +4,8 @@ What it is: kernels that were compiled for this GPU are written to the folder ``
     read them.
 Why it costs: kernels are compiled at every start, in seconds.
 Evidence: load time of a second session.
-Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot name a place to
-    write, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
+Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot contain an
+    output path, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.
 Example: ``--target tensorrt-rtx --objective cold-start --set rtx_cache=1``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_runtime_cache_path``. Untested by ortune.
 """

@@ -1,6 +1,6 @@
 """The usual shapes that engines are built for.
 
-What it is: input names with their usual sizes; min, opt and max are given together.
+What it is: input names with their usual sizes; min, opt and max must be set together.
 Why it costs: without them kernels are compiled again for each new size.
 Evidence: runs that take as long as loading.
 Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual shape.

@@ -1,6 +1,6 @@
 """What WebGPU does with the buffers of tensors that are no longer used.
 
-What it is: ``bucket`` keeps buffers by sizes rounded up, ``simple`` by exact size, ``lazyrelease`` until the end of the
+What it is: ``bucket`` keeps buffers by rounded-up size, ``simple`` by exact size, ``lazyrelease`` until the end of the
     run; ``disabled`` frees them at once. Only the native builds (asyncify, jspi) read this setting.
 Why it costs: creating a buffer takes time; keeping one takes memory, and rounding up takes more.
 Evidence: latency; GPU memory. If sizes grow, as with a decoder's cache, latency has steps at certain lengths.

@@ -5,7 +5,7 @@ Why it costs: with few, the GPU starts earlier in a run; with many, there are fe
 Evidence: latency of models with many small kernels.
 Fix and its safety: the number that measures faster; exact.
 Example: ``--target webgpu --set webgpu_pending_dispatches=64``
-References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches``, which its release 0.1.0 lacks.
+References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches`` (not in release 0.1.0).
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -1,6 +1,6 @@
 """What WebGPU does with the buffers of kernels' parameters that are no longer used.
 
-What it is: ``bucket`` keeps buffers by sizes rounded up, ``simple`` by exact size, ``lazyrelease`` until the end of the
+What it is: ``bucket`` keeps buffers by rounded-up size, ``simple`` by exact size, ``lazyrelease`` until the end of the
     run; ``disabled`` frees them at once.
 Why it costs: creating a buffer takes time; keeping one takes memory, and rounding up takes more.
 Evidence: latency, and the GPU's memory.

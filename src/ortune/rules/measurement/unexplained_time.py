@@ -1,6 +1,6 @@
-"""A part of the run is unexplained.
+"""Part of the run is unexplained.
 
-What it is: time of a run that belongs to no node and to no known kind of overhead.
+What it is: time in a run that belongs to no node and to no known kind of overhead.
 Why it costs: another program used the CPU, or the trace lost events; shares of such a run are less reliable.
 Evidence: the run, minus the sum of its parts.
 Fix and its safety: advice: use an idle machine, and check what else is running.

@@ -2,7 +2,7 @@
 
 What it is: float32 nodes that CoreML runs in MLProgram format.
 Why it costs: an MLProgram computes in the types of the model, and the Neural Engine runs only float16. A float32
-    model runs on GPU and CPU. In the format NeuralNetwork, which has no types, CoreML chooses float16 itself.
+    model runs on GPU and CPU. The NeuralNetwork format has no types, so CoreML itself chooses float16 there.
 Evidence: element types in the file, before any optimisation, and the option ModelFormat.
 Fix and its safety: advice: convert the model to float16 with the rewrite ``float32-to-float16``, which changes outputs
     slightly; or keep NeuralNetwork if it supports all operators of the model.

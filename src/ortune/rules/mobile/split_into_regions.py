@@ -1,7 +1,7 @@
 """Unsupported operators split the model into many accelerator regions.
 
 What it is: NNAPI, CoreML or QNN runs the model in three or more regions, with unsupported nodes in between that stay on
-    the CPU. XNNPACK has CPU kernels itself, so its regions need no copies.
+    the CPU. XNNPACK itself runs on the CPU, so its regions need no copies.
 Why it costs: every boundary copies tensors between accelerator and CPU, and transfers control. With many small regions,
     that takes longer than running everything on the CPU.
 Evidence: the operators and constraints of the provider, and the regions that ONNX Runtime's partitioner creates from
