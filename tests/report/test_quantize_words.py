@@ -19,7 +19,7 @@ from ortune.records import (
     QuantizeResult,
     RewriteSpec,
 )
-from ortune.report import quantize_words
+from ortune.report import quantize_basis, quantize_words
 from ortune.search import progress
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
@@ -121,10 +121,10 @@ def test_what_another_processor_gives_is_told_with_a_portable_model() -> None:
         answered(exploring=False), saturation="elsewhere", saturated=far,
         portable=PrecisionRow(plan=seven, within_ratio=0.05, outputs=near),
     )  # fmt: skip
-    said = quantize_words.saturation(result)
+    said = quantize_basis.saturation(result)
     facts(said, "3.4 % there (emulated)", "beyond the tolerance", "static-int8:range=7 has an error of 1.3 %")
     unknown = OutputDifference(ok=False, comparable=False, what="saturation of QAttention is not emulated")
-    said = quantize_words.saturation(msgspec.structs.replace(result, saturated=unknown, portable=None))
+    said = quantize_basis.saturation(msgspec.structs.replace(result, saturated=unknown, portable=None))
     facts(said, "not emulated: saturation of QAttention", "range=7")
 
 

@@ -205,6 +205,11 @@ class Precision:
         """A plan's outputs against those of the float model, on the inputs kept for it."""
         return self._outputs.difference(plan, lambda: self.made(plan), self.tolerance)
 
+    @property
+    def reference_ns(self) -> int:
+        """What the float model took for the inputs that models are compared on; 0 where it did not run."""
+        return self._outputs.reference_ns
+
     def compared(self, plan: Plan) -> Model:
         """A plan's model and its outputs; it is not timed."""
         path, failed = self.made(plan)

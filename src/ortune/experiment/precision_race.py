@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ortune.experiment.confirming import confirm_winner
 from ortune.experiment.entering import enter
+from ortune.experiment.held_out import HeldOut
 from ortune.experiment.precision import Model
 from ortune.experiment.tuning import Tuning
 from ortune.records import Plan
@@ -25,34 +26,55 @@ USUAL = 0.95
 """How likely a model in fewer bits is to pay: it was seen to run, and how long it takes."""
 
 
-def race(run: Tuning, models: Sequence[Model]) -> None:
-    """Races what may be the answer beside float; then confirms the winner, and with it what else is on the front."""
+def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, Model]:
+    """Races what may be the answer beside float; then confirms the winner, and with it what else is on the front.
+
+    Returns:
+        What was raced, by plan: a model that may be the answer with its outputs on all held-out inputs.
+    """
     wanted = contestants(models)
+    by_arm = {model.plan.id: model for model in wanted}
     if not wanted or not run.baseline.check.claims:
         run.refuse(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
-        return
-    by_arm = {model.plan.id: model for model in wanted}
+        return by_arm
     proposed = [Proposed(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
     if not enter(run, proposed, (), required=Plan()):
-        return
+        return by_arm
     for entry in run.entries:
         entry.outputs = by_arm[entry.arm].outputs
     if not run.exploring:
         run.calibrate()
     if run.exploring:
         run.explore()
-        return
+        return by_arm
     run.rank(RACE_BLOCKS)
     ranked = [entry for entry in run.search.race.live() if entry.ratios]
-    right = [entry for entry in ranked if is_right(by_arm[entry.arm])]
+    right = _right(ranked, by_arm, held_out)
+    held_out.end()
     on_front = _on_front(ranked, by_arm)
     # Where nothing keeps the tolerance, the front is confirmed all the same: it tells what another tolerance brings.
     run.search.winner = next(iter([*right, *on_front]), None)
     confirm_winner(run, on_front)
-    _choose_confirmed(run, by_arm)
+    _choose_confirmed(run, by_arm, held_out)
     if run.search.winner is not None and not right:
         outputs = by_arm[run.search.winner.arm].outputs
         run.search.winner.retire("wrong-output", outputs.what if outputs is not None else "")
+    return by_arm
+
+
+def _right(ranked: Sequence[Entry], by_arm: dict[str, Model], held_out: HeldOut) -> list[Entry]:
+    """What keeps the tolerance; the first of them on all held-out inputs, if there is time for that."""
+    for entry in ranked:
+        if is_right(by_arm[entry.arm]):
+            _look_at(entry, by_arm, held_out)
+            if is_right(by_arm[entry.arm]):
+                break
+    return [entry for entry in ranked if is_right(by_arm[entry.arm])]
+
+
+def _look_at(entry: Entry, by_arm: dict[str, Model], held_out: HeldOut) -> None:
+    model = by_arm[entry.arm] = held_out.looked_at(by_arm[entry.arm])
+    entry.outputs = model.outputs
 
 
 def contestants(models: Sequence[Model]) -> list[Model]:
@@ -88,10 +110,11 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
 
-def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
+def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) -> None:
     """Chooses among the right models that are confirmed to be faster the one to ship, whichever the race had first.
 
-    Where none is confirmed, the winner of the race stays.
+    Where none is confirmed, the winner of the race stays; so does one that was compared on all held-out inputs beside
+    a model for which there is no time for that.
     """
     search = run.search
     if search.winner is None or not search.confirmation:
@@ -113,10 +136,22 @@ def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
                     ),
                 )
             )
-    if not faster:
-        return
-    best = faster[to_ship([interval for _, interval in faster])][0]
-    if best is not search.winner:
+    while faster:
+        best = faster[to_ship([interval for _, interval in faster])][0]
+        _look_at(best, by_arm, held_out)
+        if not is_right(by_arm[best.arm]):
+            faster = [pair for pair in faster if pair[0] is not best]
+            continue
+        seen = [pair for pair in faster if held_out.has_seen(pair[0].plan)]
+        if not seen or held_out.has_seen(best.plan):
+            _ship(run, best)
+            return
+        faster = seen
+
+
+def _ship(run: Tuning, best: Entry) -> None:
+    search = run.search
+    if search.winner is not None and best is not search.winner:
         # Repeated one process at a time, and started, was the model that the race had first.
         others = [search.winner, *(entry for entry in search.others if entry is not best)]
         search.winner, search.others, search.alone, search.starts = best, others, [], []

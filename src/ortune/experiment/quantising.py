@@ -23,6 +23,7 @@ from ortune.inputs import feed_files, user_feeds, workload
 from ortune.inputs.feeds import FeedValue
 from ortune.model.graphs import nodes
 from ortune.records import (
+    ENOUGH_INPUTS,
     Calibration,
     Candidate,
     FeedRef,
@@ -44,10 +45,7 @@ CLASSES = (0.001, 0.01, 0.05)
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
 INVENTED_CHECKED = 4  # and further ones, to see the error
 HELD_OUT = 4  # of so many sets of the user's one is kept for the error
-ENOUGH_INPUTS = 59
-"""Held-out inputs of which none may exceed a limit, to show with 95 % confidence that at most 5 % of all do:
-0.95^59 < 0.05."""
-LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, fewer are looked at
+LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, models are told apart on fewer
 MOST_CHECKED = 16
 MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
@@ -58,9 +56,15 @@ NOT_SLOWER = 1.05  # a single observation that is above it is believed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What quantized models are calibrated on, and what their error is seen on."""
+    """What quantized models are calibrated on, and what their error is seen on.
+
+    Attributes:
+        held_out: Inputs that no model was calibrated on, as many as a final answer needs if there are so many.
+        checking: All of them; where runs are slow, some, on which models are told apart.
+    """
 
     calibrating: tuple[FeedRef, ...]
+    held_out: tuple[FeedRef, ...]
     checking: tuple[FeedRef, ...]
     summary: Calibration
 
@@ -107,11 +111,22 @@ def gather(baseline: Baseline) -> Inputs:
             refs.append(_written(baseline, f"invented-{seed}", values))
         calibrating, checking = refs[:INVENTED], refs[INVENTED:]
     enough_s = ENOUGH_INPUTS * run_ns(baseline.pilot.first) / len(work.cases) / 1e9
-    checking = checking[: ENOUGH_INPUTS if enough_s <= LONG_CHECK_S else MOST_CHECKED]
+    held_out = _spread(checking, ENOUGH_INPUTS)
+    checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
     calibration = Calibration(
         inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
     )
-    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), summary=calibration)
+    return Inputs(
+        calibrating=tuple(calibrating),
+        held_out=tuple(held_out),
+        checking=tuple(checking),
+        summary=calibration,
+    )
+
+
+def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
+    """At most so many, from all of the order: the first ones of sorted files may be of one class."""
+    return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
 
 
 def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:

@@ -9,10 +9,11 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.precision import Model
-from ortune.experiment.quantising import ENOUGH_INPUTS, HELD_OUT, may_saturate
+from ortune.experiment.quantising import HELD_OUT, may_saturate
 from ortune.experiment.sensitivity import Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
+    ENOUGH_INPUTS,
     Answer,
     Calibration,
     FrontRow,
@@ -42,6 +43,7 @@ def make_result(
     *,
     rows: Sequence[PrecisionRow],
     calibration: Calibration,
+    checked_needed: int,
     tolerance: Tolerance,
 ) -> QuantizeResult:
     """Everything that the session knows, but for its number and its words.
@@ -53,10 +55,11 @@ def make_result(
         walks: The sensitivity of each means that was decided layer by layer; that of the winner is told.
         rows: The whole models.
         calibration: What models were made and compared with.
+        checked_needed: Held-out inputs that a final answer needs, of which there were fewer; 0 for none.
         tolerance: What the outputs had to keep.
     """
     winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
-    of_winner = [walk for walk in walks if any(model is winner for model in walk.models.values())]
+    of_winner = [walk for walk in walks if winner is not None and _is_of(winner, walk)]
     layers = next(iter([*of_winner, *walks]), None)
     common = {name: getattr(answer, name) for name in Answer.__struct_fields__}
     return QuantizeResult(
@@ -68,12 +71,17 @@ def make_result(
         front=_front(run, models, winner, len(layers.groups) if layers is not None else 0),
         calibration=calibration,
         inputs_needed=_inputs_needed(calibration),
+        checked_needed=checked_needed,
         saturation=saturation(winner.plan if winner is not None else None, run.baseline.host),
     )
 
 
+def _is_of(winner: Model, walk: Sensitivity) -> bool:
+    return any(model.plan == winner.plan for model in walk.models.values())
+
+
 def _inputs_needed(calibration: Calibration) -> int:
-    """Returns how many inputs a final answer needs; 0 where there were as many, though slow runs saw fewer of them."""
+    """Returns how many inputs a final answer needs; 0 where there were as many, though fewer were looked at."""
     enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
     return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
 
@@ -137,7 +145,7 @@ def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
 def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
     """A row for each question in the order of the graph, and for dear layers that stayed in float anyway."""
     # What the winner keeps is told of its own means alone.
-    mine = winner is not None and any(winner is model for model in layers.models.values())
+    mine = winner is not None and _is_of(winner, layers)
     kept = winner.kept if winner is not None and mine else frozenset[str]()
     finite = [question.error for question in layers.questions if math.isfinite(question.error)]
     # Errors of layers add like independent noise, so shares are of the sum of their squares.

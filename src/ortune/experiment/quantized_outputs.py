@@ -25,32 +25,40 @@ class QuantizedOutputs:
     """The float model's outputs, and how far those of other plans are away from them.
 
     Each comparison is journalled, whatever came out: a session that goes on compares nothing again.
+
+    Attributes:
+        reference_ns: What the float model's runs took, from the start of the process; 0 where it did not run.
     """
 
-    def __init__(self, baseline: Baseline, replay: Replay, refs: tuple[FeedRef, ...]) -> None:
+    def __init__(
+        self, baseline: Baseline, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
+    ) -> None:
         """Runs nothing.
 
         Args:
             baseline: The float model.
             replay: Of the session.
             refs: The inputs.
+            name: Of these inputs, in the journal.
         """
-        self._baseline, self._replay, self._refs = baseline, replay, refs
+        self._baseline, self._replay, self._refs, self._name = baseline, replay, refs, name
         self._reference: Path | None = None
+        self.reference_ns = 0
 
     @property
     def reference(self) -> Path:
         """The folder of what the float model gives, which the first use runs."""
         if self._reference is None:
             baseline = self._baseline
-            base = baseline.arm("bits-base", refs=self._refs)
+            base = baseline.arm(f"{self._name}-base", refs=self._refs)
             first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-            self._reference = Path(baseline.require_measured(base, first).outputs_path)
+            measured = baseline.require_measured(base, first)
+            self._reference, self.reference_ns = Path(measured.outputs_path), measured.elapsed_ns
         return self._reference
 
     def difference(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
         """A plan's outputs, the worst of all inputs."""
-        return self._once(f"bits-{plan.id}", lambda: self._ran(plan, model, tolerance))
+        return self._once(f"{self._name}-{plan.id}", lambda: self._ran(plan, model, tolerance))
 
     def without_vnni(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
@@ -71,7 +79,7 @@ class QuantizedOutputs:
         if path is None:
             return _none(failed)
         baseline, reference = self._baseline, self.reference
-        arm = baseline.arm(f"bits-{plan.id}-outputs", plan=plan, model=path, refs=self._refs)
+        arm = baseline.arm(f"{self._name}-{plan.id}-outputs", plan=plan, model=path, refs=self._refs)
         outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if not isinstance(outcome, Measured):
             return _none(outcome.what)

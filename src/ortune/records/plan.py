@@ -32,6 +32,11 @@ class RewriteSpec(Record, frozen=True, kw_only=True):
     params: dict[str, str] = {}
 
 
+ENOUGH_INPUTS = 59
+"""Held-out inputs of which none may exceed a limit, to show with 95 % confidence that at most 5 % of all do:
+0.95^59 < 0.05."""
+
+
 class Calibration(Record, frozen=True, kw_only=True):
     """The data used to calibrate a quantized model.
 
@@ -39,12 +44,19 @@ class Calibration(Record, frozen=True, kw_only=True):
         inputs: Number of input sets used for calibration.
         checked: Number of input sets used to measure the error; with four or more of the user's, none was used for
             calibration.
+        screened: Number of these on which models other than the winner were compared; 0 for all of them.
         source: The path given by the user; "" for synthetic inputs.
     """
 
     inputs: int
     checked: int
+    screened: int = 0
     source: str = ""
+
+    @property
+    def final(self) -> bool:
+        """Returns whether the error was measured on as many real inputs as a final answer needs."""
+        return bool(self.source) and self.checked >= ENOUGH_INPUTS
 
 
 def assignment(name: str, value: Value) -> str:

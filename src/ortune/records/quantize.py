@@ -92,7 +92,11 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         front: The models that were created, by error; the float model is first.
         calibration: The inputs for calibration and comparison.
         inputs_needed: Real inputs needed for a final answer; 0 if there were enough.
-        no_time: What the budget was too small for, in words; ``enough_s`` is a sufficient budget, 0 if this one was.
+        checked_needed: Held-out inputs on which the winner's error must be measured for a final answer; 0 if it was
+            measured on as many.
+        no_time: What the budget was too small for, in words.
+        enough_s: A sufficient budget for the race and for measuring the error on all held-out inputs; 0 if this one
+            was.
         metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
         metric_reason: Why it fits the outputs.
         judged_by: The metric that decided which models are within the tolerance, chosen or given; "" if a distance did.
@@ -110,6 +114,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     front: tuple[FrontRow, ...] = ()
     calibration: Calibration
     inputs_needed: int = 0
+    checked_needed: int = 0
     metric: str = ""
     metric_reason: str = ""
     judged_by: str = ""

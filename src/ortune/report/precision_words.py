@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
+from ortune.records import ENOUGH_INPUTS, Calibration, OutputDifference, Plan, PrecisionRow
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.numbers import change, percent, size, span, three
 
@@ -58,7 +58,7 @@ def error(outputs: OutputDifference) -> str:
 
 
 def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
-    """What a quantized model was calibrated and checked on; what rests on invented inputs is not final."""
+    """What a quantized model was calibrated and checked on; what rests on invented or few inputs is not final."""
     if not calibration.source:
         what = (
             f"calibrated on {_synthetic(calibration.inputs)}"
@@ -69,6 +69,11 @@ def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
     calibrated = (
         f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
     )
+    if not calibration.final:
+        return (
+            f"NOT FINAL: {calibrated}error measured on {_sets(calibration.checked)} of {calibration.source} "
+            f"({ENOUGH_INPUTS} held-out ones are needed)"
+        )
     return f"{calibrated}error measured on {_sets(calibration.checked)} of {calibration.source}"
 
 

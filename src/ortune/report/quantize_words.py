@@ -8,7 +8,6 @@ from itertools import pairwise
 import msgspec
 
 from ortune.records import (
-    Calibration,
     Envelope,
     FrontRow,
     LayerRow,
@@ -39,9 +38,9 @@ from ortune.report.document import (
 )
 from ortune.report.numbers import change, duration, factor, percent, shorten, size, span
 from ortune.report.precision_words import model
+from ortune.report.quantize_basis import by_metric, error_text, not_final, rests_on, saturation
 
 _NOTHING = "-"
-NOT_FINAL = "NOT FINAL"
 MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""
 
@@ -71,14 +70,14 @@ def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int)
 
 def headline(result: QuantizeResult) -> str:
     """What the winner gains and costs, or why float stays."""
-    unsure = "" if result.calibration.source else f"{NOT_FINAL} (synthetic inputs)"
+    unsure = not_final(result)
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
         raced = any(row.comparison is not None for row in result.front)
         verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
         return heads.headline(verdict, _why_float(result), "keep the float model", unsure)
     figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
-    error = f"error {_error(row.error)}"
+    error = f"error {error_text(row.error)}"
     if result.judged_by and row.outputs is not None:
         after, before = metric_words.values(result, row.outputs)
         error += f", {metric_words.name(result)} {after} (float: {before})"
@@ -110,69 +109,10 @@ def _winner(result: QuantizeResult) -> FrontRow | None:
     return next((row for row in result.front if row.chosen and not _is_float(row)), None)
 
 
-def _error(error: float) -> str:
-    return f"{100 * error:.2g} %"
-
-
 def _n_float(row: FrontRow) -> str:
     if not row.n_float:
         return "all layers quantized"
     return f"{row.n_float} of {row.n_layers} layers kept in float"
-
-
-def rests_on(calibration: Calibration, needed: int) -> str:
-    """How many inputs the answer rests on, and how many a final one needs."""
-    if not calibration.source:
-        return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
-    text = (
-        f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, "
-        f"error measured on {_sets(calibration.checked, 'held-out ')}"
-    )
-    return (
-        f"{text}; with {needed} inputs, the held-out ones show with 95 % confidence "
-        "that at most 5 % exceed the tolerance"
-        if needed
-        else text
-    )
-
-
-def _by_metric(result: QuantizeResult) -> str:
-    """Says by which metric models were judged where the user named none, and why."""
-    if not result.metric:
-        return ""
-    return (
-        f"accepted by --metric {result.metric} --tolerance '{result.tolerance}', because {result.metric_reason}; "
-        "pass --tolerance 0.01 to accept by distance"
-    )
-
-
-def saturation(result: QuantizeResult) -> str:
-    """How outputs differ from processor to processor; "" where they do not."""
-    if result.saturation == "measured":
-        return (
-            "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
-            "smaller elsewhere"
-        )
-    if result.saturation != "elsewhere":
-        return ""
-    there, portable = result.saturated, result.portable
-    text = "on x86 processors without VNNI, sums of 8-bit products saturate and outputs differ"
-    if there is not None and there.outputs:
-        kept = "within the tolerance" if there.ok else "beyond the tolerance"
-        text = (
-            "on x86 processors without VNNI, sums of 8-bit products saturate: "
-            f"error {_error(there.worst_slice_l2)} there (emulated), {kept}"
-        )
-    elif there is not None:
-        text += f" (not emulated: {there.what})"
-    if portable is None or portable.outputs is None:
-        return f"{text}; for these use 7-bit weights (range=7)"
-    error = _error(portable.outputs.worst_slice_l2)
-    return f"{text}; {model(portable.plan)} has an error of {error} on all processors"
-
-
-def _sets(count: int, kind: str = "") -> str:
-    return f"1 {kind}input" if count == 1 else f"{count} {kind}inputs"
 
 
 def kept_line(row: LayerRow) -> str:
@@ -203,8 +143,8 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
-        Line(rests_on(result.calibration, result.inputs_needed), "" if result.calibration.source else "look"),
-        Line(_by_metric(result)),
+        Line(rests_on(result), "look" if not_final(result) else ""),
+        Line(by_metric(result)),
         Line(saturation(result)),
         Points(title="kept in float", items=named if result.changes else ()),
         Points(title="failed", items=_failed(result.methods)),
@@ -287,7 +227,7 @@ def _front(result: QuantizeResult) -> Table:
         cells: list[Cell | str] = [
             _name(row),
             of,
-            _error(row.error),
+            error_text(row.error),
             *(metric if judged else []),
             time,
             size_text,
@@ -322,8 +262,8 @@ def _layers(result: QuantizeResult) -> Table:
 
 def _layer_error(row: LayerRow) -> str:
     if row.error is not None:
-        return _error(row.error)
-    return _NOTHING if row.expected_error is None else f"{_error(row.expected_error)} expected"
+        return error_text(row.error)
+    return _NOTHING if row.expected_error is None else f"{error_text(row.expected_error)} expected"
 
 
 def _methods(result: QuantizeResult) -> Table:
@@ -343,7 +283,7 @@ def _methods(result: QuantizeResult) -> Table:
         metric = (
             [metric_words.values(result, outputs)[0] if outputs is not None else _NOTHING] if judged else []
         )
-        error = _NOTHING if outputs is None or not outputs.comparable else _error(outputs.relative_l2)
+        error = _NOTHING if outputs is None or not outputs.comparable else error_text(outputs.relative_l2)
         time = _NOTHING if row.ratio is None else change(row.ratio)
         size_text = size(row.size_bytes) if row.size_bytes is not None else _NOTHING
         cells.append([model(row.plan), error, *metric, time, size_text, shorten(row.why, 90)])
@@ -361,7 +301,7 @@ def _chart(result: QuantizeResult) -> Section | None:
     dots = [
         Dot(
             x=row.error, y=1 / ratio, hue="new" if row.chosen else "base", radius_px=5.0 if row.chosen else 3.5,
-            about=f"{_name(row)}: {factor(1 / ratio)}x, error {_error(row.error)}, {_n_float(row)}",
+            about=f"{_name(row)}: {factor(1 / ratio)}x, error {error_text(row.error)}, {_n_float(row)}",
         )
         for row, ratio in zip(rows, ratios, strict=True)
     ]  # fmt: skip

@@ -86,7 +86,7 @@ def bounds(comparison: Comparison) -> str:
 
 
 def _final(result: TuneResult) -> list[str]:
-    """What a quantized winner rests on: with invented inputs it is not final."""
+    """What a quantized winner rests on: with invented inputs, or few, it is not final."""
     row = fewer_bits(result)
     return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 

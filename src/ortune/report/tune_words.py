@@ -264,8 +264,8 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
 def _tone(result: TuneResult) -> Tone:
     comparison = deciding(result)
     if comparison is not None and comparison.verdict == "faster" and comparison.phase == "confirm":
-        invented = result.calibration is not None and not result.calibration.source and fewer_bits(result)
-        return "unsure" if invented or any(g.failed for g in comparison.guards) else "good"
+        unsure = result.calibration is not None and not result.calibration.final and fewer_bits(result)
+        return "unsure" if unsure or any(g.failed for g in comparison.guards) else "good"
     return "strong" if standing(result) in ("best", "no-change") else "unsure"
 
 

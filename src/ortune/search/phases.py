@@ -138,6 +138,13 @@ STEPS_SHARE = _phase(
 SATURATION_SHARE = _phase(
     "saturation", "quantize", 0.05, "of the budget", "reserved to emulate a processor without VNNI"
 )
+HELD_OUT_SHARE = _phase(
+    "held-out inputs",
+    "quantize",
+    0.2,
+    "of the budget",
+    "reserved to compare the winner on 59 held-out inputs if runs are slow",
+)
 LEAST_SEARCH_SHARE = _phase(
     "calibration, first blocks and confirmation", "tune", 0.55, "of the time left",
     "the rest is for what the first blocks suggest",

@@ -16,6 +16,7 @@ from ortune.experiment import precision_race, quantising, tuned
 from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import holds
+from ortune.experiment.held_out import HeldOut
 from ortune.experiment.opening import Experiment
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.precision_means import means
@@ -160,13 +161,18 @@ class _Quantization:
         for walk in walks:
             by_plan |= {model.plan.id: model for model in walk.models.values()}
         models = list(by_plan.values())
-        precision_race.race(run, models)
+        held_out = HeldOut(precision, run)
+        raced = precision_race.race(run, models, held_out)
         require_unchanged(baseline.side)
-        run.precision = [*precision.rows, *(model.row for model in models if model.kept)]
+        models = [raced.get(model.plan.id, model) for model in models]
+        rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
+        run.precision = [*rows, *(model.row for model in models if model.kept)]
         run.calibration = inputs.summary
         answer = tuned.make_result(run)
+        run.calibration = held_out.calibration(answer.winner)
         result = make_result(
-            run, answer, models, walks, rows=precision.rows, calibration=inputs.summary,
+            run, answer, models, walks, rows=rows, calibration=run.calibration,
+            checked_needed=held_out.needed(answer.winner if answer.changes else None),
             tolerance=precision.tolerance,
         )  # fmt: skip
         if precision.tolerance.of_metric:
@@ -176,11 +182,14 @@ class _Quantization:
         result = self._elsewhere(precision, result)
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
+        no_time = quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else ""
+        if result.checked_needed:
+            enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
             result,
             notes=(*result.notes, *opened.played_notes),
             budget_s=self.options.budget_s,
-            no_time=quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else "",
+            no_time=no_time,
             enough_s=enough_s,
             reproduce=command("quantize", self.options),
         )
