@@ -210,9 +210,9 @@ def profile_title(result: LookResult) -> str:
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
     if slow is not None and slow >= ROUGH_SLOWDOWN:
-        text += f"; profiling makes it {slow:.1f}x slower, so shares are rough"
+        text += f"; a run takes {slow:.1f}x as long, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
-        text += f"; runs {percent(slow - 1, 0)} slower"
+        text += f"; a run takes {percent(slow - 1, 0)} longer"
     return text + ("" if profile.complete else "; the profile was truncated")
 
 
