@@ -269,7 +269,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="skeleton",
-            meaning="A model without weights, names and metadata, for bug reports.",
+            meaning="A model without weights, names or metadata, for bug reports.",
             name="graph.skeleton:Skeleton",
         ),
     ),

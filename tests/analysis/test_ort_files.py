@@ -42,7 +42,7 @@ def test_extended_leaves_its_fusions_to_the_cpu(tmp_path: Path) -> None:
     assert found.level == "extended or all"
     assert found.own_operators == {"com.microsoft.FusedConv": 2}
     by = {each.where: each.why for each in found.rejected_by}
-    assert "session fail" in by["WebGPU"]
+    assert "session creation fail" in by["WebGPU"]
     (phones,) = [why for where, why in by.items() if "nnapi" in where and "coreml" in where]
     assert phones.startswith("2 nodes ")
     (without,) = [why for where, why in by.items() if "contrib" in where]

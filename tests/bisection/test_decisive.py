@@ -187,7 +187,7 @@ def test_sides_that_are_wrong_alike_are_told_first(sides: dict[str, dict[str, st
     assert [alert.what[:3] for alert in answer.alerts] == ["A: ", "B: "]
     assert all("fc" in alert.what + alert.evidence for alert in answer.alerts)
     facts(answer.result.headline, "A and B", "both wrong")
-    assert "nothing to find" not in answer.summary()
+    assert "nothing to bisect" not in answer.summary()
 
 
 def test_sides_that_are_right_alike_have_nothing_to_find(tmp_path: Path) -> None:

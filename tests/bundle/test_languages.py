@@ -276,9 +276,7 @@ def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", sorted(LANGUAGES))
 def test_where_compiled_models_are_stored_is_said(file: str) -> None:
     settings: dict[str, Value] = {"openvino_cache": "1"}
-    said = (
-        "// Stores the compiled model in openvino-cache of the working directory, unless load gets another."
-    )
+    said = "// Stores the compiled model in openvino-cache of the working directory, or in the folder passed to load."
     assert said in emitted(settings, owners(settings))[file].splitlines()
     # Java appends a built-in OpenVINO with nothing but its device; a plug-in takes every option.
     java = emitted(settings, owners(settings))["Load.java"]

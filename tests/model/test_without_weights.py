@@ -1,4 +1,4 @@
-"""A model without weights, names and metadata: what is gone from the bytes, and what stays as it was."""
+"""A model without weights, names or metadata: what is gone from the bytes, and what stays as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the winner's execution provider takes and where it loses: the same in every format."""
+"""What the winner's execution provider takes and its drawbacks: the same in every format."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def test_a_shape_that_it_loses_is_a_loss_too(adopted: Envelope[TuneResult]) -> N
     mixed = golden_tune.KINDS["mixed"].result.cases
     lost = msgspec.structs.replace(mixed[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
     result = msgspec.structs.replace(adopted.result, cases=(lost, *mixed[1:]))
-    assert dict(adoption_words.rows(result))["where it loses"].endswith(f", time at {lost.case} +5.0 %")
+    assert dict(adoption_words.rows(result))["drawbacks"].endswith(f", time at {lost.case} +5.0 %")
 
 
 def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None:
     (cost,) = adopted.result.costs
     same = msgspec.structs.replace(cost, load_ns=12.1e6, peak_bytes=89 * 2**20)
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(same,))))
-    assert rows["where it loses"] == "nowhere in what was measured"
+    assert rows["drawbacks"] == "none measured"
     unknown = msgspec.structs.replace(cost, peak_bytes=None)  # of a page
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(unknown,))))
-    assert "memory" not in rows["runs on"] + rows["where it loses"]
+    assert "memory" not in rows["runs on"] + rows["drawbacks"]
 
 
 def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelope[TuneResult]) -> None:
@@ -56,12 +56,12 @@ def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelop
     cost = msgspec.structs.replace(adopted.result.costs[0], shipped=False)
     result = msgspec.structs.replace(usual, candidates=(*usual.candidates, plan), costs=(cost,))
     shown = golden.printed(words.document(msgspec.structs.replace(golden_tune.tuned(), result=result)), 200)
-    facts(shown, "OpenVINO", "not chosen: its best plan measured +20.0 %")
+    facts(shown, "OpenVINO", "not chosen: its best configuration measured +20.0 %")
     assert adoption_words.rows(result) == []
     assert adoption_words.elsewhere(result) == [
         (
             "OpenVINO",
-            "not chosen: its best plan measured +20.0 %, the winner -11.5 % (4 blocks, exploratory); slower; "
+            "not chosen: its best configuration measured +20.0 %, the winner -11.5 % (4 blocks, exploratory); slower; "
             "session creation 8.17x the default's, peak memory 2.57x the default's",
         )
     ]

@@ -209,7 +209,7 @@ def test_a_default_in_lower_precision_is_named_with_what_makes_it_exact(acceptin
 def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     envelope = untested(kind)
     text = tune_headline.headline(envelope.result)
-    facts(text, "nothing tested: the budget ended before any other configuration ran", "--budget 360s")
+    facts(text, "nothing tested: the budget ran out before any other configuration ran", "--budget 360s")
     found = brief.make(envelope, {}, spins=lambda plan: True)
     assert found is not None
     assert found.decision == "unproven" and found.answer.startswith("nothing tested")

@@ -68,8 +68,8 @@ def test_a_convolution_pads_what_two_padded() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"pad": "x, around, half"}, "may not pad with zeros"),
-        ({"pad": "x, around", "mode": '<mode = "edge">'}, "may not pad with zeros"),
+        ({"pad": "x, around, half"}, "might not pad with zeros"),
+        ({"pad": "x, around", "mode": '<mode = "edge">'}, "might not pad with zeros"),
         ({"pad": "x, channels", "weight": "w3"}, "pads the batch or channel axis"),
         ({"pad": "x, around", "attributes": '<auto_pad = "SAME_UPPER">'}, "automatic padding"),
     ],

@@ -27,9 +27,9 @@ def outputs(
 
 def test_outputs_are_kept_as_a_native_worker_keeps_them(tmp_path: Path) -> None:
     kept = Outputs(tmp_path / "kept", ["c"], {"y": ("float", None), "s": ("string", None)}, None)
-    assert "2 are missing" in kept.missing()
+    assert "0 of 2 outputs" in kept.missing()
     kept.keep(about(), Y.tobytes())
-    assert "1 are missing" in kept.missing()
+    assert "1 of 2 outputs" in kept.missing()
     kept.keep(about(index=1, name="s", onnx_type="string", dims=[2]), json.dumps(["a", "бß"]).encode())
     assert kept.missing() == ""
     found = read_outputs(tmp_path / "kept" / "c")

@@ -170,7 +170,7 @@ def test_force_replaces_no_other_folder(here: Path) -> None:
         (("--for", "nnapi", "--level", "most"), "allowed: basic"),
         (("--for", "cpu-arm64", "--aware"), "no provider to keep nodes for"),
         (("--for", "web-webgpu", "--aware"), "gets no copies between GPU and CPU"),
-        (("--for", "web-webgpu", "--matrix"), "no set is defined for web-webgpu"),
+        (("--for", "web-webgpu", "--matrix"), "not available for web-webgpu"),
         (("--for", "nnapi", "--matrix", "--level", "basic"), "omit it"),
         (("--for", "nnapi", "-o", "m2.onnx"), "m2.ort"),
     ],

@@ -94,7 +94,7 @@ def _rejections(model: ir.Model, version: str, own: Counter[str]) -> Iterator[Re
             why="its convolutions are laid out in blocks as wide as that processor's vectors",
         )
     if any(is_fused(node, FUSED_CONV) for node in nodes(model)):
-        yield Rejection(where="WebGPU", why="a FusedConv of an .ort makes the session fail")
+        yield Rejection(where="WebGPU", why="a FusedConv in an .ort file makes session creation fail")
     if own:
         count = own.total()
         left = "1 node" if count == 1 else f"{count} nodes"

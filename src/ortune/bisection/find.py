@@ -130,7 +130,7 @@ def find(
     """
     eyes = Eyes(executor, folder, line)
     seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
-    moved = eyes.look(nudged(a, folder / "moved", seed), "A, inputs moved by one step of rounding")
+    moved = eyes.look(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
     line("comparing the values")
     compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
     places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))

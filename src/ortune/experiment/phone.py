@@ -154,7 +154,7 @@ def _notes(result: PhoneResult, blocks: Sequence[Block]) -> list[str]:
     if hot:
         notes.append(f"{hot} of {len(blocks)} blocks were excluded: {HOT}")
     notes += [f"{entry.name} did not run: {entry.error}" for entry in result.entries if entry.error]
-    return notes + [f"not in the set: {text}" for text in result.matrix.left_out]
+    return notes + [f"not included: {text}" for text in result.matrix.left_out]
 
 
 def _side(

@@ -1,4 +1,4 @@
-"""A model without its weights, names and metadata: the same graph in some kilobytes, which any ONNX Runtime loads.
+"""A model without its weights, names or metadata: the same graph in some kilobytes, which any ONNX Runtime loads.
 
 Everything is copied field by field into a new file, so that what this module does not know of is left behind. Names
 become numbers. Weights become sparse tensors of ONNX that hold a few numbers of a seed: ONNX Runtime makes them dense

@@ -74,7 +74,7 @@ def read(path: Path, model: str) -> Snapshot:
         ) from error
     levels = {**snapshot.levels, **snapshot.hardware.levels}
     if snapshot.schema != SCHEMA or not {"disable", "extended", snapshot.run.level} <= levels.keys():
-        what = f"the lock is of schema {snapshot.schema!r}, and this ortune reads {SCHEMA!r}"
+        what = f"the lock has schema {snapshot.schema!r}, and this ortune reads {SCHEMA!r}"
         if snapshot.schema == SCHEMA:
             what = "the lock lacks levels that every lock has"
         raise UsageError(what, where=str(path), do=f"create it again: {again}")

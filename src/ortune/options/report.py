@@ -50,7 +50,7 @@ class Options:
         Option(
             "--issue",
             "FOLDER",
-            "Write a bug report on MODEL without weights and names: issue.md and skeleton.onnx, in a new folder.",
+            "Write a bug report on MODEL without weights or names: issue.md and skeleton.onnx, in a new folder.",
             OUT,
         ),
     ] = None

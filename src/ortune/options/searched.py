@@ -97,7 +97,9 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         if self.targets is None or self.targets in (AUTO, ALL):
             return ()
         if self.target != CPU.target:
-            raise UsageError("--target says where all plans run", where="--targets", do="pass one of them")
+            raise UsageError(
+                "--target already selects one execution provider", where="--targets", do="pass one of them"
+            )
         names = dict.fromkeys(name.strip() for name in self.targets.split(","))
         for name in names:
             if not targets.find(name).provider.ships:

@@ -18,7 +18,7 @@ USUAL = "skeleton.onnx"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(OnePlan):
-    """Write a small copy of a model without weights, names and metadata, to share with others.
+    """Write a small copy of a model without weights, names or metadata, to share with others.
 
     Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the
     original, and differences are reported.

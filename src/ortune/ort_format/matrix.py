@@ -53,7 +53,7 @@ def staged(place: Path, *, replace: bool) -> Iterator[Path]:
         files.require_writable(place, "--output")
     elif not (place / MANIFEST).is_file():
         raise UsageError(
-            "is not a set written by ortune, so it is not replaced",
+            "was not written by ortune convert --matrix, so it is not replaced",
             where=str(place),
             do="choose another --output",
         )
@@ -78,7 +78,7 @@ def require_phone(place: Place) -> None:
     """
     if place.name not in PHONES:
         raise UsageError(
-            f"no set is defined for {place.name}",
+            f"not available for {place.name}",
             where="--matrix",
             do=f"use --for {', '.join(PHONES)}; elsewhere ortune compare runs the files itself",
         )

@@ -183,4 +183,6 @@ def _wrong(choice: Choice) -> str:
             f"it replaces ONNX operators with onnxruntime's own, such as FusedConv, which {place.name} does not know: "
             "they stay on the CPU and split the graph"
         )
-    return f"it makes operators for the CPU's kernels, such as FusedConv, with which a session on {place.name} fails"
+    return (
+        f"it makes operators for the CPU's kernels, such as FusedConv; session creation fails on {place.name}"
+    )

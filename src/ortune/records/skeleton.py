@@ -1,4 +1,4 @@
-"""A model without weights, names and metadata, and how far it stands for the original."""
+"""A model without weights, names or metadata, and how far it stands for the original."""
 
 from __future__ import annotations
 

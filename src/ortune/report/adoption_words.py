@@ -12,7 +12,7 @@ AS_MUCH = 1.05
 
 
 def rows(result: TuneResult) -> list[tuple[str, str]]:
-    """What adopting the winner's execution provider takes and where it loses; [] where it is the default's own."""
+    """What adopting the winner's execution provider takes and its drawbacks; [] where it is the default's own."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     if cost is None:
@@ -22,7 +22,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
     return [
         *adopted,
         ("runs on", f"{cost.device}; {_figures(cost)}"),
-        ("where it loses", ", ".join(lost) or "nowhere in what was measured"),
+        ("drawbacks", ", ".join(lost) or "none measured"),
     ]
 
 
@@ -39,7 +39,7 @@ def adopting(adoption: Adoption) -> str:
 
 
 def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
-    """Each other execution provider that was raced and did not win: how far its best plan came, and where it loses."""
+    """Each other execution provider that was raced and did not win: how far its best plan came, and its drawbacks."""
     own = result.winner.provider_names
     raced: dict[str, Candidate] = {}
     for candidate in result.candidates:
@@ -57,7 +57,7 @@ def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
     for name, best in raced.items():
         assert best.ratio is not None
         blocks = heads.count(best.n_blocks, "block")
-        text = f"not chosen: its best plan measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
+        text = f"not chosen: its best configuration measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
         lost = _lost(costs[name]) if name in costs else []
         lines.append((short(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))
     return lines

@@ -23,7 +23,7 @@ from ortune.report.numbers import difference, percent, shorten
 
 MOST_NODES = 4
 MOST_PARTINGS = 5
-_WAYS: dict[MatchedBy, str] = {"name": "by name", "values": "by their elements", "structure": "by structure"}
+_WAYS: dict[MatchedBy, str] = {"name": "by name", "values": "by value", "structure": "by structure"}
 AROUND = 3
 """Values shown before the first that differs, and behind it."""
 
@@ -39,9 +39,9 @@ def headline(result: BisectResult) -> str:
 def _where(result: BisectResult) -> str:
     """Says where values part, or that nowhere was found."""
     if not result.partings and result.stepped is not None:
-        return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} on"
+        return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
     if result.outputs.ok and not result.partings:
-        return f"nothing to find: {outputs(result.outputs)}"
+        return f"nothing to bisect: {outputs(result.outputs)}"
     if not result.partings:
         return (
             "no node was found: compared one by one, the values of both sides are equal within rounding or were "

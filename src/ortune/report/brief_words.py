@@ -48,7 +48,7 @@ def _overload(brief: Brief, busy: float) -> str:
     return f", overloaded: there are {there}" if there is not None and busy > there else ""
 
 
-CPU_NOTE = "CPU time per run, as measured, times the load; without headroom, queueing and everything outside the model"
+CPU_NOTE = "CPU time per run, as measured, times the load; excludes headroom, queueing and everything outside the model"
 
 
 def figure_cells(figure: BriefFigure) -> tuple[str, ...]:

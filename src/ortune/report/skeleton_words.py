@@ -178,7 +178,7 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
                 Line("(What you did, what you expected, what happened instead.)"),
                 Pairs(title="Machine", rows=[(name, text) for name, text in machine if text.strip()]),
                 Line(
-                    f"{PurePath(result.path).name}, next to this report, is the model without weights, names and "
+                    f"{PurePath(result.path).name}, next to this report, is the model without weights, names or "
                     f"metadata: {result.headline}."
                 ),
                 *_blocks(result),

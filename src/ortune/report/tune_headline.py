@@ -243,7 +243,7 @@ def _untested_words(result: TuneResult) -> str:
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
     elif left_out(result.candidates) or not result.budget.n_trials:
-        why = "the budget ended before any other configuration ran"
+        why = "the budget ran out before any other configuration ran"
     elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
         why = not_made[0]
     return why

@@ -118,7 +118,7 @@ class ToFloat32:
     def _obstacle(self, model: ir.Model, node: ir.Node) -> str:
         """Returns why a node's types cannot be changed; "" if they can."""
         if node.op_identifier() not in model.functions and node.domain not in _OPEN:
-            return f"{node.op_type} of the domain {node.domain!r} may not support float32"
+            return f"{node.op_type} of the domain {node.domain!r} might not support float32"
         for attribute in node.attributes.values():
             if attribute.is_ref() and attribute.name in _TYPED:
                 return f"a function gets its type from its caller ({attribute.name} of {node.op_type})"

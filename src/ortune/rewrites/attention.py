@@ -63,7 +63,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
     if not np.float32(core.scale):
         return f"{what} has a scale of zero, which the operator would replace with its default"
     if not any(_is_float32(heads.flat) for heads in (q, k, v)):
-        return f"{what} may not be float32"
+        return f"{what} might not be float32"
     if core.guarded and core.mask is not None and not _is_finite(core.mask):
         return f"the mask of {what} may be infinite, and its guard replaces NaN rows with 0"
     joined = core.joined

@@ -56,7 +56,7 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     made="Replaced {n} Clip {node|nodes} with Max and Min.",
-    proposed="{n} Clip {node has|nodes have} limits that NNAPI lacks",
+    proposed="{n} Clip {node has|nodes have} limits that NNAPI does not support",
     none="every Clip has the limits 0 and 6, or -1 and 1",
     least_opset=_LEAST_OPSET,
 )

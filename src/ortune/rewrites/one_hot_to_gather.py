@@ -108,7 +108,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     if values.tolist() != [0.0, 1.0] or not last:
         return f"OneHot {node.name!r} has values other than 0 and 1, or is not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return f"the indices of OneHot {node.name!r} may not be integers"
+        return f"the indices of OneHot {node.name!r} might not be integers"
     # Numbers below zero count from the end.
     dtype = np.dtype(np.int32 if x.dtype == ir.DataType.INT32 else np.int64)
     low, count = -int(depth), 2 * int(depth)

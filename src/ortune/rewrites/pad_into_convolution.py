@@ -30,7 +30,7 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
     operands = [input_of(pad, place) for place in (1, 2, 3)]
     number = scalar(operands[1]) if operands[1] is not None else float_of(pad, "value", 0.0)
     if text_of(pad, "mode", "constant") != "constant" or number != 0.0:
-        return f"{said} may not pad with zeros"
+        return f"{said} might not pad with zeros"
     pads, sizes = constant(operands[0]), ints_of(pad, "pads")
     if sizes is None and pads is not None:
         sizes = pads.reshape(-1).tolist()

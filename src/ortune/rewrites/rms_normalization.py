@@ -70,14 +70,14 @@ def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a n
     what = f"the RMS normalisation of {x.name!r}"
     axis, sizes = reduced_axis(mean), look.values.sizes(x)
     if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
-        return f"{what} may not be over the last axis"
+        return f"{what} might not be over the last axis"
     if is_parameter(mean, "keepdims") or not int_of(mean, "keepdims", 1):
         return f"{what} does not keep the reduced axis"
     numbers = constant(added)
     if numbers is None or numbers.dtype != np.float32 or x.dtype not in (None, ir.DataType.FLOAT):
         return f"{what} is not float32"
     if look.opset < _LEAST_OPSET:
-        return f"the model has opset {look.opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET}"
+        return f"the model has opset {look.opset}, and ONNX Runtime fuses {what} only from opset {_LEAST_OPSET} on"
     scaled = only_user(y)
     gamma = constant(other_input(scaled, y)) if scaled is not None and is_op(scaled, "Mul") else None
     if scaled is None or gamma is None or gamma.ndim != 1:

@@ -156,7 +156,7 @@ def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset
     if elsewhere is not None:
         return f"{elsewhere.name!r} in {what} is also used elsewhere"
     if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
-        return f"{what} may not be float32"
+        return f"{what} might not be float32"
     why = _other_function(match, nodes, computed)
     if why:
         return f"{what} {why}"

@@ -62,7 +62,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     elif params["model"] != "bert":
         return []  # the other kinds cannot find the heads themselves
     fused = any(is_op(node, "LayerNormalization") for node in nodes(model))
-    normed = "" if fused else ", and normalisations may not be fused"
+    normed = "" if fused else ", and normalisations might not be fused"
     return [
         (
             params,

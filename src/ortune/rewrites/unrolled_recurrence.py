@@ -54,7 +54,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
     sizes = [size for size in dims if size is not None]
     if len(sizes) < len(dims) or any(len(size) != _AXES - 1 for size in sizes):
-        return f"{what} may not have batch rows"
+        return f"{what} might not have batch rows"
     kinds = {
         matrix.dtype
         for cell in recurrence.cells[:1]
@@ -66,7 +66,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
         return f"{what} is not float32"
     for before in (first.state, first.memory):
         if before is not None and not _is_zero(before) and not _alike(before, first.x, sizes, look):
-            return f"{what} starts with {before.name!r}, whose shape may not be that of a state"
+            return f"{what} starts with {before.name!r}, whose shape might not be that of a state"
     return ""
 
 

@@ -29,7 +29,7 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
-ENDED = "the budget ended first"
+ENDED = "the budget ran out first"
 USUAL_GAIN = 0.05
 """Of a plan that pays, as a log ratio."""
 PLANS_DIFFER = 0.03

@@ -180,7 +180,11 @@ DELIVERY_SHARE = _phase(
 HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one hang or one slow rewrite")
 LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a configuration needs on a busy machine")
 PROFILED_TRIALS = _phase(
-    "profile of two plans", "compare, tune", 4.6, "times a trial", "each with and without the profiler"
+    "profile of two configurations",
+    "compare, tune",
+    4.6,
+    "times a trial",
+    "each with and without the profiler",
 )
 NEXT_TIMES = _phase(
     "next block",
@@ -190,7 +194,11 @@ NEXT_TIMES = _phase(
     "a block that would end too late is not started",
 )
 RACE_TIMES = _phase(
-    "trials of a search", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
+    "trials of a search",
+    "tune",
+    1.06,
+    "times the pilot's",
+    "new configurations load more slowly, and disks are busy",
 )
 FIXED_TIMES = _phase(
     "fixed number of blocks",

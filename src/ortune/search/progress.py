@@ -68,7 +68,7 @@ def race_status(race: Halving) -> str:
     """Says who leads the race, by how much, and how sure that is; on lines of their own, who follows."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:
-        return f"racing {len(race.entries)} plans"
+        return f"comparing {len(race.entries)} configurations"
     first, *others = (_standing(entry) for entry in ranked[:SHOWN])
     lines = [f"comparing {len(ranked)} of {len(race.entries)} configurations; leader {first}"]
     return "\n".join([*lines, *(f"  {i}. {text}" for i, text in enumerate(others, 2))])

@@ -127,11 +127,14 @@ def candidates(
         elif refused is not None and entry.plan == refused.plan:
             status, why = "retired", refused.why
         elif status is None and not entry.ratios:
-            status, why = "not-tried", "not tested: the budget ended"
+            status, why = "not-tried", "not tested: the budget ran out"
         elif status == "not-tried" and entry.ratios:
-            status, why = "retired", "observed but not confirmed: the budget ended after 1 block"
+            status, why = "retired", "observed but not confirmed: the budget ran out after 1 block"
         elif status is None:
-            status, why = "retired", "observed but not confirmed" if exploring else "another plan was faster"
+            status, why = (
+                "retired",
+                "observed but not confirmed" if exploring else "another configuration was faster",
+            )
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         # A row of what was seen, even once; where a claim is made one block is none.
         once = float(np.exp(entry.ratios[0])) if exploring and len(entry.ratios) == 1 else None

@@ -41,7 +41,7 @@ def require_plain(path: str) -> None:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if len(set(names)) != len(names):
-            raise Refused("the archive has two entries of one name", _INSTEAD)
+            raise Refused("the archive has two entries with the same name", _INSTEAD)
         for name in names:
             if not _FOLDERS.search(name) and not _TOP.fullmatch(name):
                 raise Refused("the archive contains more than a program and its weights: %s" % name, _INSTEAD)

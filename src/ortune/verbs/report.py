@@ -143,7 +143,7 @@ class _Reader:
         match = _SCHEMA.fullmatch(envelope.schema)
         if match is None:
             sentence = (
-                f"its document is of format {envelope.schema!r}, written by ortune {envelope.ortune}, "
+                f"its document has format {envelope.schema!r}, written by ortune {envelope.ortune}, "
                 f"which ortune {__version__} cannot read"
             )
             return msgspec.structs.replace(session, trouble=sentence)

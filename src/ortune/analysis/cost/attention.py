@@ -138,7 +138,7 @@ def group_query(call: Call) -> Count:
     if call.int("do_rotary"):
         flops += ROTATE * batch * queries * (heads + groups) * head
     note = (
-        "" if 6 in call.values or not call.has(3) else "keys are counted as the whole past and the new ones"
+        "" if 6 in call.values or not call.has(3) else "the keys counted are the whole past plus the new ones"
     )
     return Count(flops=flops, macs=macs, note=note)
 

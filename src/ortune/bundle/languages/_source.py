@@ -169,7 +169,8 @@ class Language:
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
                 *(
-                    f"// Stores the compiled model in {one.folder} of the working directory, unless load gets another."
+                    f"// Stores the compiled model in {one.folder} of the working directory, "
+                    "or in the folder passed to load."
                     for one in self._caches(info)
                 ),
             ],

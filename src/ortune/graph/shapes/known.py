@@ -299,7 +299,7 @@ def _cut(model: ir.Model) -> None:
             output = node.outputs[0]
             uses = list(output.uses())
             same = ir.Node("", "Identity", [output])
-            same.outputs[0].name = f"{output.name} of unknown numbers"
+            same.outputs[0].name = f"{output.name} (values unknown)"
             graph.insert_after(node, same)
             for use in uses:
                 use.node.replace_input_with(use.idx, same.outputs[0])

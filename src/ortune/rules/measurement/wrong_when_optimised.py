@@ -28,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if check is None or not check.wrong:
         return
     build = f"ONNX Runtime {facts.ort_version}".rstrip()
-    place = f" from node {check.node!r} on" if check.node else ""
+    place = f" from node {check.node!r} onwards" if check.node else ""
     moved = (
         ""
         if check.moved_relative_l2 is None

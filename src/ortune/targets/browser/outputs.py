@@ -123,9 +123,9 @@ class Outputs:
         if self._folder is None:
             return ""
         for name, kept in zip(self._cases, self._kept, strict=True):
-            lacking = max(1, len(self._declared or ())) - len(kept)
-            if lacking > 0:
-                return f"of {name} the page sent {len(kept)} outputs, and {lacking} are missing"
+            expected = max(1, len(self._declared or ()))
+            if len(kept) < expected:
+                return f"for {name}, the page sent {len(kept)} of {expected} outputs"
         return ""
 
     def _most_bytes(self, output: _About) -> int:

@@ -95,7 +95,7 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
     if any(sum(case.turn_runs) != len(case.latency_ns) for case in done.cases if case.turn_runs):
         return "protocol", "the page reported turns that do not add up to its runs"
     if any(len(case.waits_ns) not in (0, len(case.latency_ns)) for case in done.cases):
-        return "protocol", "the page reported more or fewer waits than runs"
+        return "protocol", "the page reported more or fewer wait times than runs"
     figures = [done.load_ns, done.cpu_ns, done.wall_ns]
     figures += [n for case in done.cases for n in (case.first_ns, case.warmup_runs, *case.turn_runs)]
     figures += [ns for case in done.cases for ns in (*case.latency_ns, *case.waits_ns)]

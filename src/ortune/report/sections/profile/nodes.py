@@ -14,7 +14,7 @@ TITLE = "Nodes"
 NOTE = (
     "Nodes by your own names; hover for the name in the optimised graph. Bound: the least time this machine "
     "needs for the node's work. x: its undisturbed time in multiples of the bound; lost: the time beyond. "
-    "Overhead: starting the node is most of its cost. Click a column head to sort."
+    "Overhead: starting the node is most of its cost. Click a column header to sort."
 )
 MOST = 200
 UNMAPPED = 200

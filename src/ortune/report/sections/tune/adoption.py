@@ -8,7 +8,7 @@ from ortune.report.document import Block, Pairs
 
 ORDER = 45
 TITLE = "Execution providers"
-NOTE = "Session creation and peak memory are medians over trials: descriptions, not claims."
+NOTE = "Session creation and peak memory are medians over trials: descriptive only."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:

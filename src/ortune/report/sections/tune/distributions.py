@@ -11,7 +11,7 @@ from ortune.report.sections.tune import _points as points
 
 ORDER = 20
 TITLE = "Distributions"
-NOTE = "One dot per block (one fresh process). Tick: median; bar: IQR of the trials. The axis may not start at 0."
+NOTE = "One dot per block (one fresh process). Tick: median; bar: IQR of the trials. The axis might not start at 0."
 APART = (0.0, -0.17, 0.17, -0.08, 0.08, -0.25, 0.25)
 """How far dots are set apart up and down, so that neighbours can be seen."""
 

@@ -37,7 +37,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         table(
             [Column("", "label"), *(Column(head) for head in heads[1:])],
             rows,
-            notes=["Medians over trials: descriptions, not claims"],
+            notes=["Medians over trials: descriptive only"],
         ),
     ]
 

@@ -10,7 +10,7 @@ from ortune.report.numbers import duration, times
 
 ORDER = 70
 TITLE = "By input shape"
-NOTE = "The verdict is for the weighted mix. Single rows are descriptions, not claims."
+NOTE = "The verdict is for the weighted mix. Single rows are descriptive only."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:

@@ -11,7 +11,7 @@ from ortune.report.document import Block, Cell, Column, table
 ORDER = 60
 TITLE = "Trade-offs"
 NOTE = (
-    "The best configuration by each figure. Only the objective's own row was confirmed on fresh blocks; the "
+    "The best configuration for each figure. Only the objective's own row was confirmed on fresh blocks; the "
     "others are exploratory. Tune with that objective before relying on them."
 )
 
