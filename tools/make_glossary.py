@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
     "What is run": (
         Term(
             word="workload",
-            meaning="How a model is used: input shapes with weights, values, arrival of calls, objective, tolerance.",
+            meaning="How a model is used: input shapes with weights, values, seed, arrival of calls.",
             name="records:Workload",
         ),
         Term(word="case", meaning="One input shape of a workload, with its weight.", name="records:Case"),
