@@ -336,8 +336,8 @@ MADE: dict[str, dict[str, Maker]] = {
         "transposes before Concat, 256 x 512": stack(meeting_in_concat, 1, 256, 512, layers=1),
     },
     "one-hot-to-gather": {
-        "Equal and Cast, 512 of 256 rows": looked_up(512, 256, 64, one_hot=False),
-        "OneHot, 128 of 1000 rows": looked_up(128, 1000, 128, one_hot=True),
+        "Equal and Cast, 512 indices into 256 rows": looked_up(512, 256, 64, one_hot=False),
+        "OneHot, 128 indices into 1000 rows": looked_up(128, 1000, 128, one_hot=True),
     },
     "pad-into-convolution": {
         "a Pad read twice, 32 x 56 x 56": stack(padded(32), 1, 32, 56, 56),

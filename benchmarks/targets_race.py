@@ -28,7 +28,7 @@ from common import model_path
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.fleet import made
-from ortune.providers import short
+from ortune.providers import of_target, short
 from ortune.records import Comparison
 from ortune.report.numbers import duration, memory
 from zoo import MODELS as ALL
@@ -100,6 +100,11 @@ def beside(name: str, budget_s: float, store: Path) -> Row:
 KINDS = {"auto": raced, OPENVINO: beside}
 
 
+def failed(row: Row) -> str:
+    """Why a comparison with OpenVINO, which is side B, has no result."""
+    return str(row.get("error", "")).replace("B does not run:", "OpenVINO does not run it:")
+
+
 def tables(rows: Sequence[Row]) -> str:
     """Both tables, each of the models that are done."""
     auto = [row for row in rows if row["kind"] == "auto"]
@@ -121,7 +126,11 @@ def tables(rows: Sequence[Row]) -> str:
         for ratio in ratios:
             product *= ratio
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
-    dropped = [f"{row['model']}: {note}" for row in auto for note in row.get("dropped", ())]
+    dropped = [
+        f"{row['model']} with {short(of_target(target).name)}"
+        for row in auto
+        for target in row.get("dropped", ())
+    ]
     text += ["", f"Not compared for lack of time: {'; '.join(dropped)}."] if dropped else []
     busy = [row["model"] for row in auto if "busy" in row.get("conditions", "")]
     text += ["", f"Measured on a busy machine: {', '.join(busy)}."] if busy else []
@@ -132,7 +141,7 @@ def tables(rows: Sequence[Row]) -> str:
             "|---|---|---|---|---|---|",
         ]
     text += [
-        f"| {r['model']} | {r.get('cpu', '')} | {r.get('openvino', '')} | {r.get('gain') or r.get('error')} "
+        f"| {r['model']} | {r.get('cpu', '')} | {r.get('openvino', '')} | {r.get('gain') or failed(r)} "
         f"| {r.get('apart', '')} | {r.get('load', '')} |"
         for r in other
     ]

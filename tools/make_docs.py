@@ -95,7 +95,8 @@ def _rewrite(rewrite: Rewrite) -> str:
     if rewrite.settings:
         needed = ", ".join(f"`{name}={value}`" for name, value in rewrite.settings.items())
         facts.append(f"- the plan also sets {needed}")
-    facts += ["- the new model is bound to the kind of CPU it was made on"] if rewrite.hardware_bound else []
+    if rewrite.hardware_bound:
+        facts.append("- the new model is bound to the kind of hardware it was created on")
     return "\n".join([f"## {rewrite.name}\n", _described(module.__doc__ or ""), *facts, ""])
 
 

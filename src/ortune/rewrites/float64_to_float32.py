@@ -1,4 +1,4 @@
-"""Converts a float64 model to float32 inside; inputs and outputs keep their types.
+"""Converts a float64 model to float32 internally; inputs and outputs keep their types.
 
 What it is: float64 weights, constants, casts and declared types become float32, including subgraphs and functions.
     Inputs and outputs keep their type, with a Cast after or before them. Finite constants beyond the range of float32

@@ -2,8 +2,8 @@
 
 What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the multiplication by ``x``, as Paddle and older
     exporters write it.
-Why it costs: four passes over the tensor instead of two. None of these operators has a kernel in the blocked layout
-    (NCHWc) of convolutions, so the tensor is converted out of that layout and back around each.
+Why it costs: four passes over the tensor instead of two. Add and Clip with constants have no kernel in the blocked
+    layout (NCHWc) of convolutions, so the tensor is converted out of that layout before them, and back afterwards.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``hard-swish``.
 Example: ``--rewrite hard-swish``

@@ -4,7 +4,7 @@ What it is: quantized Conv or Gemm whose int32 bias passes through DequantizeLin
     times weight scale.
 Why it costs: ONNX Runtime leaves such a Conv in float32. It fuses such a Gemm into QGemm with the stored bias
     unchanged. QGemm applies the wrong scale to the bias, so outputs are wrong.
-Evidence: the three scales. Both were reproduced with ONNX Runtime 1.32.
+Evidence: the three scales. Both effects were reproduced with ONNX Runtime 1.32.
 Fix and its safety: advice: quantize again with the bias scale equal to input scale times weight scale.
 Example: a bias quantized by a tool as if it were a weight
 References: ONNX Runtime documentation, "Quantize ONNX models"; Jacob et al., "Quantization and Training of Neural
