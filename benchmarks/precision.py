@@ -437,7 +437,11 @@ def part(rows: list[dict[str, Any]]) -> list[str]:
             if beyond
             else []
         ),
-        *(["Layers that the winners keep in float:", "", *kept, ""] if kept else []),
+        *(
+            ["Groups of layers that the winners keep in float, each named by its first layer:", "", *kept, ""]
+            if kept
+            else []
+        ),
     ]
 
 
