@@ -106,8 +106,8 @@ def test_numpy_is_missing(packages):
             "raise ImportError('libfoo.so.1: cannot open')",
             "import onnxruntime failed: ImportError: libfoo.so.1: ",
         ),
-        ("import os; os.kill(os.getpid(), 9)", "import onnxruntime: the process was ended by SIGKILL"),
-        ("import sys; sys.exit(3)", "import onnxruntime: the process ended with status 3 and no answer"),
+        ("import os; os.kill(os.getpid(), 9)", "import onnxruntime: the process was killed by SIGKILL"),
+        ("import sys; sys.exit(3)", "import onnxruntime: the process exited with status 3 and no answer"),
         ("print('noise', end='')", "import onnxruntime failed: ImportError: "),
     ],
 )
@@ -145,9 +145,9 @@ def test_an_old_python_says_that_it_is_too_old(tmp_path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("#!/bin/sh\nexit 0\n", "not a working Python interpreter (ended with status 0 and no answer)"),
-        ("#!/bin/sh\necho broken >&2; exit 9\n", "(ended with status 9 and no answer: broken)"),
-        ("#!/bin/sh\nexec cat\n", "ended with status 0 and no answer"),
+        ("#!/bin/sh\nexit 0\n", "not a working Python interpreter (exited with status 0 and no answer)"),
+        ("#!/bin/sh\necho broken >&2; exit 9\n", "(exited with status 9 and no answer: broken)"),
+        ("#!/bin/sh\nexec cat\n", "exited with status 0 and no answer"),
         ("#!/no/such/interpreter\n", "cannot be started: No such file"),
         ("just text", "cannot be started: Exec format error"),
     ],

@@ -125,7 +125,7 @@ def test_nodes_are_called_as_the_user_calls_them_everywhere() -> None:
     text = flat(shown(profiled(found), 200))
     facts(text, "2 KiB", "values 2 KiB", "conv1", "conv1 2 KiB")
     for part in (
-        "61 % of what takes longer in conv1",
+        "61 % of the extra time in conv1",
         "MatMul fused with relu1 as r1_nchwc",
         "estimated from sizes and lifetimes, because the profile has no allocator figures",
         "inserted: into blocked layout for conv1",

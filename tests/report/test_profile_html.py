@@ -149,7 +149,7 @@ def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> N
     facts(moved, "only in B", "8 nodes", "100 us", "n4", "3 more")
     for part in (
         "+3.20 ms a run, B against A",
-        "/encoder/Cast Cast -> FusedCast -3.40 ms 3.40 ms → not there",
+        "/encoder/Cast Cast -> FusedCast -3.40 ms 3.40 ms → absent",
     ):
         assert part in moved, part
 

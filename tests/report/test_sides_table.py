@@ -158,7 +158,7 @@ def test_a_fix_that_the_budget_did_not_hold_is_no_manual_one_and_has_a_rerun() -
     )  # fmt: skip
     assert late.failed.endswith("(--budget 150s is enough)")
     head = diagnose_words.headline(result)
-    facts(head, "2 findings", "--budget 150s is enough to measure the fix of SHP002")
+    facts(head, "2 findings", "--budget 150s is enough to measure the fix for SHP002")
     assert "manual" not in head
     envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(diagnose_words.document(envelope), 140).split())
@@ -203,8 +203,8 @@ def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        ("inconclusive", "inconclusive: no release is confirmed to change its p25"),
-        ("equivalent", "inconclusive: no release changed its p25"),
+        ("inconclusive", "inconclusive: no release is confirmed to have changed the p25"),
+        ("equivalent", "inconclusive: no release changed the p25"),
     ],
 )
 def test_a_history_says_no_change_only_where_that_was_shown(verdict: str, told: str) -> None:

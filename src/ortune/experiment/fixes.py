@@ -133,7 +133,7 @@ class Fixes:
     def _try(self, fix: Fix) -> None:
         """Makes the changed model and runs it once: it must run, and give the same."""
         baseline = self.baseline
-        self.watch.line(f"testing the fix of {', '.join(fix.codes)}")
+        self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
         try:
             limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
             model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None

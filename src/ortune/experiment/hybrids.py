@@ -87,7 +87,9 @@ def hybrids(
         if value:
             plan = msgspec.structs.replace(on, settings={**on.settings, PLACEMENT.name: value})
             plans.append(Proposed(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
-    return plans, () if plans else (f"{what}: neither side of them can be assigned to the CPU by node names",)
+    return plans, () if plans else (
+        f"{what}: the nodes before and after them cannot be assigned to the CPU by name",
+    )
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:

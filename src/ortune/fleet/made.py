@@ -302,7 +302,7 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     ended = launcher.run([python, "-c", code], limit_s=_IMPORT_S, environment=clean_environment())
     if ended.code != 0:
         lines = ended.log.decode("utf-8", "replace").split("\n")
-        why = next((line.strip() for line in reversed(lines) if line.strip()), "it ended without a message")
+        why = next((line.strip() for line in reversed(lines) if line.strip()), "it exited without a message")
         raise _Unusable(
             f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}"
         )

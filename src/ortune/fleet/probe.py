@@ -178,8 +178,8 @@ def _decode(text: str) -> dict[str, Any]:
 
 def _ending(returncode: int) -> str:
     if returncode < 0:
-        return f"was ended by {launcher.signal_name(returncode)}"
-    return f"ended with status {returncode} and no answer"
+        return f"was killed by {launcher.signal_name(returncode)}"
+    return f"exited with status {returncode} and no answer"
 
 
 def _last_words(log: str) -> str:

@@ -67,7 +67,7 @@ def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
         data = buffer[:]
     if len(data) > MAX_PROTOBUF_BYTES:
         raise ModelError(
-            f"The graph alone, without the weights that can be left in the file, takes {len(data)} bytes; "
+            f"The graph alone, without its large tensors, takes {len(data)} bytes; "
             "protobuf reads at most 2 GiB.",
             where=where,
             do="Save the model with external data (onnx.save(..., save_as_external_data=True)).",

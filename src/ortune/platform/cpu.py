@@ -97,7 +97,9 @@ def topology(root: Path = Path("/")) -> Topology:
     nodes = sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
     cpus_of_nodes = (cpu_list(read_text(node / "cpulist") or "") for node in nodes)
     note = (
-        f"{len(fast)} fast and {len(slow)} slower CPUs: threads on both wait for the slower" if slow else ""
+        f"{len(fast)} fast and {len(slow)} slower CPUs: threads on both wait for the slower ones"
+        if slow
+        else ""
     )
     return Topology(
         online=online,

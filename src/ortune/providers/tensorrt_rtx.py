@@ -14,7 +14,7 @@ PROVIDER = Provider(
             releases=(("0.5.0", ""),),
             beside="1.32.0",
             about_bytes=480_000_000,
-            what="TensorRT for RTX, which compiles the model for NVIDIA GPUs from Turing on; untested by ortune",
+            what="TensorRT for RTX, which compiles the model for NVIDIA GPUs (Turing or newer); untested by ortune",
             cuda=13,
         ),
     ),

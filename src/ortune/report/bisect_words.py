@@ -197,13 +197,13 @@ def change(node: NodeChange) -> str:
         return f"weight {shorten(node.name, 60)} {how}"
     if node.part == "operator":
         return f"operator {node.was} in A, {node.now} in B"
-    was, now = (shorten(text, 60) or "not there" for text in (node.was, node.now))
+    was, now = (shorten(text, 60) or "not set" for text in (node.was, node.now))
     return f"attribute {node.name} is {was} in A, {now} in B"
 
 
 def not_finite(place: NotFinite) -> str:
     """Says where NaN or infinities come up first, and the weight that they come from."""
-    what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} of {place.size} values come out of "
+    what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} among the {place.size} output values of "
     what += _node(place.node)
     if place.infinity == "overflow":
         what += ", which overflows"

@@ -45,7 +45,7 @@ def cpu_words(brief: Brief) -> str:
 
 def _overload(brief: Brief, busy: float) -> str:
     there = brief.cpus_there
-    return f", overloaded: there are {there}" if there is not None and busy > there else ""
+    return f" (overloaded: only {there} available)" if there is not None and busy > there else ""
 
 
 CPU_NOTE = "CPU time per run, as measured, times the load; excludes headroom, queueing and everything outside the model"

@@ -109,8 +109,8 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if rerun and late:
         of = " and ".join(dict.fromkeys(late))
         yield (
-            f"--budget {result.enough_s:.0f}s is enough to measure the fix of {of}",
-            f"measure the fix of {of}: {rerun}",
+            f"--budget {result.enough_s:.0f}s is enough to measure the fix for {of}",
+            f"measure the fix for {of}: {rerun}",
         )
     for safety in ("numerics", "behaviour"):
         codes = [f.code for f in result.findings if f.code in result.not_tried and f.safety == safety]
@@ -119,8 +119,8 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
             of = " and ".join(dict.fromkeys(codes))
             option = f"--allow {safety}"
             yield (
-                f"{option} measures the fix of {of}",
-                f"measure the fix of {of}, which is not exact: {shlex.join(again)} {option}",
+                f"{option} measures the fix for {of}",
+                f"measure the fix for {of}, which is not exact: {shlex.join(again)} {option}",
             )
     for finding in _by_hand(result)[:MOST_BY_HAND]:
         yield f"{finding.code} needs a manual fix", f"{finding.code}: {finding.fix}"
@@ -165,7 +165,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     tried = [*result.tried, *([result.together] if result.together else [])]
     if tried:
         columns = [
-            Column("fix of", "label"),
+            Column("fix for", "label"),
             Column("change", "text"),
             Column(sides.statistic(result.estimand)),
             Column("difference"),

@@ -28,8 +28,8 @@ def headline(result: HistoryResult) -> str:
     ]
     of = sides.statistic(result.estimand)
     unsure = any(release is not None and release.verdict == "inconclusive" for release in rows.values())
-    confirmed = "is confirmed to change" if unsure else "changed"
-    same = f"no release {confirmed} its {of}"
+    confirmed = "is confirmed to have changed" if unsure else "changed"
+    same = f"no release {confirmed} the {of}"
     if all(row.failed for row in result.rows):
         why = f"no two releases were compared, {result.rows[0].failed}"
         return heads.headline("nothing-tested", why)

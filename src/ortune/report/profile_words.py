@@ -124,7 +124,7 @@ def variance(result: ProfileResult) -> str:
     if v.extra_ns is not None and v.owners and v.usual_ns:
         called = names(result)
         owners = [
-            f"{percent(o.share_ratio, 0)} {'of what takes longer ' if i == 0 else ''}in "
+            f"{percent(o.share_ratio, 0)} {'of the extra time ' if i == 0 else ''}in "
             f"{shorten(owner_name(o.name, o.op_type, called), NAME)}"
             for i, o in enumerate(v.owners[:TOP_OWNERS])
             if i == 0 or o.share_ratio >= 0.1

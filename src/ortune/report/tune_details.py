@@ -90,9 +90,10 @@ def untested_target(untested: UntestedTarget) -> str:
     difference = untested.difference
     accepts = difference.accepting_tolerance if difference is not None else None
     settings = ", ".join(assignment(knob, value) for knob, value in untested.settings.items())
+    settings += " is" if len(untested.settings) == 1 else " are"
     what = f" ({difference.what})" if difference is not None else ""
     also = f"; to compare its default: --tolerance {accepts:g}" if accepts is not None else ""
-    return f"{untested.plan.describe()} computes in lower precision by default here{what}, so {settings} is set{also}"
+    return f"{untested.plan.describe()} computes in lower precision by default here{what}, so {settings} set{also}"
 
 
 def more_time(untested: UntestedTarget) -> str:

@@ -230,7 +230,7 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     """Why what is faster is not shipped."""
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
-        return f"{gain}, less than the {percent(result.worth_ratio)} worth a change"
+        return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     failed = [g for g in claim.guards if g.failed]
     allow = " ".join(f"--allow {g.figure}" for g in failed)
     worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)

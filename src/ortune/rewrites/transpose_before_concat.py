@@ -115,6 +115,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="transpose-before-concat",
-    summary="transposes the inputs of a Concat along the last axis instead of its output",
+    summary="moves a Transpose from the output of a last-axis Concat to its inputs",
     stage=1,
 )

@@ -57,7 +57,7 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
     """Says how many plans the repeated controls leave time for, or that there is no time to repeat them."""
     text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
-        more = f"repeating both and confirming a change would take {beyond_ns / 1e9:.0f} s too long"
+        more = f"repeating both and confirming a change would exceed the budget by {beyond_ns / 1e9:.0f} s"
         return f"{text}: {more}, so the rest is exploratory (--budget {enough_s}s is enough)"
     if dropped:
         return f"{text}; both are repeated, which leaves time for {plans - dropped} of {plans} configurations"

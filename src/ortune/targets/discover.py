@@ -63,7 +63,9 @@ def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
         return _short(answer.error), ""
     if not answer.complete:
         return f"{answer.stage}: the process {answer.ended}", ""
-    return _short(answer.log) if answer.log else "the session fell back to the CPU without a reason", ""
+    return _short(
+        answer.log
+    ) if answer.log else "the session fell back to the CPU, and ONNX Runtime gave no reason", ""
 
 
 def _library(answer: Answer) -> str:

@@ -135,7 +135,7 @@ class Relay:
         code = worker.wait()
         if not ended:
             killed = code == -getattr(signal, "SIGKILL", 9)
-            how = "was ended by signal %d" % -code if code < 0 else "exited with code %d" % code
+            how = "was killed by signal %d" % -code if code < 0 else "exited with code %d" % code
             what = "the worker %s while %s" % (how, phase)
             say(message="error", reason="out-of-memory" if killed else "crash", what=what, phase=phase)
         self._leave(0)

@@ -37,7 +37,7 @@ LANGUAGE = Language(
     instead={
         "call_style": "the {} binding has no I/O binding; if shapes are fixed, keep an ORTValue for each output and "
         "call session.run(withInputs: inputs, outputs: outputs, runOptions: run)",
-        "custom_ops": "link the library and put into sessionOptions: "
+        "custom_ops": "link the library and register it with sessionOptions: "
         'try options.registerCustomOps(usingFunction: "RegisterCustomOps")',
     },
 )

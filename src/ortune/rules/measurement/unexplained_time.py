@@ -26,7 +26,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     share = facts.share("unexplained")
     if abs(share) > _WORTH_SAYING:
         lost = facts.profile is not None and facts.profile.trace.lost_runs
-        beyond = "the trace lost events" if lost else "another program used the CPU while no node ran"
+        beyond = (
+            "the trace lost events" if lost else "another program may have used the CPU while no node ran"
+        )
         why = beyond if share > 0 else "the parts sum to more than the whole"
         yield Finding(
             code=CODE, what=f"{percent(share)} of the run is unexplained: {why}", share_ratio=abs(share)

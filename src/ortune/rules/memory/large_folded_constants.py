@@ -68,7 +68,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"constants are folded into {total >> 20} MiB at session creation: {counted(growing)}",
+            what=f"constant folding creates {total >> 20} MiB at session creation: {counted(growing)}",
             where=tuple(map(name_of, growing)),
             plan=None if in_a_page else Plan(settings={KNOB.name: _LIMIT_BYTES}),
             safety="advice" if in_a_page else "exact",

@@ -19,7 +19,7 @@ from ortune.trace.export._nodes import nodes_of
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
 
 EXECUTIONS: dict[str, str] = {
-    "row": "number of the execution, in the order in which they ended",
+    "row": "number of the execution, in order of completion",
     "run": "number of the run, from 0; empty for one that was cut off",
     "node": "name in the optimised graph",
     "op_type": "operator",

@@ -93,7 +93,7 @@ def _row(row: DifferenceRow, unit: Unit) -> list[Cell]:
     marks: list[Mark] = [Box(x0=0.0, x1=row.difference_ns, y0=0.22, y1=0.78, hue=hue, sure=sure)]
     if row.low_ns is not None and row.high_ns is not None:
         marks.append(Segment(x0=row.low_ns, x1=row.high_ns, y0=0.5, y1=0.5, hue="whisker"))
-    a, b = (f"{unit.show(ns)} {unit.name}" if ns is not None else "not there" for ns in (row.a_ns, row.b_ns))
+    a, b = (f"{unit.show(ns)} {unit.name}" if ns is not None else "absent" for ns in (row.a_ns, row.b_ns))
     span, work = difference_tables.interval(row, unit), difference_tables.work(row)
     change = f"{unit.signed(row.difference_ns)} {unit.name}{f' ({span})' if span else ''}"
     return [
