@@ -2,8 +2,8 @@
 
 What it is: a Conv, Gemm or MatMul feeds another through Relu, LeakyRelu or pooling. Each channel in between is
     multiplied by a power of two in the first layer's weights and bias. The second layer's weights are divided by it.
-Why it costs: in 8 bits one scale covers a whole activation (and a whole weight, with a scale per tensor). A channel
-    that is a hundred times smaller than the largest uses only two or three of the quantized values.
+Why it costs: an 8-bit activation has a single scale, and so does a weight quantized per tensor. A channel that is a
+    hundred times smaller than the largest uses only two or three of the quantized values.
 Evidence: channels whose largest weights before and after the activation differ by a factor of four or more; the error
     of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not

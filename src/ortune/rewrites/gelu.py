@@ -7,7 +7,7 @@ Why it costs: five to nine passes over the widest tensors of a transformer. On a
     order that torch's older exporter writes. It fuses Tanh only as the product of ``0.5 * x`` and the sum, with the
     cube as Pow. It does not fuse the forms of torch's newer exporter, Paddle and JAX. Patterns that ONNX Runtime fuses
     itself are not touched.
-Evidence: Erf or Tanh, Mul and Add with equal times in a row in the profile.
+Evidence: consecutive Erf or Tanh, Mul and Add nodes with similar times in the profile.
 Fix and its safety: exact: the same function; only rounding differs.
 Example: ``--rewrite gelu``
 References: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; ONNX operators, "Gelu".

@@ -4,7 +4,8 @@ What it is: DynamicQuantizeLSTM with a hidden size of 32 or less becomes LSTM. I
 Why it costs: in every step the state is quantized, and the product is converted back to float. For a few elements,
     both conversions take longer than the 8-bit product saves.
 Evidence: the hidden size. On an AVX2 CPU without VNNI, with batch size 1 and hidden sizes 8 to 32, float32 LSTMs took
-    0.76 to 0.85 times the CPU time (ONNX Runtime 1.32). From hidden size 64 on, the quantized LSTMs took less time.
+    0.76 to 0.85 times the CPU time (ONNX Runtime 1.32). At hidden sizes of 64 and above, the quantized LSTMs
+    took less time.
 Fix and its safety: numerics: the same weights, without the rounding of inputs and states. The weights take four times
     the memory, at most 32 KiB for the recurrent weights.
 Example: ``--rewrite small-lstm-to-float``

@@ -4,9 +4,9 @@ What it is: MatMul and Gemm that read a normalisation or a product, directly or 
     of the activation is divided by a power of two in the node that computes it. The matching rows of the following
     weights are multiplied by the same power. It is chosen from the largest values on calibration inputs (SmoothQuant,
     with a strength of one half).
-Why it costs: in 8 bits, one scale covers a whole activation. In transformers, a few channels are a hundred times
-    larger than the others, so the others use only two or three of the quantized values. Weights have one scale per
-    channel and tolerate larger ranges.
+Why it costs: an 8-bit activation has a single scale. In transformers, a few channels are a hundred times larger
+    than the others, so the others use only two or three of the quantized values. Weights have one scale per channel
+    and tolerate larger ranges.
 Evidence: channels whose largest values differ by a factor of four or more; the error of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
     become faster; ``ortune quantize`` tries this rewrite before ``static-int8``.

@@ -1,7 +1,7 @@
 """Which of Apple's processors Core ML may use.
 
 What it is: all, only the CPU, the CPU with the GPU, or the CPU with the Neural Engine.
-Why it costs: copies between processors, and a model that is slower on one of them.
+Why it costs: copies between processors take time, and a model may be slower on one of them.
 Evidence: latency on the device.
 Fix and its safety: the processors that measure fastest; numerics, since the Neural Engine computes in float16.
 Example: ``--target coreml --set coreml_units=cpuandneuralengine``

@@ -4,7 +4,7 @@ What it is: after each piece of work a pool thread polls for more for some milli
 Why it costs: spinning lets the next run start sooner, but uses CPU time that other programs, other sessions or a CPU
     quota need.
 Evidence: CPU time over wall time while idle after the runs.
-Fix and its safety: off where calls are spaced or CPUs are shared; exact.
+Fix and its safety: off where calls are far apart or CPUs are shared; exact.
 Example: ``--set spin=0``
 References: microsoft/onnxruntime#13808, #27916.
 """

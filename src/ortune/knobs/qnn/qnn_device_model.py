@@ -4,8 +4,7 @@ What it is: QNN's SoC model number (60 is the Snapdragon X Elite); 0 is the chip
 Why it costs: without a number, a host without such a chip compiles for an old generation, which lacks float16 and
     bfloat16.
 Evidence: rejected nodes, and load time on the device.
-Fix and its safety: the number of the device where graphs are compiled on another machine; numerics, since kernels
-    differ.
+Fix and its safety: the device's number, if graphs are compiled on another machine; numerics, since kernels differ.
 Example: ``--target qnn --set qnn_device_model=60``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``soc_model``.
 """

@@ -1,8 +1,8 @@
 """How high the NPU's clocks are while a session exists.
 
 What it is: a vote for clocks, voltage and sleep states, from ``burst`` to ``extreme_power_saver``.
-Why it costs: in default mode the clocks follow the load, and short runs start on a slow NPU; high modes use power all
-    the time.
+Why it costs: in default mode the clocks follow the load, and short runs start on a slow NPU; high-performance
+    modes use power all the time.
 Evidence: latency of short runs, and heat. The x86-64 emulator has no clocks, so nothing changes there.
 Fix and its safety: ``burst`` where runs are short and latency matters, ``balanced`` for long work; behaviour, since it
     uses more power.

@@ -1,7 +1,7 @@
 """How much of the NPU's own memory the session reserves, in megabytes.
 
 What it is: the NPU's vector memory (VTCM), shared by all models on the device.
-Why it costs: too little makes tiles smaller, which reads main memory more often; all of it makes other models wait.
+Why it costs: with too little, tiles are smaller and main memory is read more often; with all of it, other models wait.
 Evidence: latency alone and while another model runs.
 Fix and its safety: a part of the VTCM where several models run at once; behaviour.
 Example: ``--target qnn --set qnn_vtcm=4``

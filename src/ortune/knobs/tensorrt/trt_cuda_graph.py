@@ -1,7 +1,7 @@
 """Whether TensorRT's subgraph is captured as a CUDA graph.
 
 What it is: the engine's launches are recorded once and replayed with one call.
-Why it costs: launching short kernels one by one costs the host microseconds each.
+Why it costs: launching short kernels one by one takes the host several microseconds per kernel.
 Evidence: latency of models with many short kernels.
 Fix and its safety: on where the whole model is one subgraph with fixed shapes; exact. Inputs and outputs must keep
     their addresses.

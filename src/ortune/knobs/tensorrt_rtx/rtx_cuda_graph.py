@@ -1,7 +1,7 @@
 """Whether runs are captured as a CUDA graph.
 
 What it is: launches are recorded once and replayed with one call.
-Why it costs: launching short kernels one by one costs the host microseconds each.
+Why it costs: launching short kernels one by one takes the host several microseconds per kernel.
 Evidence: latency of models with many short kernels.
 Fix and its safety: on where the whole model is one subgraph with fixed shapes and no control flow; exact. Inputs and
     outputs must keep their addresses, and one thread calls the session.

@@ -1,7 +1,7 @@
 """Whether WebNN optimises for speed or battery life.
 
 What it is: a hint for the device: ``low-power`` or ``high-performance``.
-Why it costs: to save power, the device has lower clocks, or another device is used.
+Why it costs: to save power, the device runs at lower clocks, or another device is used.
 Evidence: latency.
 Fix and its safety: ``high-performance`` where speed matters; behaviour, since it uses more power.
 Example: ``--target web-webnn --set web_webnn_power=high-performance``

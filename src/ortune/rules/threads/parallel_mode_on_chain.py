@@ -1,7 +1,7 @@
 """Parallel execution is enabled, but the operators form a chain.
 
-What it is: execution_mode=parallel with a model whose convolutions and matrix multiplications depend on each other one
-    after another.
+What it is: execution_mode=parallel with a model in which most convolutions and matrix multiplications form one
+    chain.
 Why it costs: the nodes still run one after another, while a second thread pool takes CPUs away from the threads that
     work inside a node.
 Evidence: how many of the convolutions and matrix multiplications are on the longest path.

@@ -1,6 +1,6 @@
 """The model is close to the memory limit of a browser page, or above it.
 
-What it is: a model and weights of 2 GiB or more in total, for a browser. From 4 GiB on, this is an error.
+What it is: a model and weights of 2 GiB or more in total, for a browser. At 4 GiB or more, this is an error.
 Why it costs: WebAssembly is limited to 4 GiB of memory, which the weights share with their packed copies and all
     intermediate values. Each file is fetched into an ArrayBuffer of at most about 2 GiB. Above these limits, no session
     can be created.
