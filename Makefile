@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Where Python keeps no bytecode, as in many containers, each of a thousand processes would compile ortune's files anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-long check docs recipes site dist clean
+.PHONY: help demo test test-long check docs wheels recipes site dist clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
@@ -52,10 +52,12 @@ docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_allowed.py
 	$(BIN)/python tools/make_contrib_operators.py
 	$(BIN)/python tools/make_brought.py
-	$(BIN)/python tools/make_wheels.py
 	$(BIN)/python tools/make_schemas.py
 	$(BIN)/python tools/make_stub.py
 	$(BIN)/python tools/make_messages.py
+
+wheels: $(READY)  ## Ask the package index again for the size and licence of each wheel: minutes, with a network.
+	$(BIN)/python tools/make_wheels.py
 
 recipes: $(READY)  ## Run every recipe of the documentation and paste what it prints: some minutes.
 	$(BIN)/python tools/make_recipes.py

@@ -179,12 +179,18 @@ def budgets_page() -> str:
     return BUDGETS_HEAD + "".join(rows)
 
 
+PAGES = {
+    "budgets.md": budgets_page,
+    "knobs.md": knobs_page,
+    "rewrites.md": rewrites_page,
+    "rules.md": rules_page,
+}
+
+
 def main() -> int:
     """Write every generated page."""
-    (DOCS / "budgets.md").write_text(budgets_page(), encoding="utf-8")
-    (DOCS / "knobs.md").write_text(knobs_page(), encoding="utf-8")
-    (DOCS / "rewrites.md").write_text(rewrites_page(), encoding="utf-8")
-    (DOCS / "rules.md").write_text(rules_page(), encoding="utf-8")
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -32,8 +32,8 @@ def said(command: str, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] == "ortune":
         with contextlib.chdir(folder):
-            code, text, _ = program(words[1:])
-        assert code in (0, 1)
+            code, text, problem = program(words[1:])
+        assert code in (0, 1), f"{command}: {problem}"
     else:
         text = subprocess.run(
             [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, check=True

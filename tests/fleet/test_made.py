@@ -65,14 +65,14 @@ def test_what_is_installed_is_pinned() -> None:
 def test_what_each_wheel_weighs_and_its_licence_are_known_before_it_is_fetched() -> None:
     for provider, _ in builds():
         for recipe in recipes(provider.target):
-            assert set(recipe.requirements) <= set(wheels())
+            assert set(recipe.requirements) <= set(wheels()), "run: make wheels"
             total = sum(wheels()[wheel][0] for wheel in recipe.requirements)
             assert recipe.cost.endswith(f"; {total / 1e6:.0f} MB to download")
     (release,) = recipes("onnxruntime==1.24.4")  # whose size is in no list
     assert release.cost.startswith("onnxruntime==1.24.4, numpy<3 (") and "; more than " in release.cost
     for converter in CONVERTERS:
         for recipe in recipes(converter):
-            assert {*recipe.requirements, whole(recipe.requirements)} <= set(wheels())
+            assert {*recipe.requirements, whole(recipe.requirements)} <= set(wheels()), "run: make wheels"
             assert "MB on disk" in recipe.cost and recipe.download_bytes > 50_000_000
     together = {name for name in wheels() if name.endswith("dependencies")}
     assert all(size > 10_000 and (license or name in together) for name, (size, license) in wheels().items())

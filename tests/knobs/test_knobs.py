@@ -246,6 +246,30 @@ def test_the_value_reaches_the_session(group: list[Knob], executor: Executor, tm
             assert found.level in ("echo", expected_level(knob)), knob.name
 
 
+def test_onnx_runtime_knows_every_key() -> None:
+    """A session accepts any key, and reads back one that nothing uses."""
+    import onnxruntime
+
+    libraries = [
+        file.read_bytes()
+        for file in (Path(onnxruntime.__file__).parent / "capi").iterdir()
+        if {".so", ".pyd", ".dll", ".dylib"} & set(file.suffixes)
+    ]
+    own = [
+        knob
+        for knob in KNOBS
+        if (knob.channel in ("session_config", "run_config") and not knob.provider)
+        or (knob.channel == "env" and knob.key.startswith("ORT_"))
+    ]
+    assert len(own) > 20
+    for knob in own:
+        if knobs.too_old(knob, onnxruntime.__version__) == "":
+            assert any(knob.key.encode() + b"\0" in library for library in libraries), (
+                f"onnxruntime {onnxruntime.__version__} does not contain the key {knob.key!r} of {knob.name}: "
+                "correct its spelling, or set since to the release that introduces it"
+            )
+
+
 def test_the_default_plan_reads_nothing_back(executor: Executor, tmp_path: Path) -> None:
     assert trial(executor, tmp_path, Plan()).done.read_back == ()
 

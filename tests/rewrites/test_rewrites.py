@@ -8,6 +8,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -133,12 +134,12 @@ def test_either_a_change_or_a_task(rewrite: Rewrite) -> None:
 
 
 @contextlib.contextmanager
-def about(rewrite: Rewrite) -> Iterator[None]:
-    """What fails within names the rewrite."""
+def about(rewrite: Rewrite, model: str = "") -> Iterator[None]:
+    """What fails within names the rewrite, and the model of its file."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"the rewrite {rewrite.name}")
+        error.add_note(f"the rewrite {rewrite.name} {model}".rstrip())
         raise
 
 
@@ -169,7 +170,7 @@ def require_true_to_its_word(
     made = rewrites.rewrite_model(opened, [spec], folder / "made", tool)
     (step,) = made.steps
 
-    assert step.result.modified >= (rewrite.name in sample.holds)
+    assert step.result.modified >= (rewrite.name in sample.holds), step.result.reasons
     if rewrite.name not in (SAVED, "onnxsim", "onnxslim", "onnxscript-optimizer"):
         assert step.result.modified == (rewrite.name in sample.holds)
     if not step.result.modified:
@@ -187,6 +188,32 @@ def require_true_to_its_word(
     again = rewrites.rewrite_model(rewritten, [spec], folder / "again", tool)
     assert not again.modified
     assert again.path == made.path
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if hasattr(m, "BAD")], ids=lambda m: m.REWRITE.name)
+def test_on_the_models_of_its_file(module: ModuleType, tmp_path: Path, tool: ToolProcess) -> None:
+    """BAD is changed, and GOOD, which is similar, is not."""
+    rewrite: Rewrite = module.REWRITE
+    for name, holds in (("BAD", frozenset({rewrite.name})), ("GOOD", frozenset())):
+        with about(rewrite, name):
+            build = partial(parser.parse_model, getattr(module, name))
+            onnx.checker.check_model(build(), full_check=True)
+            onnx.save(build(), tmp_path / f"{name}.onnx")
+            opened = open_model(tmp_path / f"{name}.onnx")
+            ((_, feeds),) = workloads.feeds(opened.ir, workloads.propose(opened.ir))
+            sample = Sample(name=name, build=build, feeds=feeds, holds=holds)
+            require_true_to_its_word(rewrite, sample, opened, tmp_path, tool)
+
+
+def test_each_is_tested_where_it_applies() -> None:
+    tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parents[1].rglob("*.py"))
+    for module in MODULES:
+        file = module.__name__.rpartition(".")[2]
+        tested = hasattr(module, "BAD") or module.REWRITE.name in tests or file in tests
+        assert tested, (
+            f"no test applies {module.REWRITE.name} to a model that it changes: "
+            f"add BAD and GOOD to {file}.py, as docs/add-a-rewrite.md shows"
+        )
 
 
 def assert_provenance(before: ir.Model, after: ir.Model, name: str) -> None:

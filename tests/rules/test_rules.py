@@ -61,13 +61,17 @@ def test_it_is_described_under_every_heading(rule: Rule) -> None:
 
 @each_rule
 def test_its_code_is_of_its_family(rule: Rule) -> None:
-    assert re.fullmatch(rf"{rules.FAMILIES[rule.family]}\d{{3}}", rule.code)
+    letters = rules.FAMILIES[rule.family]
+    assert re.fullmatch(rf"{letters}\d{{3}}", rule.code), (
+        f"codes of {rule.family} are {letters} and three digits"
+    )
 
 
 def test_no_two_rules_share_a_code_or_a_name() -> None:
     folder = Path(rules.__file__).parent
     files = [f for family in rules.FAMILIES for f in (folder / family).glob("*.py") if f.stem != "__init__"]
-    assert len(rules.all_rules()) == len(files) == len({f.stem for f in files})
+    assert len(files) == len({f.stem for f in files}), "two files have one name"
+    assert len(rules.all_rules()) == len(files), "two files have one code; docs/rules.md lists all"
     assert {f.name for f in folder.iterdir() if f.is_dir()} - {"__pycache__"} == set(rules.FAMILIES)
 
 
@@ -101,7 +105,10 @@ def test_its_fix_silences_it(rule: Rule, tmp_path: Path) -> None:
 
 def test_every_rule_has_examples_in_one_place() -> None:
     shown = {code for code, rule in rules.all_rules().items() if rule.bad and rule.good}
-    assert shown ^ EXAMPLES.keys() == rules.all_rules().keys()
+    assert not shown & EXAMPLES.keys(), "rules that have both BAD and GOOD, and examples in rule_examples.py"
+    assert EXAMPLES.keys() <= rules.all_rules().keys(), "examples of rules that do not exist"
+    without = rules.all_rules().keys() - shown - EXAMPLES.keys()
+    assert not without, "rules that need BAD and GOOD in their file, or an example in rule_examples.py"
 
 
 @each_rule

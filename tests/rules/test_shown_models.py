@@ -17,6 +17,7 @@ from ortune.inputs import workload
 from ortune.model.graphs import graphs
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model
+from ortune.records import Finding
 from ortune.rules import MARK, Facts, Rule
 from ortune.rules._words import name_of
 
@@ -40,6 +41,16 @@ def marked(model: OpenModel) -> set[str]:
     return {name for name in found | values if name.startswith(MARK)}
 
 
+def only_finding(rule: Rule, model: OpenModel) -> Finding:
+    """The one finding on the bad model."""
+    findings = rule.findings(known(model, rule))
+    assert len(findings) == 1, (
+        f"find() must yield one finding on BAD, and yields {len(findings)}; "
+        "values in the graph have no types or sizes of their own: graph.shapes.known.known_values infers them"
+    )
+    return findings[0]
+
+
 @each_rule
 def test_both_models_are_whole(rule: Rule) -> None:
     assert rule.bad is not None and rule.good is not None
@@ -51,9 +62,9 @@ def test_both_models_are_whole(rule: Rule) -> None:
 def test_it_fires_on_exactly_what_is_marked(rule: Rule, tmp_path: Path) -> None:
     assert rule.bad is not None
     model = opened(rule.bad(), tmp_path)
-    (found,) = rule.findings(known(model, rule))
+    found = only_finding(rule, model)
     assert found.code == rule.code and "\n" not in found.what and not found.what.endswith(".")
-    assert set(found.where) == marked(model)
+    assert set(found.where) == marked(model), f"where must name what BAD calls {MARK}..."
     assert (found.safety == "advice") == (found.plan is None)
 
 
@@ -70,14 +81,16 @@ def test_no_model_is_changed_by_looking_at_it(rule: Rule, tmp_path: Path) -> Non
 @each_rule
 def test_it_is_silent_on_the_good_one(rule: Rule, tmp_path: Path) -> None:
     assert rule.good is not None
-    assert rule.findings(known(opened(rule.good(), tmp_path), rule)) == []
+    assert rule.findings(known(opened(rule.good(), tmp_path), rule)) == [], (
+        "find() must yield nothing on GOOD"
+    )
 
 
 @each_rule
 def test_its_fix_silences_it_once_and_keeps_the_outputs(rule: Rule, tmp_path: Path) -> None:
     assert rule.bad is not None
     model = opened(rule.bad(), tmp_path)
-    (found,) = rule.findings(known(model, rule))
+    found = only_finding(rule, model)
     if not (found.plan and found.plan.rewrites):
         return
     changed = model.ir.clone()

@@ -25,6 +25,14 @@ _LEAST_OPSET = 13  # before it, Softmax is over all axes from one on
 _AXES_ARE_INPUT = 18  # of ReduceMax, from this opset on
 _LEAST_BEHIND = 1024  # elements behind the axis: with fewer, turning them costs less than four more operators
 
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+classes_of_each_pixel (float[1,4,40,40] x) => (float[1,4,40,40] y)
+{
+    y = Softmax <axis = 1> (x)
+}
+"""
+GOOD = BAD.replace("40,40", "5,5")
 
 _Match = tuple[ir.Node, int]
 """A Softmax with its axis, counted from the last."""
