@@ -144,6 +144,13 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     assert told.count("alone -20.0 %") == 1, "one rewrite has one gain"
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
     assert "in the search; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
+    for nothing_shipped in (golden_tune.default_best(), golden_tune.exploratory()):
+        for one in (finding, unmeasured):
+            result = msgspec.structs.replace(nothing_shipped.result, findings=(one,))
+            told = " ".join(
+                " ".join(answer(msgspec.structs.replace(nothing_shipped, result=result), 140)).split()
+            )
+            assert "initializers-out-of-inputs: " in told and "of the winner" not in told
 
 
 def test_the_leader_that_is_not_shipped_has_its_column() -> None:

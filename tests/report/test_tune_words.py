@@ -304,3 +304,6 @@ def test_what_is_left_of_a_budget_is_told_with_the_arithmetic(left: float, neede
     budget = msgspec.structs.replace(result.budget, left_s=left, next_s=needed)
     whole = tune_details.spent(msgspec.structs.replace(result, budget=budget))
     assert whole == tune_details.spent(result) + text
+    seen = msgspec.structs.replace(budget, confirm_s=0.0)
+    whole = tune_details.spent(msgspec.structs.replace(result, budget=seen))
+    assert whole.endswith(text.replace("confirmation", "search"))

@@ -11,7 +11,7 @@ from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, Tria
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.halving import Entry
 from ortune.search.plan_edits import changed, only, parts
-from ortune.search.refine import ablate, combine, explore
+from ortune.search.refine import ablate, combine, explore, try_rest
 from simulated import TRIAL_NS, Raced
 
 FACTORS: dict[tuple[str, Value], float] = {
@@ -206,3 +206,17 @@ def test_a_setting_that_keeps_outputs_exact_is_never_left_out() -> None:
     assert only(plan, set(), Plan()).settings == {"openvino_precision": "f32"}
     lower = Plan(settings={"openvino_precision": "bf16"})
     assert [name for name, _ in parts(lower, Plan())] == ["openvino_precision"]
+
+
+def test_plans_that_are_only_seen_have_the_time_of_the_steps_that_do_not_follow() -> None:
+    def seen(*, followed: bool) -> list[Entry]:
+        run = race(Machine(), seconds=20)
+        (leader,) = screened(run, {"dynamic_block_base": 8})
+        assert leader.middle < -0.1
+        rest = [Entry(plan=Plan(settings={"dynamic_block_base": n}), origin="test") for n in (4, 16)]
+        run.go(try_rest(run, rest, followed=followed))
+        return [entry for entry in rest if entry.ratios]
+
+    # What builds on the leader and ablates it takes 60 trials, 24 s of those that are left.
+    assert not seen(followed=True)
+    assert seen(followed=False)

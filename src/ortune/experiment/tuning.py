@@ -324,7 +324,7 @@ class Tuning:
     def explore(self) -> None:
         """Runs as many blocks as the time holds, most of the plans that lead: without controls nothing is claimed."""
         began = self.clock()
-        self.stage(self.search.screen(self.waiting), self._raced)
+        self.stage(self.search.screen(self.waiting, followed=False), self._raced)
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 

@@ -209,15 +209,15 @@ def spent(result: TuneResult) -> str:
     parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
     if b.n_trials:
         parts.insert(0, f"{b.n_trials} trials")
-        parts += _unspent(b)
+        parts += _unspent(b, " after the confirmation" if b.confirm_s else " after the search")
     return ", ".join(parts)
 
 
-def _unspent(b: BudgetReport) -> list[str]:
-    """What is left of a budget, with the arithmetic."""
+def _unspent(b: BudgetReport, after: str) -> list[str]:
+    """What is left of a budget after its last stage, with the arithmetic."""
     if b.left_s < LEAST_LEFT_S:
         return []
     if not b.next_s:
         return [f"{b.left_s:.0f} s left (every configuration was tested)"]
-    when = "" if b.next_s > b.left_s else " after the confirmation"
+    when = "" if b.next_s > b.left_s else after
     return [f"{b.left_s:.0f} s left{when} (one more configuration takes {b.next_s:.0f} s)"]

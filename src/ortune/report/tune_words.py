@@ -195,21 +195,20 @@ def causes(result: TuneResult) -> list[str]:
     for findings in by_plan.values():
         comparison, plan = findings[0].verified, findings[0].plan or Plan()
         is_shipped = shipped(result, plan)
+        # Where nothing is to be changed there is no winner: what leads a search must not be said to be no part of it.
+        no_part = [] if kept(result) else ["not part of the winner"]
+        where = ["part of the winner"] if is_shipped else no_part
         if comparison is None:
             safety = findings[0].safety
-            prize = "not measured separately, "
-            if is_shipped:
-                prize += "part of the winner"
-            elif safety in ("numerics", "behaviour") and safety not in result.allowed:
+            if not is_shipped and safety in ("numerics", "behaviour") and safety not in result.allowed:
                 prize = f"not tested, because it is not exact (--allow {safety} tests it)"
             else:
-                prize += "not part of the winner"
+                prize = ", ".join(["not measured separately", *where])
         else:
             has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
             interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
             of = "the search" if comparison.n_blocks > 1 else "one block of the search"
-            where = "part of the winner" if is_shipped else "not part of the winner"
-            prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
+            prize = "; ".join([f"alone {change(comparison.ratio)}{interval} in {of}", *where])
         named = "; ".join(f"{finding.code} {finding.what}" for finding in findings)
         sentences.append(f"{named} -> {plan.describe()}: {prize}")
     return sentences

@@ -30,8 +30,15 @@ PAYS = (
 )
 
 
-def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
-    """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
+def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
+    """Plans that the screening did not hold, in as large groups as the time that is really left still holds.
+
+    Args:
+        race: Which enters them.
+        entries: Those plans, the most likely first.
+        followed: Whether the leader is built on and ablated afterwards, which needs time; not where plans are only
+            seen.
+    """
     waiting = list(entries)
     while waiting:
         gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
@@ -39,7 +46,8 @@ def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
         # Otherwise what was not tried yet is all that can still win, and gets all of the time.
         # With one reference a step takes 4 x (1 + 1 + 4) = 24 trials, and ablation of two parts 36: 60 in
         # all.
-        after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2) if gains else 0
+        after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2)
+        after = after if followed and gains else 0
         sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
         fitting = (
             n

@@ -67,10 +67,10 @@ class Search:
         """The arm that a winner would replace."""
         return CURRENT if self.race.with_current else BASE
 
-    def screen(self, waiting: Sequence[Entry]) -> Steps[None]:
-        """The first blocks of all plans, of those that the time holds beside these too."""
+    def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
+        """The first blocks of all plans, also of those that the time holds beside these; ``followed`` as ``try_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
-        yield from try_rest(self.race, waiting)
+        yield from try_rest(self.race, waiting, followed=followed)
 
     def rank(self, n_blocks: int) -> Steps[None]:
         """Runs so many blocks of every plan alike; none leaves but what fails, and the time may end first."""
