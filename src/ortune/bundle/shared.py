@@ -15,6 +15,7 @@ from typing import Any
 
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
+WORKLOAD = "workload.json"
 
 ALLOWED = Path(__file__).with_name("allowed.json")
 

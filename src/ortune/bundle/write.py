@@ -16,7 +16,7 @@ from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.settings import portable, resolve
-from ortune.bundle.shared import INDEX, SCHEMA, is_inside
+from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
 from ortune.bundle.web import FILES, locations, web_files
 from ortune.errors import ModelError, UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
@@ -26,7 +26,7 @@ from ortune.providers import CPU, find
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
-    INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
+    INDEX, "report.html", WORKLOAD, "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
     digests.SUMS, MANIFEST,
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
@@ -89,7 +89,7 @@ def write_bundle(
             package = manifest(info, own_ops)
             texts |= {MANIFEST: package} if package else {}
         texts[INDEX] = _json(info)
-        texts["workload.json"] = _json(used)
+        texts[WORKLOAD] = _json(used)
         texts["report.html"] = report_html
         for name, text in texts.items():
             (work / name).parent.mkdir(exist_ok=True)

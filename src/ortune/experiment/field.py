@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import targets
+from ortune import files, targets
+from ortune.bundle.shared import WORKLOAD
 from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
 from ortune.inputs import user_feeds, workload
@@ -228,8 +229,8 @@ class Field:
 
     def _proposed(self) -> Workload:
         o = self.options
-        if o.workload:
-            saved = workload.load(o.workload, o.custom_ops)
+        saved = workload.load(o.workload, o.custom_ops) if o.workload else self._of_bundle()
+        if saved is not None:
             load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
             # A saved workload keeps its own load, but for options that the user set to something else than
             # the default.
@@ -249,6 +250,19 @@ class Field:
         )
         notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
         return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
+
+    def _of_bundle(self) -> Workload | None:
+        """What a bundle was measured with, where nothing else decides what it is fed."""
+        o, bundle = self.options, self.side.bundle
+        if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
+            return None
+        path = bundle / WORKLOAD
+        if not files.is_file(path):
+            return None
+        saved = workload.load(path, o.custom_ops, inside=True)
+        taken = {wanted.name for wanted in inspect_inputs(self.side.model.ir).inputs}
+        fits = all({choice.name for choice in case.inputs} == taken for case in saved.cases)
+        return saved if saved.cases and fits else None
 
     def _shapes_of_data(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the user's further inputs, where the model leaves sizes open and nothing else decides them."""

@@ -326,15 +326,16 @@ def save(path: Path, workload: Workload) -> None:
         ) from error
 
 
-def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
-    """Load a saved workload.
+def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) -> Workload:
+    """Load a saved workload; a relative path of its inputs is one beside it, where there is one.
 
     Args:
         path: The file.
         custom_ops: The libraries that the user names: those that a file names are never loaded.
+        inside: Its inputs must be in its own folder, as those of a bundle, which comes from elsewhere.
 
     Raises:
-        InputError: The file cannot be read, is no workload, or wants libraries and none is named.
+        InputError: The file cannot be read, is no workload, wants libraries and none is named, or has inputs elsewhere.
     """
     try:
         saved = read_json(files.read(path), Workload)
@@ -351,4 +352,8 @@ def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
             where=str(path),
             do=f"if you trust them: {' '.join(wanted)}",
         )
-    return msgspec.structs.replace(saved, custom_ops=tuple(custom_ops))
+    inputs = saved.inputs_path and path.parent / saved.inputs_path
+    if inputs and inside and not inputs.resolve().is_relative_to(path.parent.resolve()):
+        raise InputError(f"its inputs are in another folder: {saved.inputs_path!r}", where=str(path))
+    inputs_path = str(inputs) if inputs and inputs.exists() else saved.inputs_path
+    return msgspec.structs.replace(saved, inputs_path=inputs_path, custom_ops=tuple(custom_ops))

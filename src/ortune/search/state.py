@@ -68,7 +68,7 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """The first blocks of all plans, also of those that the time holds beside these; ``followed`` as ``try_rest``."""
+        """The first blocks of all plans, also of those that the time holds beside; ``followed`` as in ``try_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting, followed=followed)
 

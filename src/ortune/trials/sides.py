@@ -41,6 +41,7 @@ class Resolved:
         runs: The file that is loaded: the model, or its rewriting.
         elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
         onnx: Of a framework's model, the same model as ONNX Runtime runs it; None for all others.
+        bundle: The bundle that it is of; None for a model that is in none.
     """
 
     label: str
@@ -50,6 +51,7 @@ class Resolved:
     runs: Path
     elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
     onnx: Resolved | None = None
+    bundle: Path | None = None
 
     @property
     def levels(self) -> bool:
@@ -129,7 +131,7 @@ def resolve(
         UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
     """
     runtime = made.find(side.runtime, say)
-    plan = common
+    plan, bundle = common, None
     if side.text is None:
         if base_model is None:
             raise UsageError("no model was given", do="ortune compare A.onnx B.onnx")
@@ -149,7 +151,7 @@ def resolve(
             plan = merge(plan, read_plan(path))
             model, label = base_model, path.name
         elif bundle_format.is_bundle(path):
-            info = bundle_format.read(path)
+            info, bundle = bundle_format.read(path), path
             digests.require_intact(path, info)
             foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
@@ -174,7 +176,7 @@ def resolve(
     runtime = in_pages(runtime, plan, loads)
     runs = model.path
     # A bundle's model is rewritten already.
-    rewriting = bool(plan.rewrites) and not (side.text and bundle_format.is_bundle(Path(side.text)))
+    rewriting = bool(plan.rewrites) and bundle is None
     if rewriting:
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
     plan = canonical(plan, "settings taken together")
@@ -190,7 +192,7 @@ def resolve(
         with alone():
             say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
             runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
-    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs, bundle=bundle)
 
 
 def _require_uncalibrated(plan: Plan, path: Path) -> None:
