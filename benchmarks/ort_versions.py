@@ -17,24 +17,28 @@ import ortune
 from common import model_path
 from ortune.errors import OrtuneError
 from ortune.records import ReleaseRow
-from ortune.report.compare_words import span
-from ortune.report.numbers import change, duration
+from ortune.report import sides
+from ortune.report.numbers import change, duration, span
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "magika", "minilm-int8", "basic-pitch", "oww-embedding",
     "light-squeezenet",
 )  # fmt: skip
-RELEASES = ("1.22.1", "1.27.0", "1.31.1")
+RELEASES = ("1.22.1", "1.27.0", "1.32.0")
 BUDGET_S = 60.0
 
 
-def cell(row: ReleaseRow) -> str:
-    """Latency, and the change since the release before."""
+def cell(row: ReleaseRow, before: ReleaseRow | None) -> str:
+    """Latency, where it shows the paired change, and that change since the release before."""
     if row.figures is None:
         return row.failed.splitlines()[0][:80]
     since = row.since_previous
-    text = duration(row.figures.latency_ns)
-    return f"{text}, {change(since.ratio)} ({span(since.ratio_low, since.ratio_high)})" if since else text
+    if since is None or before is None or before.figures is None:
+        return duration(row.figures.latency_ns)
+    value = sides.beside(before.figures, row.figures, since)
+    return ", ".join(
+        filter(None, [value, f"{change(since.ratio)} ({span(since.ratio_low, since.ratio_high)})"])
+    )
 
 
 def row(name: str, store: Path) -> str:
@@ -43,7 +47,8 @@ def row(name: str, store: Path) -> str:
         result = ortune.history(model_path(name), release=RELEASES, budget=BUDGET_S, store=store).result
     except OrtuneError as error:
         return f"| {name} | {error.what.splitlines()[0][:120]} |" + " |" * len(RELEASES)
-    cells = [cell(each) for each in reversed(result.rows)]
+    releases = result.rows[::-1]
+    cells = [cell(release, before) for before, release in zip([None, *releases], releases, strict=False)]
     return f"| {name} | {' | '.join(cells)} | {', '.join(result.changed) or 'none'} |"
 
 
