@@ -75,7 +75,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         name: Name in the optimised graph.
         layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" if the names show none.
         inside: The control-flow node whose body contains it; "" in the main graph.
-        time_ns: Its own time, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
+        time_ns: Its self time, without the nodes of its bodies. All nodes together: the run without ``between-nodes``.
         wait_ns: The part of it in the category thread-wait.
         imbalance_ns: The part of ``wait_ns`` at the end of parallel work, waiting for late threads: uneven shares, or
             late starts. The rest is distributing the work.

@@ -37,12 +37,12 @@ class Attribution:
         runs: The runs that count.
         wall_ns: Of each (r,).
         by_category: Nanoseconds (c, r); each column sums to the run's wall time.
-        by_node: Own time of each node (n, r), waiting included.
+        by_node: Self time of each node (n, r), waiting included.
         wait: The part of ``by_node`` that is thread-wait (n, r).
         imbalance: The part of ``wait`` at the end of parallel work, when other threads were not done (n, r).
         calls: Executions of each node a run (n,), the mean.
         category: Of each node (n,).
-        fast: Own time of each node in a run at its fast end (n,), waiting included; see ``trace.fast_end``.
+        fast: Self time of each node in a run at its fast end (n,), waiting included; see ``trace.fast_end``.
         fast_wait: The part of it that is thread-wait (n,).
     """
 
@@ -104,7 +104,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     rows = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     node = trace.name.codes[rows].astype(np.int64)
     column = trace.run[rows] - runs.start
-    # A row's own time is without that of its bodies, so that rows add up to no more than the run. The waiting that ONNX
+    # A row's self time leaves out its bodies, so that rows add up to no more than the run. The waiting that ONNX
     # Runtime reports may exceed it by a step of the clock, and is cut to it.
     own = shares(trace, runs)[rows]
     waited = np.minimum(np.maximum(trace.wait_ns[rows], 0), own)

@@ -1,4 +1,4 @@
-"""Which of the closed set of categories a node's own time belongs to."""
+"""Which of the closed set of categories a node's self time belongs to."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class SideNode:
     Attributes:
         originals: Nodes of the user's model that it stands for.
         purpose: What an inserted node is for, "" for others and where not known.
-        ns: Mean own time in each profiled process, nanoseconds (processes,).
+        ns: Mean self time in each profiled process, nanoseconds (processes,).
         work: Operations and bytes of one run; None where not known.
     """
 

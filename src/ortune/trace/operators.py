@@ -95,7 +95,7 @@ def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.d
 def per_run(
     trace: Trace, rows: Sequence[int] | np.ndarray[Any, Any], n_keys: int, runs: Sequence[int]
 ) -> Matrix:
-    """Own time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run."""
+    """Self time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run."""
     column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last one is for rows of no run
     column[list(runs)] = np.arange(len(runs))
     to = column[trace.run]

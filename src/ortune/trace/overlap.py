@@ -10,7 +10,7 @@ from ortune.trace.table import NO_PARENT, Floats, Numbers, Trace
 def shares(trace: Trace, runs: range) -> Floats:
     """Returns each row's share of the run's wall time, nanoseconds (rows,).
 
-    In a run whose nodes follow each other this is the node's own time. Where nodes overlap (parallel execution mode)
+    In a run whose nodes follow each other this is the node's self time. Where nodes overlap (parallel execution mode)
     each instant is divided equally among those that run then.
     """
     own = trace.self_ns.astype(np.float64)

@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     share = facts.share("between-nodes")
     if share <= _WORTH_SAYING or facts.profile is None:
         return
-    # What lies between the nodes of a body is that control-flow node's own time.
+    # What lies between the nodes of a body is that control-flow node's self time.
     calls = sum(node.calls for node in facts.nodes() if not node.inside)
     each_us = share * facts.profile.wall_ns / max(calls, 1) / 1000
     few = calls < _FEW_NODES

@@ -25,7 +25,7 @@ EXECUTIONS: dict[str, str] = {
     "op_type": "operator",
     "provider": "execution provider",
     "original": "the first node of your model that it originates from",
-    "category": "category of the node's own time",
+    "category": "category of the node's self time",
     "thread": "thread that ran it",
     "start_ns": "start, relative to the start of the profile",
     "duration_ns": "duration, including nested nodes",
@@ -49,8 +49,8 @@ NODES: dict[str, str] = {
     "originals": "nodes of your model that it originates from, as a JSON array",
     "layer": "place in the hierarchy of names",
     "inside": "control-flow node whose body it is in",
-    "category": "category of its own time",
-    "time_ns": "own time in the mean steady run",
+    "category": "category of its self time",
+    "time_ns": "self time in the mean steady run",
     "share": "share of the time of all nodes",
     "wait_ns": "part of time_ns spent waiting for threads",
     "imbalance_ns": "part of wait_ns at the end of parallel work, waiting for late threads",
@@ -61,7 +61,7 @@ NODES: dict[str, str] = {
     "bound": "the limit of the roofline bound: compute, memory or overhead",
     "purpose": "purpose of a node that ONNX Runtime inserted",
     "output_bytes": "bytes of all its outputs",
-    "fast_ns": "own time in an undisturbed run, to compare with the roofline bound",
+    "fast_ns": "self time in an undisturbed run, to compare with the roofline bound",
 }
 """Columns of a node and what they hold."""
 

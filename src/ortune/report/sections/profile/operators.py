@@ -10,7 +10,7 @@ from ortune.report.document import Block
 
 ORDER = 40
 TITLE = "Operators"
-NOTE = "Own time of all nodes of an operator in the mean run; nodes in bodies are not counted twice."
+NOTE = "Self time of all nodes of an operator in the mean run; nodes in bodies are not counted twice."
 MOST = 24
 
 
