@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import onnx
@@ -18,6 +19,7 @@ from ortune.fleet.converters import SKLEARN
 from ortune.records import SourceInput
 from ortune.verbs import convert
 from simulated_machine import Lab, measuring_on
+from within import program
 
 FITTED = """
 import numpy as np
@@ -102,6 +104,14 @@ def test_a_fitted_model_is_converted_checked_and_told_from_a_wrong_one(
     fault = answer.result.conversions[0].fault
     assert fault is not None and fault.kind == "values" and fault.node is not None
     assert fault.node.at is not None and fault.node.at.operator.endswith("LinearClassifier")
+    # What is suggested works as it is pasted, and names the same node; model.onnx is in the way of neither.
+    again, bisect = (shlex.split(line) for line in answer.result.again)
+    for line in answer.result.again:
+        assert line in answer.summary()
+    assert program(again[1:])[0] == 0
+    _, out, _ = program([*bisect[1:], "--json"])
+    parted = json.loads(out)["result"]["partings"][0]
+    assert parted["at"]["operator"].endswith("LinearClassifier")
 
 
 def test_a_bundle_says_where_its_model_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

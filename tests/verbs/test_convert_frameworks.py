@@ -219,6 +219,8 @@ def test_a_planted_fault_is_found_and_named(
     fault = answer.result.conversions[0].fault
     assert answer.verdict == "wrong-output" and convert.exit_code(answer) == 1
     assert fault is not None and fault.kind == kind
+    again, *bisect = answer.result.again
+    assert again.startswith("ortune convert resnet.pt2 ") and bool(bisect) == (fault.node is not None)
     assert named in answer.summary()
 
 

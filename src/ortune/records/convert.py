@@ -141,6 +141,7 @@ class ConvertResult(Record, frozen=True, kw_only=True):
         raced: The second exporter's model against the first one's, if both are correct; None if they were not compared.
         findings: Findings in the written model that an exporter can fix.
         headline: The answer in one sentence.
+        again: Commands for a model whose outputs are wrong: those that convert the source anew, and compare the two.
         ort: How the ORT-format file was made, or the first file of a set; None if there is none.
         outputs: Distance between the outputs of the ORT-format file and its source, the worst of a set.
         ort_files: How each file of a set was made.
@@ -159,6 +160,7 @@ class ConvertResult(Record, frozen=True, kw_only=True):
     raced: CompareResult | None = None
     findings: tuple[Finding, ...] = ()
     headline: str = ""
+    again: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     ort: OrtConversion | None = None
     outputs: OutputDifference | None = None

@@ -168,7 +168,7 @@ def _next(envelope: Envelope[ConvertResult]) -> list[str]:
     result = envelope.result
     if envelope.verdict == "written" and result.tuned is None:
         return [shlex.join(["ortune", "tune", operand(result.path)])]
-    return []
+    return list(result.again)
 
 
 def _first_line(text: str) -> str:

@@ -1,15 +1,22 @@
-"""What an exporter did badly, as rules find it, each with the option of ``ortune convert`` that mends it."""
+"""What an exporter did badly, each with the command that mends it: as rules find it, or a check of its model."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
 
 import msgspec
 
+from ortune.conversion.kinds import SourceKind
 from ortune.model.open import OpenModel
+from ortune.options.bisect import Options as BisectOptions
+from ortune.options.convert import Options
+from ortune.options.spelling import command
 from ortune.printable import operand
-from ortune.records import Finding, Plan, SourceOpened
+from ortune.records import ConversionFault, Finding, Plan, SourceOpened
 from ortune.rules import Facts, rule_of
 from ortune.rules.graph import (
     inlined_functions,
@@ -35,6 +42,23 @@ _FUNCTIONS = {
 }
 """What both exporters write as one operator. The same arithmetic by hand stays in parts at any opset."""
 _DYNAMO, _SCRIPT = "dynamo", "torchscript"
+
+
+def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[str, ...]:
+    """Commands for a model at fault whose source has a conversion that is right: to write that, and to compare the two.
+
+    Args:
+        options: That named the model.
+        kind: Of its source.
+        fault: Of the model; without a node that differs there is nothing to compare.
+    """
+    names = (Path(f"{kind.stem}{f'-{n}' if n else ''}.onnx") for n in count())
+    place = next(name for name in names if not name.exists())
+    anew = command("convert", replace(options, model=None, verify=False, output=place))
+    if fault.node is None:
+        return (anew,)
+    feeding = {name: getattr(options, name) for name in ("shape", "dim", "inputs", "custom_ops", "runtime")}
+    return (anew, command("bisect", BisectOptions(a=place, b=options.model, **feeding)))
 
 
 def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding, ...]:

@@ -216,6 +216,7 @@ class _Run:
         self.asked = axes.asked(options.dynamic, source.inputs)
         axes.require_open(self.asked, source)
         self.watch = opened.watch
+        self._right: _Attempt | None = None
 
     @property
     def exporters(self) -> Sequence[str]:
@@ -290,12 +291,17 @@ class _Run:
         attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
         if attempt.ok:
             return [attempt]
-        right = next((candidate for candidate in map(self._attempt, self.exporters) if candidate.ok), None)
-        return [self._blamed(attempt, right)]
+        self._right = next(
+            (candidate for candidate in map(self._attempt, self.exporters) if candidate.ok), None
+        )
+        return [self._blamed(attempt, self._right)]
 
     def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
         """The answer about the model that was given."""
-        return self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
+        envelope = self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
+        fault = attempts[0].record.fault
+        again = _exported.again(self.options, self.kind, fault) if fault is not None and self._right else ()
+        return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, again=again))
 
     def _attempt(self, exporter: str) -> _Attempt:
         """One exporter's model, checked."""
