@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -97,8 +98,9 @@ def context(knob: Knob) -> dict[str, Value]:
 def test_headings_are_there_in_order(module: ModuleType) -> None:
     text = module.__doc__ or ""
     places = [text.find("\n" + heading) for heading in HEADINGS]
-    assert -1 not in places
-    assert places == sorted(places)
+    missing = [heading for heading, place in zip(HEADINGS, places, strict=True) if place == -1]
+    assert missing == [], "headings that the docstring lacks"
+    assert places == sorted(places), "the headings are in another order"
 
 
 NEVER_RUN = {"coreml", "directml", "dnnl", "migraphx", "nnapi", "tensorrt", "tensorrt-rtx", "xnnpack"}
@@ -109,12 +111,16 @@ NEVER_RUN = {"coreml", "directml", "dnnl", "migraphx", "nnapi", "tensorrt", "ten
 def test_a_setting_of_what_never_ran_says_so(module: ModuleType) -> None:
     provider = module.KNOB.provider
     never = bool(provider) and providers.find(provider).target in NEVER_RUN
-    assert ("Untested by ortune." in " ".join((module.__doc__ or "").split())) == never
+    sentence = "Untested by ortune."
+    said = sentence in " ".join((module.__doc__ or "").split())
+    assert said == never, (
+        f"only docstrings of providers in NEVER_RUN contain {sentence!r}; this one is of {provider!r}"
+    )
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
 def test_the_file_is_named_for_the_knob(module: ModuleType) -> None:
-    assert module.__name__.rpartition(".")[2] == module.KNOB.name
+    assert module.__name__.rpartition(".")[2] == module.KNOB.name, "the file has the name of the knob"
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
@@ -124,9 +130,10 @@ def test_the_example_is_accepted(module: ModuleType) -> None:
 
 
 def test_names_and_aliases_are_unique() -> None:
-    names = [name for knob in KNOBS for name in (knob.name, *knob.aliases)]
-    assert len(names) == len(set(names))
-    assert len({(knob.channel, knob.provider, knob.key) for knob in KNOBS}) == len(KNOBS)
+    names = Counter(name for knob in KNOBS for name in (knob.name, *knob.aliases))
+    assert [name for name, count in names.items() if count > 1] == []
+    keys = Counter((knob.channel, knob.provider, knob.key) for knob in KNOBS)
+    assert [key for key, count in keys.items() if count > 1] == []
 
 
 def test_all_are_discovered() -> None:

@@ -108,13 +108,15 @@ def proto_bytes(model: ir.Model, folder: Path) -> bytes:
 def test_headings_are_there_in_order(module: ModuleType) -> None:
     text = module.__doc__ or ""
     places = [text.find("\n" + heading) for heading in HEADINGS]
-    assert -1 not in places
-    assert places == sorted(places)
+    missing = [heading for heading, place in zip(HEADINGS, places, strict=True) if place == -1]
+    assert missing == [], "headings that the docstring lacks"
+    assert places == sorted(places), "the headings are in another order"
 
 
 @each_module
 def test_the_file_is_named_for_the_rewrite(module: ModuleType) -> None:
-    assert module.__name__.rpartition(".")[2].replace("_", "-") == module.REWRITE.name
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    assert name == module.REWRITE.name, "the file has the name of the rewrite, with underscores"
 
 
 @each_module

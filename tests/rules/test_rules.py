@@ -53,10 +53,11 @@ def find(facts):
 @each_rule
 def test_it_is_described_under_every_heading(rule: Rule) -> None:
     title, *lines = rule.doc.strip().splitlines()
-    assert title.endswith(".")
+    assert title.endswith("."), "the first line of the docstring is a sentence"
     assert [m[1] for line in lines if (m := re.match(r"(\w[\w ]+): \S", line))] == HEADINGS
     safety = next(line for line in lines if line.startswith("Fix and its safety: "))
-    assert re.split(r"[:;]", safety.removeprefix("Fix and its safety: "))[0].strip(".") in SAFETY
+    first = re.split(r"[:;]", safety.removeprefix("Fix and its safety: "))[0].strip(".")
+    assert first in SAFETY, f"{HEADINGS[3]} begins with one of {', '.join(SAFETY)}"
 
 
 @each_rule
