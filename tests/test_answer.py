@@ -16,7 +16,7 @@ from onnxruntime import datasets
 
 import ortune
 from ortune import records
-from ortune.answer import TABLES, Answer
+from ortune.answer import Answer
 from ortune.api import as_written, function, verbs
 from ortune.errors import UsageError
 from ortune.options.spelling import option_fields
@@ -106,8 +106,10 @@ def test_in_words_it_is_what_the_program_prints(answer: Answer[Any]) -> None:
 def test_every_verb_is_about_a_table(verb: str) -> None:
     name = re.fullmatch(r"Answer\[(\w+)\]", str(inspect.signature(function(verb)).return_annotation))
     assert name is not None
-    first = TABLES[verb].partition(".")[0]
-    assert first in getattr(records, name[1]).__struct_fields__
+    table = getattr(importlib.import_module(f"ortune.options.{verb}"), "TABLE", "")
+    fields = getattr(records, name[1]).__struct_fields__
+    what = f"TABLE of options/{verb}.py is the field of {name[1]} that to_pandas returns"
+    assert table.partition(".")[0] in fields, what
 
 
 def test_as_a_table(answer: Answer[Any]) -> None:

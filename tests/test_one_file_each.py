@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -115,12 +119,15 @@ def copy(tmp_path: Path) -> Path:
     return package
 
 
+def environment(package: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT / 'tools'}"}
+
+
 def run(package: Path, *words: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT / 'tools'}"}
     done = subprocess.run(
         [sys.executable, *words],
         cwd=package.parent,
-        env=environment,
+        env=environment(package),
         capture_output=True,
         text=True,
         check=False,
@@ -149,6 +156,36 @@ schema = make_schemas.schema("count/1", make_schemas.documents()["count/1"])
 print(json.dumps([found.result.nodes, "nodes" in schema, "def count(" in make_stub.stub()]))
 """
     assert python(copy, code) == [2, True, True]
+
+
+def test_the_measuring_verb_of_the_page_goes_on_after_a_kill(copy: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "add-a-verb.md").read_text(encoding="utf-8")
+    files = re.findall(r'```python title="([^"]+)"\n(.*?)```', page, flags=re.DOTALL)
+    assert [name.partition("/")[0] for name, _ in files] == ["records", "options", "verbs", "report"]
+    for name, text in files:
+        (copy / name).write_text(text, encoding="utf-8")
+    words = ["-m", "ortune", "first", MODEL, "--budget", "10m", "--processes", "12", "--store", str(tmp_path)]
+    with subprocess.Popen([sys.executable, *words], cwd=copy.parent, env=environment(copy)) as session:
+        while len(kept := outcomes(tmp_path)) < 4 and session.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                session.wait(timeout=0.05)
+        session.kill()
+    assert session.returncode == -signal.SIGKILL, "it ended before it was killed"
+    text = " ".join(run(copy, *words, "--resume", "--verbose").split())
+    assert "(12 processes)" in text and "ortune report" in text
+    (n_reused,) = map(int, re.findall(r"resumed an earlier session: (\d+) trials reused", text))
+    assert len(kept) - 1 <= n_reused < 12, "the last one may have been cut off from its mark"
+
+
+def outcomes(store: Path) -> list[object]:
+    """The trials that a store has journalled so far."""
+    if not (store / "ortune.sqlite").exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{store / 'ortune.sqlite'}?mode=ro", uri=True)) as db:
+        try:
+            return db.execute("SELECT seq FROM event WHERE kind = 'outcome'").fetchall()
+        except sqlite3.OperationalError:
+            return []  # its tables are not made yet
 
 
 def test_a_rewrite_is_a_file(copy: Path) -> None:

@@ -17,30 +17,6 @@ if TYPE_CHECKING:
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
-TABLES = {
-    "bench": "rows",
-    "serve": "rows",
-    "bisect": "values",
-    "check": "models",
-    "compare": "comparison",
-    "convert": "conversions",
-    "diagnose": "tried",
-    "doctor": "runtimes",
-    "explain": "rules",
-    "history": "rows",
-    "lock": "changes",
-    "look": "profile.operators",
-    "partition": "providers",
-    "profile": "nodes",
-    "quantize": "front",
-    "report": "sessions",
-    "rewrite": "steps",
-    "runtime": "runtimes",
-    "skeleton": "profile.operators",
-    "tune": "candidates",
-}
-"""Of each verb what ``to_pandas`` gives where no other part is asked for."""
-
 
 class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=True):
     """A verb's document, which also says itself in words, in a notebook, and as a table."""
@@ -79,7 +55,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
             raise UsageError(
                 "to_pandas needs pandas, which is not installed here", do="pip install pandas"
             ) from error
-        name = table or TABLES[self._verb]
+        name = table or importlib.import_module(f"ortune.options.{self._verb}").TABLE
         part_of_result: Any = self.result
         for part in name.split("."):
             part_of_result = getattr(part_of_result, part, None)

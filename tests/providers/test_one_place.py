@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,11 +73,14 @@ def test_a_new_one_is_found(code: str, names: set[str]) -> None:
 
 
 def test_every_provider_has_one_file_and_one_name() -> None:
-    found = providers.every()
-    assert len({p.name for p in found}) == len(found)
-    targets = [p.target for p in found if p.target]
-    assert len({*targets}) == len(targets)
-    assert all((PACKAGE / "providers" / f"{name.replace('-', '_')}.py").is_file() for name in targets)
+    every = providers.every()
+    targets = [p.target for p in every if p.target]
+    for names in ([p.name for p in every], targets):
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        assert twice == [], "remove one of the two; providers/others.py has providers without a target"
+    files = {f"{name.replace('-', '_')}.py" for name in targets}
+    lacking = files - {file.name for file in (PACKAGE / "providers").iterdir()}
+    assert lacking == set(), "the file of a provider is named after its target"
 
 
 def test_of_a_name_that_is_nobodys_nothing_is_known() -> None:

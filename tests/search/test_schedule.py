@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import pytest
 
 from ortune.errors import Interrupted, MeasurementError
-from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, TrialDone
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE
+from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, Plan, TrialDone
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, TRIAL_FAILED, log_ratios
 from ortune.search.duel import Design, Rules
 from ortune.search.fixed import Fixed
 from ortune.search.halving import Entry, Halving
@@ -22,7 +23,10 @@ JITTER = (0, 4_000, -3_000, 2_000, -5_000, 1_000, 3_000, -2_000)
 """Added to the runs of a trial, block by block and arm by arm, so that no two are the same."""
 
 
-def trial(arm: str, run_ns: int, number: int) -> BlockTrial:
+def trial(arm: str, run_ns: int | None, number: int) -> BlockTrial:
+    if run_ns is None:
+        failed = Failed(plan=arm, reason="load-error", what="no such operator", elapsed_ns=TRIAL_NS)
+        return BlockTrial(arm=arm, outcome=failed)
     runs = (run_ns + JITTER[(7 * number + len(arm)) % len(JITTER)],) * 20
     waits = (50_000,) * 20 if arm == SPIKE else ()
     case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=run_ns, waits_ns=waits)
@@ -33,17 +37,21 @@ def trial(arm: str, run_ns: int, number: int) -> BlockTrial:
 
 
 def run(
-    schedule: Schedule, table: dict[str, int], *, left_ns: int = 10**6, stop_at: int = 10**6
+    schedule: Schedule, table: Mapping[str, int | None], *, left_ns: int = 10**6, stop_at: int = 10**6
 ) -> list[NextBlock]:
-    """Answers what is asked from the table until the end; the blocks, in order."""
+    """Answers what is asked from the table until the end; the blocks, in order. An arm whose time is None fails."""
     asked: list[NextBlock] = []
-    times = USUAL | table
+    times = {**USUAL, **table}
     while (block := schedule.ask(Left(ns=left_ns, stop=len(asked) >= stop_at))) is not None:
         asked.append(block)
         trials = tuple(trial(arm, times[arm], len(asked)) for arm in block.arms)
         took_ns = TRIAL_NS * len(trials)
         left_ns -= took_ns
-        schedule.tell(Block(index=block.index, phase=block.phase, trials=trials), took_ns)
+        needed = block.arms if block.needed is None else block.needed
+        failed = any(isinstance(t.outcome, Failed) and t.arm in needed for t in trials)
+        dropped = TRIAL_FAILED if failed else ""
+        ran = Block(index=block.index, phase=block.phase, trials=trials, dropped=dropped)
+        schedule.tell(ran, took_ns)
     return asked
 
 
@@ -65,6 +73,15 @@ def test_fixed_ends_with_the_block_that_runs_when_a_stop_is_asked_for() -> None:
         schedule = Fixed(["fix-1"], "median")
         for number in itertools.count():
             schedule.ask(Left(ns=10**6, stop=number > 3))
+
+
+def test_an_arm_that_fails_costs_the_others_of_a_fixed_schedule_no_block() -> None:
+    schedule = Fixed(["fix-1", "fix-2"], "median", n_blocks=12)
+    asked = run(schedule, {"fix-1": None, "fix-2": 900_000})
+    assert len(asked) == 9 + 12
+    assert not any(block.dropped for block in schedule.blocks)
+    ratios = {arm: log_ratios(schedule.blocks, arm, "median") for arm in ("fix-1", "fix-2")}
+    assert len(ratios["fix-1"]) == 0 and len(ratios["fix-2"]) == 12
 
 
 def test_controls_that_do_not_hold_are_repeated_once() -> None:

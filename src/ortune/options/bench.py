@@ -10,6 +10,7 @@ from ortune.options.spelling import RUN, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from ortune.options.sides import TwoSides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
+TABLE = "values"
 
 
 @dataclass(frozen=True, kw_only=True)

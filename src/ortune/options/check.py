@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
+TABLE = "models"
 SEVERITIES = ("error", "warning", "note")
 WHICH = "Which rules"
 CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}

@@ -17,6 +17,7 @@ from ortune.options.spelling import GATE, RUN, Option
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this trial; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "comparison"
 
 
 @dataclass(frozen=True, kw_only=True)

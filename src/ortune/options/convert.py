@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
+TABLE = "conversions"
 TO = ("onnx", "ort")
 AUTO = "auto"
 SET_BUDGET = "1m"

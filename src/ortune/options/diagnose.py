@@ -15,6 +15,7 @@ from ortune.options.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option,
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "tried"
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
 """What can be said of a page that is watched."""

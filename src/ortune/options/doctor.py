@@ -11,6 +11,7 @@ from ortune.options.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this trial. Ctrl-C again stops immediately"
+TABLE = "runtimes"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from ortune.options.spelling import OUT, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "rules"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)

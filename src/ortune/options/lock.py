@@ -14,6 +14,7 @@ from ortune.options.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, p
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
+TABLE = "changes"
 
 
 @dataclass(frozen=True, kw_only=True)

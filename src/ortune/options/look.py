@@ -13,6 +13,7 @@ from ortune.options.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "profile.operators"
 
 
 @dataclass(frozen=True, kw_only=True)

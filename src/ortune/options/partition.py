@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "providers"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from ortune.options.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, 
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "nodes"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
+TABLE = "steps"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from ortune.options.spelling import Argument
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "runtimes"
 
 
 @dataclass(frozen=True, kw_only=True)

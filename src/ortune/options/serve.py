@@ -11,6 +11,7 @@ from ortune.providers.web_wasm import PROVIDER as WASM
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from ortune.options.spelling import OUT, AnyPath, Argument, Option, path
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+TABLE = "profile.operators"
 USUAL = "skeleton.onnx"
 """Not named after the model: its name may tell what it must not."""
 

@@ -22,6 +22,7 @@ STOPPING = (
     "stopping the search; the best configuration so far is confirmed with nine blocks. Ctrl-C again "
     "stops immediately"
 )
+TABLE = "candidates"
 
 
 @dataclass(frozen=True, kw_only=True)
