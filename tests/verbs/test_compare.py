@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from onnx import TensorProto, helper
 
 from facts import facts
 from onnx_text import assemble, model_of, saved
+from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
 from ortune.verbs.compare import Options, exit_code, run
@@ -278,3 +280,22 @@ def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:
     code, document, _ = compare(tmp_path, str(dense(tmp_path / "a.onnx")), str(plan))
     assert code == 2
     assert "setings" in document["error"]["what"]
+
+
+def test_a_session_that_was_stopped_early_is_the_newest_to_resume(tmp_path: Path) -> None:
+    net = "g (float[4,16] x, float[16,16] w) => (float[4,16] y) { a = MatMul(x, w) y = Relu(a) }"
+    model = saved(tmp_path / "m.onnx", model_of(net))
+    options = Options(a=model, b_set=("opt=basic",), budget="60s", store=tmp_path / "store")
+    lines: list[str] = []
+    with measuring_on(Lab(1)):
+        partial = run(
+            options, Watcher(line=lines.append, stop=lambda: any("block 14" in line for line in lines))
+        )
+        whole = run(replace(options, resume="newest"))
+        with pytest.raises(UsageError, match="no interrupted session"):
+            run(replace(options, resume="newest"))
+    with measuring_on(Lab(1)):
+        at_once = run(replace(options, store=tmp_path / "other"))
+    assert (partial.status, partial.verdict, whole.status) == ("interrupted", "inconclusive", "ok")
+    assert whole.result.session == partial.result.session
+    assert whole.result.comparison == at_once.result.comparison

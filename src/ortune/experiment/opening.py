@@ -235,7 +235,7 @@ class Experiment:
 
         Args:
             key: What the session is about.
-            session: Its id, or "newest" for the newest that did not end.
+            session: Its id, or "newest" for the newest that was killed or stopped early.
 
         Raises:
             UsageError: There is no such session, or it cannot be read.
@@ -251,7 +251,7 @@ class Experiment:
             try:
                 events = store.events(head.id)
                 # One that ended is gone on with where it is named: for a bundle, which could not be written then.
-                if session == "newest" and any(event.kind == "result" for event in events):
+                if session == "newest" and replay.complete(events):
                     continue
                 self.replay = replay.read(events)
             except UNREADABLE as error:

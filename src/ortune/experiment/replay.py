@@ -58,6 +58,10 @@ class _NoModelEvent(msgspec.Struct):
     what: str
 
 
+class _ResultEvent(msgspec.Struct):
+    status: str = ""
+
+
 class Places(msgspec.Struct):
     """What else a browser offers, and when that was seen, in nanoseconds after the session began."""
 
@@ -200,6 +204,12 @@ class Replay:
         self.played += 1
         self.since_ns = self._now_ns()
         return _outcomes.decode(played.outcome)
+
+
+def complete(events: list[Event]) -> bool:
+    """Returns whether a session has its whole answer; one that was stopped early has a partial one."""
+    answers = [event.body for event in events if event.kind == "result"]
+    return bool(answers) and msgspec.json.decode(answers[-1], type=_ResultEvent).status != "interrupted"
 
 
 def read(events: list[Event]) -> Replay:
