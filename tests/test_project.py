@@ -213,15 +213,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_is_reached_from_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index, page.name
+        linked = page.name == "index.md" or f"({page.name})" in index
+        assert linked, f"docs/index.md: add a row for {page.name}"
 
 
 @pytest.mark.parametrize("verb", verbs())
 def test_every_option_is_documented(verb: str) -> None:
     register(verb)
-    page = (ROOT / "docs" / f"{verb}.md").read_text(encoding="utf-8")
+    path = ROOT / "docs" / f"{verb}.md"
+    assert path.is_file(), f"write docs/{verb}.md"
+    page = path.read_text(encoding="utf-8")
     for parameter in typer.main.get_command(app).commands[verb].params:  # type: ignore[attr-defined]
         if getattr(parameter, "hidden", False):  # likewise of a further side
             continue
         for name in [o for o in parameter.opts if o.startswith("--")][:1]:  # then older spellings
-            assert f"`{name}" in page, name
+            assert f"`{name}" in page, f"docs/{verb}.md: add {name} to the table of options"

@@ -206,4 +206,6 @@ def _unpack(archive: Path, folder: str, to: Path) -> None:
 if __name__ == "__main__":
     import sys
 
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: python tests/zoo.py NAME\nNAME is one of {', '.join((*MODELS, *EXPORTED))}")
     print(model_path(sys.argv[1]))

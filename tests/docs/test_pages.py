@@ -18,16 +18,20 @@ INDEX = (DOCS / "index.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("schema", sorted(p.name for p in (DOCS / "schema").iterdir()))
 def test_every_schema_is_in_the_table_of_documents(schema: str) -> None:
-    assert f"| [{schema}](schema/{schema}) |" in INDEX
+    row = f"| [{schema}](schema/{schema}) |"
+    assert row in INDEX, f"docs/index.md: add a row {row} to the table of documents"
 
 
 def test_every_verb_has_a_page_and_a_row() -> None:
     found = set(verbs())
     assert {"look", "profile"} < found
     rows = set(re.findall(r"(?m)^\| [^|]+ \| `ortune (\w+)[ `]", INDEX.partition("## Which command")[2]))
-    assert found - {"look"} <= rows
+    lacking = found - {"look"} - rows
+    assert lacking == set(), "docs/index.md: add a row to the table under 'Which command'"
     for verb in found:
-        title = (DOCS / f"{verb}.md").read_text(encoding="utf-8").partition("\n")[0]
+        page = DOCS / f"{verb}.md"
+        assert page.is_file(), f"write docs/{page.name}"
+        title = page.read_text(encoding="utf-8").partition("\n")[0]
         assert title == ("# A first look" if verb == "look" else f"# ortune {verb}")
 
 

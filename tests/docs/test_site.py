@@ -25,7 +25,8 @@ def mkdocs() -> Path | None:
 def test_the_navigation_is_what_there_is() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", SITE.partition("\nnav:")[2], flags=re.MULTILINE))
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
-    assert listed == there
+    assert there - listed == set(), "mkdocs.yml: add the page to nav"
+    assert listed - there == set(), "mkdocs.yml: remove from nav what is no page"
 
 
 def test_every_recipe_is_in_the_table_of_recipes() -> None:
