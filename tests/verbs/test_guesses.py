@@ -76,6 +76,8 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("compare", "--int8", "--b-rewrite dynamic-int8"),
         ("compare", "--threads 2", "--b-set intra=2"),
         ("bench", "--graph_optimization_level basic", "--set graph_optimization_level=basic"),
+        ("rewrite", "--rewrite gelu", "ortune rewrite MODEL NAME"),
+        ("check", "--rewrite gelu", "ortune rewrite MODEL NAME"),
         ("bench", "--intra-op-num-threads 3", "--set intra_op_num_threads=3"),
     ],
 )

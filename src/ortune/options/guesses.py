@@ -100,6 +100,7 @@ GUESSES = (
         flags="fp16 float16 half", instead=("--allow numerics", "--rewrite float32-to-float16"),
         note="for GPUs; outputs change, and their error is reported",
     ),
+    Guess(flags="rewrite", instead=(), note="ortune rewrite MODEL NAME applies a rewrite to a file"),
     Guess(
         flags="bf16 bfloat16", instead=(),
         note=("ortune does not convert to bfloat16; convert it yourself, then run ortune compare model.onnx "
