@@ -23,6 +23,9 @@ LANGUAGES = {
     "load.rs": "rust",
 }
 TYPES = {**TABLE["languages"], "kotlin": TABLE["languages"]["java"]}
+for renamed in ("getName", "getVendor", "getMetadata", "getOptions"):
+    # Java's releases after the table's call it getEpName and so on; emitted code is compiled with any of them.
+    del TYPES["java"]["OrtEpDevice"][renamed]
 
 TYPEDEFS: dict[str, list[str]] = TABLE["typedefs"]
 IN_NOTES = {

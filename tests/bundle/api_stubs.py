@@ -37,7 +37,6 @@ JAVA_RESULTS = {
     "getVersion": "String",
     "getAvailableProviders": "java.util.EnumSet",
     "getEpDevices": "java.util.List<OrtEpDevice>",
-    "getName": "String",
     "getDevice": "OrtHardwareDevice",
     "getType": "Object",
     "run": "Result",
@@ -117,11 +116,10 @@ CSHARP_BESIDE = """
 public class OrtHardwareDevice { public object Type { get; set; } }
 public class OrtEpDevice { public string EpName { get; set; } public OrtHardwareDevice HardwareDevice { get; set; } }
 public class OrtValue { }
-public class FixedBufferOnnxValue { }
 public interface IDisposableReadOnlyCollection<T> : System.IDisposable { }
 public class OrtIoBinding : System.IDisposable {
 public void ClearBoundInputs() { }
-public void BindInput(string a0, FixedBufferOnnxValue a1) { }
+public void BindInput(string a0, OrtValue a1) { }
 public void BindOutputToDevice(string a0, OrtMemoryInfo a1) { }
 public IDisposableReadOnlyCollection<OrtValue> GetOutputValues() { return null; }
 public void Dispose() { }

@@ -3,11 +3,15 @@
 Each takes the texts of plan after plan, which it puts into a package, namespace or module of its own (``p0``, ``p1``
 ...), and the statements of a program that uses them. It gives what it says, "" when it accepts without a warning, and
 the command that runs the program.
+
+ORTUNE_JAVA_CLASSES is a jar of ONNX Runtime's own classes (``classes.jar`` of its Android package, or its Maven jar):
+Java and Kotlin that only compiles is then compiled with those, and not with the stub.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -21,6 +25,8 @@ from emitted_code import emitted
 
 from ortune import platform
 from ortune.records import Value
+
+REAL = os.environ.get("ORTUNE_JAVA_CLASSES", "")
 
 
 def run(*command: str | Path) -> str:
@@ -101,16 +107,21 @@ def java(folder: Path, texts: Sequence[str], body: Sequence[str] = ()) -> Made:
         "-J-XX:TieredStopAtLevel=1",
     )
     # The stub by its source path: its classes are compiled as they are named.
-    problem = run(compiler, *words, "-d", folder / "out", "-sourcepath", folder / "stub", *files)
+    api = ("-cp", REAL) if REAL and not body else ("-sourcepath", folder / "stub")
+    problem = run(compiler, *words, "-d", folder / "out", *api, *files)
     return Made(problem, (machine, "-XX:TieredStopAtLevel=1", "-cp", folder / "out", "Main"))
 
 
 def kotlin(folder: Path, texts: Sequence[str], body: Sequence[str] = ()) -> Made:
     compiler, builder, machine = needs("kotlinc"), needs("javac"), needs("java")
-    stub, classes = folder / "stub", folder / "classes"
+    named = subprocess.run([compiler, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    version = re.search(r"kotlinc-jvm (\d+)\.(\d+)", named.stdout + named.stderr)
+    if version and (int(version[1]), int(version[2])) < (1, 8):
+        pytest.skip("kotlinc before 1.8 closes no AutoCloseable without a library beside its own")
+    stub, classes = folder / "stub", Path(REAL) if REAL and not body else folder / "classes"
     if not stub.is_dir():
         api_stubs.java(stub)
-        assert run(builder, "-d", classes, *stub.rglob("*.java")) == ""
+        assert run(builder, "-d", folder / "classes", *stub.rglob("*.java")) == ""
     files = [folder / "Main.kt"]
     files[0].write_text("\n".join(["fun main() {", *body, "}"]))
     for number, text in enumerate(texts):
