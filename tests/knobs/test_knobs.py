@@ -26,6 +26,7 @@ from ortune.records import (
     InputChoice,
     Measured,
     Plan,
+    ProviderSpec,
     ReadBackLevel,
     Runtime,
     Value,
@@ -35,6 +36,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.plans import canonical
 
 HEADINGS = (
     "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",
@@ -293,3 +295,22 @@ def test_keys_of_onnx_runtime_s_own_name_the_setting_that_is_meant(key: str, mea
     with pytest.raises(UsageError) as told:
         knobs.find(key)
     assert told.value.do.startswith(f"did you mean {meant}")
+
+
+@pytest.mark.parametrize("device", ["gpu", "npu", "auto"])
+def test_a_setting_of_one_device_is_refused_on_another(device: str) -> None:
+    with pytest.raises(
+        UsageError, match=f"openvino_cache is a setting of the CPU device.* on {device.upper()}"
+    ):
+        knobs.parse_settings([f"openvino_device={device}", "openvino_cache=1"])
+    assert len(knobs.parse_settings(["openvino_device=cpu", "openvino_cache=1"])) == 2
+    # In a plan file, the device may be an option of the provider.
+    given = ProviderSpec(name="OpenVINOExecutionProvider", options={"device_type": device.upper()})
+    with pytest.raises(UsageError, match="openvino_threads"):
+        canonical(Plan(providers=(given,), settings={"openvino_threads": 2}))
+
+
+def test_an_unknown_setting_of_a_provider_names_those_of_that_provider() -> None:
+    with pytest.raises(UsageError) as refused:
+        knobs.find("qnn_zzzzzzzz")
+    assert "qnn_vtcm" in refused.value.do and "trt_fp16" not in refused.value.do

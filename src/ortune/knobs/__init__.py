@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Mapping
 from functools import cache
 from types import ModuleType
 
@@ -24,6 +25,7 @@ __all__ = [
     "Knob",
     "all_knobs",
     "check_conflicts",
+    "check_devices",
     "find",
     "modules",
     "parse_settings",
@@ -61,6 +63,10 @@ def all_knobs() -> dict[str, Knob]:
     }
 
 
+DEVICE = "device_type"
+"""The option of a provider that chooses its device."""
+
+
 def find(name: str, where: str = "--set") -> Knob:
     """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
 
@@ -78,7 +84,12 @@ def find(name: str, where: str = "--set") -> Knob:
             return knob
     names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
     near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name, names, n=3))
-    do = f"did you mean {', '.join(near)}?" if near else f"the settings are {', '.join(sorted(knobs))}"
+    family = sorted(other for other in knobs if other.startswith(f"{name.partition('_')[0]}_"))
+    do = (
+        f"did you mean {', '.join(near)}?"
+        if near
+        else f"the settings are {', '.join(family or sorted(knobs))}"
+    )
     raise UsageError(f"no setting is called {name!r}", where=where, do=do)
 
 
@@ -133,6 +144,28 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
                 raise UsageError(
                     f"{name} and {other} are mutually exclusive", where=where, do="omit one of them"
                 )
+    chosen = {find(name).provider: str(value) for name, value in settings.items() if find(name).key == DEVICE}
+    return check_devices(settings, chosen, where)
+
+
+def check_devices(
+    settings: dict[str, Value], chosen: Mapping[str, str], where: str = "--set"
+) -> dict[str, Value]:
+    """The settings unchanged, or UsageError when one is of another device than the provider runs on.
+
+    Args:
+        settings: Of a plan.
+        chosen: The device of each execution provider that was given one.
+        where: The option or the file that they are from, for errors.
+    """
+    for knob in map(find, settings):
+        device = chosen.get(knob.provider, knob.device).upper()
+        if knob.device and device != knob.device:
+            raise UsageError(
+                f"{knob.name} is a setting of the {knob.device} device, which a session on {device} does not read",
+                where=where,
+                do=f"omit it, or run on {knob.device}",
+            )
     return settings
 
 

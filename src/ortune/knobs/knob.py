@@ -136,6 +136,12 @@ class Knob(Record, frozen=True, kw_only=True):
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
     @property
+    def device(self) -> str:
+        """Returns the device that alone reads it, where its key names one; else ""."""
+        way = self.key.split("/")
+        return way[1] if way[0] == "load_config" else ""
+
+    @property
     def is_cache(self) -> bool:
         """Returns whether the value is a folder in which an execution provider stores what it compiled."""
         return self.probe == "folder"

@@ -86,7 +86,11 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
                 do=f"allowed: {wrong[1]}",
             )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
-    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))
+    settings = knobs.parse_settings(pairs, where)
+    devices = {
+        spec.name: spec.options[knobs.DEVICE] for spec in plan.providers if knobs.DEVICE in spec.options
+    }
+    return msgspec.structs.replace(plan, settings=knobs.check_devices(settings, devices, where))
 
 
 def bundle_plan(info: BundleInfo) -> Plan:
