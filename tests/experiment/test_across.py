@@ -92,6 +92,21 @@ def test_what_is_emulated_is_not_raced(side: Resolved) -> None:
     assert [*usable_here(side, print).elsewhere] == ["webgpu"]
 
 
+def test_with_all_each_target_is_compared_or_named_with_its_reason(side: Resolved) -> None:
+    for addition in made.addable():
+        make(addition.name)
+    make("qnn", emulated=True)
+    said: list[str] = []
+    compared = usable_here(side, said.append, install=True).elsewhere
+    assert "openvino" in compared and "qnn" not in compared
+    (emulated,) = [line for line in said if "qnn" in line]
+    facts(emulated, "not compared", "emulated")
+    for name in ("cuda", "tensorrt", "tensorrt-rtx", "webgpu", "qnn"):
+        assert (name in compared) != any(
+            line.startswith("not compared") and name in line.replace(",", "").split() for line in said
+        )
+
+
 @pytest.mark.parametrize("targets", ["cpu", "auto", "all", None])
 def test_words_for_many_targets_name_none(targets: str | None) -> None:
     assert Options(model="m.onnx", targets=targets).others == ()

@@ -45,7 +45,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )  # fmt: skip
 def test_only_known_packages_with_a_version_are_names(name: str, cache: Path) -> None:
     assert recipes(name) == ()
-    with pytest.raises(UsageError, match="no runtime is called"):
+    with pytest.raises(
+        UsageError, match=r"no such file" if name.startswith("../") else "no runtime is called"
+    ):
         ortune.runtime("add", name)
     assert not cache.exists()
 
@@ -278,6 +280,14 @@ def test_a_folder_of_libraries_is_the_released_wheel_of_the_same_release(cache: 
     # A plug-in is not in the wheel, and has a name of its own.
     (tmp_path / "2" / "onnxruntime_providers_webgpu.dll").touch()
     facts(require_recipes(str(tmp_path / "2"))[0].note, "plug-ins", "webgpu")
+    # As the wheels of these plug-ins call their libraries.
+    (tmp_path / "0" / "lib" / "libonnxruntime_providers_imaginary.so").unlink()
+    (tmp_path / "0" / "lib" / "libonnxruntime_providers_openvino_plugin.so.1.8.1").touch()
+    (tmp_path / "0" / "lib" / "libonnxruntime_providers_nv_tensorrt_rtx.so").touch()
+    facts(require_recipes(str(tmp_path / "0"))[0].note, "plug-ins", "openvino", "tensorrt-rtx")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no Python interpreter and no ONNX Runtime library"):
+        ortune.runtime("add", str(tmp_path / "empty"))
     assert not cache.exists() and ortune.runtime("remove", str(tmp_path / "2")).result.changed == ()
 
 

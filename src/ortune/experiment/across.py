@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -80,6 +81,7 @@ def usable_here(
         for t in wanted
         if t.name == environment.name not in runtimes
     }
+    skipped: list[str] = []
     if install:
         for addition in made.addable():
             if addition.name in {t.name for t in wanted} - set(runtimes):
@@ -87,11 +89,27 @@ def usable_here(
                     one = made.require(addition.name, say)
                 except RuntimeNotFound as error:
                     say(f"{addition.name} is skipped: {error.what}")
+                    skipped.append(addition.name)
                     continue
                 runtimes |= {} if one.emulated else {one.name: one.runtime}
     for name, runtime in runtimes.items():
         say(f"{name} is also compared, with {runtime.native}; to exclude it: --targets {CPU.target}")
+    if install:
+        _say_others([t for t in wanted if t.name not in (*runtimes, *skipped)], say)
     return replace(side, elsewhere=runtimes)
+
+
+def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
+    """Names the targets that are not compared though all were asked for, those with the same reason together."""
+    emulated = {environment.name for environment in made.made() if environment.emulated}
+    names: dict[str, list[str]] = {}
+    for target in others:
+        builds = target.provider.builds
+        software = target.name in emulated or platform.machine() in {m for b in builds for m in b.emulated_on}
+        why = "its device is emulated here" if software else target.why_absent(platform.system())
+        names.setdefault(why.removeprefix("not in this build: "), []).append(target.name)
+    for why, alike in names.items():
+        say(f"not compared: {', '.join(alike)} ({why})")
 
 
 def _runtime(

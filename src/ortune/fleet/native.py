@@ -13,7 +13,10 @@ _LIBRARY = re.compile(r"libonnxruntime(?:\.so|\.dylib)?(?:\.[\d.]+)?(?:\.dylib)?
 _IN_NAME = re.compile(r"\.(\d+\.\d+\.\d+)\b")
 _EXPORTED = re.compile(rb"\0VERS_(\d+\.\d+\.\d+)\0")
 """What a build for Linux calls the version of all that it exports."""
-_PROVIDER = re.compile(r"(?:lib)?onnxruntime_providers_(\w+)\.(?:so|dylib|dll)")
+_PROVIDER = re.compile(
+    r"(?:lib)?onnxruntime_providers_(?:nv_)?(\w+?)(?:_plugin)?(?:\.so(?:\.[\d.]+)?|\.dylib|\.dll)"
+)
+"""A provider's library, or that of its plug-in; NVIDIA's has the maker in its name."""
 _SHARED = "shared"
 """Is what providers with libraries of their own have in common, and no provider."""
 
@@ -24,7 +27,7 @@ class Native:
 
     Attributes:
         version: Of ONNX Runtime; "" where no name or library tells.
-        providers: Those with a library there, as the library is called.
+        providers: Those with a library there, as the library is called without what says whose or which kind it is.
     """
 
     version: str

@@ -23,6 +23,7 @@ from ortune.errors import UsageError
 from ortune.fleet.converters import CONVERTERS, Converter
 from ortune.fleet.here import lacking
 from ortune.fleet.native import native
+from ortune.fleet.runtimes import interpreter
 from ortune.printable import operand
 from ortune.providers import CPU, Provider, of_target, that
 from ortune.providers.provider import Build
@@ -155,12 +156,20 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
             where=name,
             do="build a wheel from the same sources and add that: ortune runtime add PATH.whl",
         )
+    if there and not interpreter(name):
+        raise UsageError(
+            "no Python interpreter and no ONNX Runtime library was found there",
+            where=name,
+            do="pass a virtual environment, or the folder with libonnxruntime",
+        )
     if there:
         raise UsageError(
             "an environment of your own is used as it is, so nothing is added",
             where=name,
             do=f"pass it to any command: --runtime {operand(name)}",
         )
+    if not choices and "://" not in name and Path(name).name != name:
+        raise UsageError("no such file or folder", where=name, do="check the path")
     if not choices:
         names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
         raise UsageError(
