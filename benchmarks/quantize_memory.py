@@ -1,6 +1,6 @@
 """The memory that quantizing takes at its peak, over the size of the model: of each task, on models of external data.
 
-    python benchmarks/quantize_memory.py [FOLDER] [--gb 1.1,1.6,2.2] [--tasks quantize-static,smooth]
+    python benchmarks/quantize_memory.py [FOLDER] [--gb 0.3,0.6,1.1,2.2] [--tasks quantize-static,smooth]
 
 Each task is done by a process of its own. The folder needs ten times the largest size.
 """
@@ -109,7 +109,7 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--gb", default="1.1,1.6,2.2")
+    parser.add_argument("--gb", default="0.3,0.6,1.1,2.2")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--do", nargs=2, metavar=("TASK", "MODEL"), help="used by the script itself")
     options = parser.parse_args()

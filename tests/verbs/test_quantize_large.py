@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from onnx_text import assemble
 from ortune.errors import Interrupted
 from ortune.experiment.watcher import Watcher
 from ortune.records import QuantizeResult
+from ortune.targets.tool import ToolFailed, ToolProcess, peak_bytes
 from ortune.verbs import quantize as verb
 from simulated_machine import Lab, measuring_on
 from within import program
@@ -153,6 +155,44 @@ def test_a_decoder_is_judged_by_what_it_predicts_and_timed_in_its_step(tmp_path:
         assert {"bits": bits} in params
         assert {"bits": bits, "block": "128"} in params and {"bits": bits, "products": "float32"} in params
     assert result.winner.rewrites[-1].name == "weight-only-bits"
+
+
+@pytest.mark.parametrize(
+    ("size", "peaks"),
+    [(0.3e9, (5.56, 4.58, 5.24, 2.04, 3.25)), (0.6e9, (5.20, 4.20, 5.12, 1.70, 3.13)),
+     (1.1e9, (3.19, 3.15, 3.16, 1.46, 2.99)), (2.2e9, (3.14, 3.12, 3.12, 1.40, 2.95))],
+)  # fmt: skip
+def test_the_memory_of_each_task_is_at_least_what_was_measured(size: float, peaks: tuple[float, ...]) -> None:
+    tasks = ("quantize-prepare", "quantize-dynamic", "quantize-static", "quantize-weights", "smooth")
+    for task, peak in zip(tasks, peaks, strict=True):
+        assert peak * size <= peak_bytes(task, int(size)) <= 1.6 * peak * size
+
+
+def test_models_that_are_not_made_in_time_take_it_from_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt ends after a minute: soon no other one is begun, and the answer names a longer budget."""
+    decoder(tmp_path / "m.onnx")
+    lab, attempts = Lab(1), list[str]()
+    words = ["--store", str(tmp_path / "store"), "--no-bundle", "--json", "--budget", "2m"]
+    with measuring_on(lab):
+        use = ToolProcess.__call__
+
+        def late(tool: ToolProcess, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
+            if not task.startswith("quantize"):
+                return use(tool, task, source, target, params)
+            attempts.append(task)
+            lab.now_s += 60.0
+            raise ToolFailed("timed out after 60 s of loading", task=task, where="", reason="timeout")
+
+        monkeypatch.setattr(ToolProcess, "__call__", late)
+        code, out, said = program(["quantize", str(tmp_path / "m.onnx"), *words])
+        monkeypatch.undo()
+    assert code == 0, said
+    result = msgspec.convert(json.loads(out)["result"], QuantizeResult)
+    assert len(attempts) <= 2
+    facts(result.headline, "nothing tested", "no quantized model was created in time", "--budget 480s")
+    assert result.enough_s == 480
 
 
 def test_the_memory_that_a_large_model_needs_is_said_first(

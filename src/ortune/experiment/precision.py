@@ -27,7 +27,7 @@ from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.watcher import Watcher
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
 from ortune.search.figures import figure
-from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, WHOLE_MODELS_SHARE
+from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Start
 from ortune.trials.tolerance import Tolerance
 
@@ -82,6 +82,7 @@ class Precision:
     Attributes:
         tolerance: What the outputs must keep, and its ``limit`` as a number.
         rows: The whole models.
+        late: A model could not be made in the time that the budget gave it.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Precision:
         self.tolerance = tolerance
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
+        self.late = False
         self._clock, self._began_s = clock, clock.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
 
@@ -152,7 +154,8 @@ class Precision:
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
-            if self.rows and self.spent(WHOLE_MODELS_SHARE):
+            # Of methods that do not run, others may be quicker to make: until one runs, there is more time.
+            if self.rows and self.spent(WHOLE_MODELS_SHARE if running else STEPS_SHARE):
                 self.rows += [_untested(untried, "no time left") for untried in (plan, *waiting)]
                 break
             if (slower := slow.get(_speed(plan))) is not None:
@@ -193,7 +196,12 @@ class Precision:
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
         """The file of a plan's model; None and why where it cannot be made."""
-        return self.plan_runs.model_of(plan, max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s))
+        limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s), self._clock.spent_s
+        path, failed = self.plan_runs.model_of(plan, limit_s)
+        # What it took is known to the next decision, whatever came of it.
+        self.replay.pass_on()
+        self.late = self.late or (path is None and self._clock.spent_s - began_s >= limit_s)
+        return path, failed
 
     def start(self, model: Model) -> Start:
         """A whole model as a walk may begin from it."""

@@ -187,6 +187,7 @@ class Quantising:
         model, failed = self._run.plan_runs.model_of(
             plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0))
         )
+        self._run.pass_on()
         if model is None:
             return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
         size = model_bytes(model)

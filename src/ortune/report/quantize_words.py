@@ -62,6 +62,11 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
     return f"{lack} (--budget {budget_s:.0f}s is enough)"
 
 
+def not_made(budget_s: float) -> str:
+    """Says that making a model takes longer than the budget allows, and which one allows more."""
+    return f"no quantized model was created in time (--budget {budget_s:.0f}s allows more)"
+
+
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
     """What quantizing a large model takes, by method, and what there is."""
     needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"

@@ -42,21 +42,25 @@ _DO_LOOKING: Mapping[FailureReason, str] = {
     "timeout": "Try again when the machine is idle.",
 }
 
-_COPIES: Mapping[str, float] = {
-    "quantize-prepare": 4.5, "quantize-dynamic": 4.5, "quantize-static": 4.5, "quantize-weights": 2.0,
-    "smooth": 4.0, "float16": 3.0,
+_COPIES: Mapping[str, tuple[float, float]] = {
+    "quantize-prepare": (6.0, 4.5), "quantize-dynamic": (5.0, 4.5), "quantize-static": (6.0, 4.5),
+    "quantize-weights": (2.2, 2.0), "smooth": (4.0, 4.0), "float16": (3.0, 3.0),
 }  # fmt: skip
-"""How many times a model's size a task holds in memory at its peak, of 1.1 GB and more; of others it is not known.
+"""How many times a model's size a task holds in memory at its peak: below 1 GiB, where its weights are copied with the
+model, and from there on, where they stay in files. Of other tasks it is not known.
 
-Measured of a transformer whose table of embeddings is most of it: 4.33 for dynamic int8 with its preparation, 1.82 for
-4-bit weights. ``benchmarks/quantize_memory.py`` measures blocks of large products: 3.2 for the preparation, dynamic and
-static int8, 1.5 for 4-bit weights, 3.0 for smooth-quant. That of float16 is an estimate.
+``benchmarks/quantize_memory.py`` measures blocks of large products, by the table in ``docs/precision.md``. Of a
+transformer above 1 GiB whose table of embeddings is most of it were measured: 4.33 for dynamic int8 with its
+preparation, 1.82 for 4-bit weights. That of float16 is an estimate.
 """
+_IN_FILES_BYTES = 1 << 30
+"""From this size on quantizers leave weights in files."""
 
 
 def peak_bytes(task: str, model_bytes: int) -> int:
     """The memory that a task takes at its peak; 0 where that is not known."""
-    return int(_COPIES.get(task, 0.0) * model_bytes)
+    below, above = _COPIES.get(task, (0.0, 0.0))
+    return int((above if model_bytes >= _IN_FILES_BYTES else below) * model_bytes)
 
 
 class ToolFailed(OrtuneError):

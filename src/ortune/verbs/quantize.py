@@ -36,7 +36,7 @@ from ortune.records import (
 )
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
-from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
+from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
@@ -48,8 +48,10 @@ from ortune.verbs._session import experiment, go_on, keep
 
 MOST_WALKS = 2
 """Means that are decided layer by layer."""
-LARGE_BYTES = 1 << 30
+LARGE_BYTES = 1 << 28
 """A model from this size on needs memory that is worth saying first."""
+MORE_TO_MAKE = 4
+"""So many times the budget are suggested where none of the models could be made in time."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
 
@@ -183,6 +185,10 @@ class _Quantization:
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
         no_time = quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else ""
+        if precision.late and not models:
+            least_s = int(MORE_TO_MAKE * self.options.budget_s)
+            enough_s = max(run.budget_for_s(1, baseline.pilot.trial_ns), least_s)
+            no_time = quantize_words.not_made(enough_s)
         if result.checked_needed:
             enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
@@ -247,7 +253,8 @@ class _Quantization:
         """The walk of what is nearest to right for what it saves; that of another kind where there is time for it."""
         by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
         for place in starts([precision.start(whole) for whole in wholes])[:MOST_WALKS]:
-            if walks and precision.spent(SENSITIVITY_SHARE):
+            # Without time for a single step, profiles and questions would decide nothing.
+            if precision.spent(SENSITIVITY_SHARE if walks else STEPS_SHARE):
                 break
             layers = by_layer.sensitivity(wholes[place])
             if layers is not None:
