@@ -86,6 +86,18 @@ def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("FP16 precision mode is enabled but soc_model is not specified.", "qnn_device_model"),
+        ("EPFail: Failed to get a WebGPU adapter: No supported adapters", "ortune doctor"),
+        ("EPFail: anything else", "options of the execution provider"),
+    ],
+)
+def test_of_a_provider_that_does_not_start(what: str, told: str) -> None:
+    assert told in failures.remedy(failed(what))
+
+
+@pytest.mark.parametrize(
     ("what", "told", "not_told"),
     [
         ("session.x='7' was refused: invalid value", "another value", "onnxruntime that has it"),
@@ -96,7 +108,8 @@ def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> 
             "change them",
             "onnxruntime that has it",
         ),
-        ("A took none of the nodes: all run on B", "supports no node", "onnxruntime that has it"),
+        # Providers that need fixed sizes take nothing of a model that takes any batch.
+        ("A took none of the nodes: all run on B", "fixed-dimensions", "onnxruntime that has it"),
     ],
 )
 def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:

@@ -113,9 +113,17 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
 _SHAPES = "InferenceError"
 _NOT_LOADED = (
     (
+        r"FP16 .*soc_model is not specified",
+        "name the chip too, such as --set qnn_device_model=60 for the Snapdragon X Elite",
+    ),
+    (
         r"^EPFail: .*dynamic shape is not supported",
         "fix the size of each dynamic dimension (--rewrite fixed-dimensions:NAME=SIZE), "
         f"or use the CPU (--target {providers.CPU.target})",
+    ),
+    (
+        r"^EPFail: .*WebGPU adapter",
+        f"run ortune doctor to see what is missing, or use the CPU (--target {providers.CPU.target})",
     ),
     (
         r"^EPFail: ",
@@ -179,7 +187,10 @@ _NOT_APPLIED = (
         "found no device",
         f"run ortune doctor to see what is missing, or use the CPU (--target {providers.CPU.target})",
     ),
-    ("took none of the nodes", "omit it: it supports no node of this model"),
+    (
+        "took none of the nodes",
+        "omit it; if the model has dynamic dimensions, fix them first (--rewrite fixed-dimensions:NAME=SIZE)",
+    ),
     ("was refused", "omit it, or use another value"),
     ("was not applied", "omit it, or use another value"),
 )
