@@ -84,6 +84,27 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     assert machine.now <= seconds * 1e9 + spare
 
 
+@pytest.mark.parametrize("slower", [1.0, 1.8, 2.2, 2.6])
+def test_plans_leave_their_places_to_the_controls_where_trials_take_longer_than_expected(
+    slower: float,
+) -> None:
+    names = [str(i) for i in range(27)]
+    machine = Controlled({plan(n).id: 1.0 for n in names}, noise=0.001)
+    machine.trial_ns = int(slower * TRIAL_NS)
+    run = race(machine, seconds=44)
+    split = budget.divide(44e9, TRIAL_NS, wanted=len(names), references=1)
+    assert split is not None
+    run.kept_ns = split.confirm_ns
+    for name in names[: split.plans]:
+        run.add(entry(name))
+    turns = FirstTurns(race=run, room=5)
+    run.ran = turns.see
+    judgement = run.go(run.calibrate([BASE], "median", also=turns))
+    assert judgement.ok and judgement.controls
+    assert any(trial.arm in run.entries for block in run.calibration for trial in block.trials)
+    assert machine.now <= 44e9 - run.kept_ns
+
+
 @pytest.mark.parametrize("trial_s", [0.2, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("references", [1, 2])
 def test_what_the_budget_is_said_to_hold_fits(trial_s: float, references: int) -> None:

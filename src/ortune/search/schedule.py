@@ -168,10 +168,11 @@ class Schedule(ABC):
                     break
                 arms = (*needed, *also())
                 index = len(earlier) + len(blocks)
-                # Where the plans beside the controls would make the block late, the controls run alone:
-                # without them nothing that follows is a claim.
+                # Where the plans beside the controls would make this block late, or the fewest that a judgement
+                # needs, the controls run alone: without them nothing that follows is a claim.
+                after = max(0, controls.LEAST_BLOCKS - n - 1) * len(needed)
                 block = yield NextBlock(
-                    arms=needed if self.late(len(arms)) else arms,
+                    arms=needed if self.late(len(arms) + after) else arms,
                     index=index,
                     phase="calibration",
                     needed=needed,
