@@ -11,6 +11,7 @@ from ortune import monotonic
 from ortune.options import bench as bench_options
 from ortune.options import compare as compare_options
 from ortune.options import look as look_options
+from ortune.search.fixed import LEAST_EXPLORED
 from ortune.search.phases import DELIVERY_SHARE
 from ortune.verbs import bench, compare, look, run
 from simulated_machine import Lab, measuring_on, net
@@ -42,3 +43,17 @@ def test_the_last_trial_ends_before_the_time_of_the_answer(
     # What an answer does not need is measured in; the others may be through before.
     if verb == "bench":
         assert spent_s > 0.6 * BUDGET_S
+
+
+@pytest.mark.parametrize("budget_s", [6.0, 8.0])
+def test_the_fewest_blocks_of_a_test_come_before_starts_and_a_reason(budget_s: float, tmp_path: Path) -> None:
+    with measuring_on(Lab(3)):
+        began_s = monotonic.now_s() - 1.0
+        asked = compare_options.Options(
+            a=net(tmp_path), b_set=["intra=1"], budget=budget_s, store=tmp_path / "store"
+        )
+        envelope = run(compare, asked, None, began_s)
+        spent_s = monotonic.now_s() - began_s
+    comparison = envelope.result.comparison
+    assert comparison is not None and comparison.n_blocks >= LEAST_EXPLORED
+    assert spent_s <= budget_s

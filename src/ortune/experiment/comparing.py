@@ -229,9 +229,14 @@ class Comparing:
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         later_s += self.why_s(trial_ns) if self.tells_why else 0.0
         self.after_s = self.experiment.answer_s + later_s
-        # In a small budget blocks come before starts and a reason, which get at most a fifth of it. The answer is
-        # written in any case.
-        budget_s = self.budget_s - self.experiment.answer_s - min(later_s, AFTER_SHARE * self.budget_s)
+        # In a small budget blocks come before starts and a reason, which get at most a fifth of it, and nothing that
+        # the fewest blocks of a test need. The answer is written in any case.
+        left_ns, least = self._left_ns(), duel.least_blocks(self.rules.share(n_new))
+        sizes = (1 + n_new + len(duel.CONTROLS), 1 + n_new)
+        # Example: 2 s a trial, 40 s left. Six blocks of four trials take 48 s, of two 24 s: 16 s can be kept.
+        needed_ns = next((cost for n in sizes if (cost := least * n * trial_ns) <= left_ns), left_ns)
+        most_s = min(AFTER_SHARE * self.budget_s, (left_ns - needed_ns) / 1e9)
+        budget_s = self.budget_s - self.experiment.answer_s - min(later_s, max(0.0, most_s))
         self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
