@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ortune.locks.check import differences
 from ortune.records import LockChange, LockResult, Snapshot
 from ortune.report import lock_words
 from ortune.verbs import lock
+from within import program
 
 PYTHON = sys.executable
 
@@ -229,3 +231,25 @@ def test_a_headline_gives_no_cause_that_it_names_itself(ten: Snapshot) -> None:
 )
 def test_figures_show_the_change(part: str, was: float, now: float, said: str) -> None:
     assert lock_words.sentence(LockChange(part=part, name="float", was=was, now=now)) == said
+
+
+def test_the_commands_that_follow_feed_and_set_what_this_one_did(tmp_path: Path) -> None:
+    """Each is run as it is printed."""
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    path = saved(tmp_path / "m.onnx", nodes, {"x": ["n", 4]}, {"y": ["n", 4]})
+    np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+
+    def printed(*words: str) -> tuple[int, list[str]]:
+        code, out, _ = program(["lock", *words, "--runtime", PYTHON])
+        assert code in (0, 1), out
+        return code, shlex.split(out.partition("\nnext:\n")[2])[2:]
+
+    _, again = printed(str(path), "--inputs", str(tmp_path / "x.npy"))
+    assert again == [str(path), "--check", "--inputs", str(tmp_path / "x.npy")]
+    assert printed(*again) == (0, [])
+    code, intended = printed(*again, "--set", "level=disable")
+    assert code == 1 and intended[1:3] == ["--set", "graph_optimization_level=disable"]
+    _, again = printed(*intended)
+    checked = ortune.lock(path, check=True, inputs=tmp_path / "x.npy", python=PYTHON)
+    assert checked.verdict == "unchanged" and not checked.result.not_compared
+    assert checked.result.snapshot.run.level == "disable"

@@ -7,8 +7,9 @@ from itertools import groupby
 from pathlib import Path
 
 from ortune.printable import operand
+from ortune.providers import find
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
-from ortune.report.answer_commands import lines
+from ortune.report.answer_commands import as_said, lines, plan_options, workload_options
 from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
@@ -332,14 +333,14 @@ def document(envelope: Envelope[LockResult]) -> Document:
                 Line(_locked(result.snapshot), "strong"),
                 Pairs(rows=summary(result.snapshot, result.path)),
                 Line("keep the lock with the model, and check it in CI", "faint"),
-                Code(title="next", lines=_next(envelope, "--check"), commands=True),
+                Code(title="next", lines=_next(envelope, check=True), commands=True),
             ],
         )
     failing, rows = details(result)
     shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
     tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
     again = "if this change is intended, create the lock again and commit it with the model"
-    next_ = Code(title="next", lines=_next(envelope), commands=True)
+    next_ = Code(title="next", lines=_next(envelope, check=False), commands=True)
     return Document(
         title="ortune lock --check",
         blocks=[
@@ -373,12 +374,21 @@ def _build(snapshot: Snapshot) -> str:
     return f"onnxruntime-web {snapshot.ort_web} with {native}" if snapshot.ort_web else native
 
 
-def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:
-    """The commands for the same lock with other options, where its file lies beside the model."""
-    result, model = envelope.result, envelope.model
+def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
+    """The command that checks this lock, or creates it again as checked, where its file lies beside the model."""
+    result, model, work = envelope.result, envelope.model, envelope.workload
     path = model.path if model else ""
-    usual = bool(path) and result.path == f"{path}.lock.json"
-    return lines(["ortune", "lock", operand(path), *options]) if usual else []
+    if not path or result.path != f"{path}.lock.json":
+        return []
+    # A check takes settings, shapes and seed from the lock, which holds no inputs of the user's.
+    fed = ["--inputs", work.inputs_path] if work and work.inputs_path else []
+    if check:
+        return lines(["ortune", "lock", operand(path), "--check", *fed])
+    run = result.snapshot.run
+    plan = run.plan if run.given is None else run.given
+    target = ["--target", find(plan.provider_names[0]).target] if plan.providers else []
+    options = (workload_options(as_said(work)) if work else None) or fed
+    return lines(["ortune", "lock", operand(path), *plan_options(plan, "--"), *target, *options])
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -82,7 +82,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         )
         verdict = "changed" if any(c.fails for c in drift.changes) else "unchanged"
     return document(
-        "lock", result, host=machine.host, model=side.model.ref, verdict=verdict, alerts=baseline.alerts
+        "lock",
+        result,
+        host=machine.host,
+        model=side.model.ref,
+        workload=baseline.work,
+        verdict=verdict,
+        alerts=baseline.alerts,
     )
 
 
