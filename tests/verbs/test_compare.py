@@ -299,3 +299,18 @@ def test_a_session_that_was_stopped_early_is_the_newest_to_resume(tmp_path: Path
     assert (partial.status, partial.verdict, whole.status) == ("interrupted", "inconclusive", "ok")
     assert whole.result.session == partial.result.session
     assert whole.result.comparison == at_once.result.comparison
+
+
+@pytest.mark.parametrize("rows", [(300, 40), (40, 300)])
+def test_generated_ids_are_in_the_vocabulary_of_every_side(rows: tuple[int, int], tmp_path: Path) -> None:
+    text = "g (int64[1,n] ids) => (float[1,n,4] y) { y = Gather (table, ids) }"
+    full = np.ones((300, 4), np.float32)
+    a, b = (
+        saved(tmp_path / f"{name}.onnx", model_of(text, 13, {"table": full[:n]}))
+        for name, n in zip("ab", rows, strict=True)
+    )
+    code, document, said = compare(tmp_path, str(a), str(b), *SHORT)
+    assert code == 0, said
+    ((choice,),) = (case["inputs"] for case in document["workload"]["cases"])
+    assert choice["high"] == 39
+    assert document["result"]["outputs"]["ok"]

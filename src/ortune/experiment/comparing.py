@@ -16,7 +16,8 @@ from ortune.experiment.field import STARTS
 from ortune.experiment.first_run import SIDE_RUNS, question_base, question_numbers, question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
-from ortune.records import Block, Failed, Measured
+from ortune.inputs.vocabulary import rows_of, within_rows
+from ortune.records import Block, Failed, Measured, Workload
 from ortune.report import compare_rows, compare_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.placement_words import in_browser
@@ -72,7 +73,7 @@ class Comparing:
         self.tells_why = tells_why
         self.watch, self.clock = opened.watch, opened.clock
         self.budget_s = self.clock.budget_s
-        self.baseline = opened.base(a)
+        self.baseline = opened.base(a, load=self._taken_by_all)
         # Nothing begins in the time of the answer, also before the blocks are planned.
         self.after_s = opened.answer_s
         self.rules = replace(rules, budget_ns=int((self.budget_s - self.after_s) * 1e9))
@@ -81,6 +82,13 @@ class Comparing:
         self.starts: list[Measured] = []
         self.before_ns = 0  # until the first block
         self.trial_ns = 0.0  # as the sides alone let expect
+
+    def _taken_by_all(self, work: Workload) -> Workload:
+        """The workload with ids that each new side has a row for too."""
+        for new in self.news:
+            rows = rows_of(new.side.model.ir)
+            work = within_rows(work, {a: rows[b] for b, a in new.pairs.items() if b in rows})
+        return work
 
     # --- each side alone
 

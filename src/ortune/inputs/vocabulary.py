@@ -1,0 +1,34 @@
+"""Ids that every side of a comparison has a row for: another side's vocabulary may be smaller than the base's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.graph.shapes.demands import study
+from ortune.inputs.declared import inspect_inputs
+from ortune.records import Case, InputChoice, Workload
+
+
+def rows_of(model: ir.Model) -> Mapping[str, int]:
+    """The number of rows that the values of an input index, of each input that indexes any."""
+    inputs = inspect_inputs(model)
+    return study(model, {spec.name: spec.shape for spec in inputs.inputs}, {}, inputs.keep).rows
+
+
+def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
+    """The workload with values generated below so many rows, by input."""
+
+    def limited(choice: InputChoice) -> InputChoice:
+        last = rows.get(choice.name, 0) - 1
+        if choice.low is None or choice.high is None or last < 0 or choice.high <= last:
+            return choice
+        return msgspec.structs.replace(choice, low=min(choice.low, last), high=last)
+
+    def of(case: Case) -> Case:
+        return msgspec.structs.replace(case, inputs=tuple(map(limited, case.inputs)))
+
+    # Inputs of the user's stay what they are.
+    return work if work.inputs_path else msgspec.structs.replace(work, cases=tuple(map(of, work.cases)))
