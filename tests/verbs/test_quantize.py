@@ -25,7 +25,7 @@ from ortune.experiment import sensitivity
 from ortune.experiment.field import SIZES_OF_DATA
 from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
-from simulated_machine import Lab, measuring_on
+from simulated_machine import Lab, Weather, measuring_on
 from within import program
 
 SENSITIVE = "spread"
@@ -86,8 +86,8 @@ def data(folder: Path, count: int = 8) -> Path:
     return folder
 
 
-def quantize(folder: Path, *words: str, faster: str = "") -> tuple[int, str, str]:
-    with measuring_on(Lab(1, faster_rewrite=faster)):
+def quantize(folder: Path, *words: str, faster: str = "", lab: Lab | None = None) -> tuple[int, str, str]:
+    with measuring_on(lab or Lab(1, faster_rewrite=faster)):
         return program(
             [
                 "quantize",
@@ -110,6 +110,32 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     )
     assert code == 0, said
     return folder, json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "budget_s", "words"),
+    [
+        (100.0, 60, ("nothing tested", "created and tested in time", "--budget ")),
+        (20.0, 100, ("nothing tested", "too small to test", "quantization methods", "--budget ")),
+        (1.0, 60, ("nothing tested", "too small to test 2 of 17", "--budget 90s")),
+    ],
+)
+def test_the_budget_is_kept_and_what_it_did_not_hold_is_said(
+    tmp_path: Path, crowd: float, budget_s: int, words: tuple[str, ...]
+) -> None:
+    """Starts and runs take longer and longer: no step begins that the time left does not hold."""
+    model(tmp_path / "m.onnx")
+    lab = Lab(1, weather=Weather(crowd=crowd))
+    begins_s = lab.now_s
+    code, out, said = quantize(
+        tmp_path, "--data", str(data(tmp_path / "data", 240)), "--tolerance", "0.03", "--budget", f"{budget_s}s",
+        "--no-bundle", "--json", lab=lab,
+    )  # fmt: skip
+    assert code == 0, said
+    assert lab.now_s - begins_s <= 1.1 * budget_s
+    result = result_of(json.loads(out))
+    facts(result.headline, *words)
+    assert result.enough_s > budget_s
 
 
 def result_of(document: dict[str, Any]) -> QuantizeResult:

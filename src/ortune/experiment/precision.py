@@ -14,6 +14,7 @@ from ortune.analysis.tasks import OutputTask, output_tasks
 from ortune.errors import UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
+from ortune.experiment.pilot import run_ns
 from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.quantising import (
     Inputs,
@@ -82,7 +83,9 @@ class Precision:
     Attributes:
         tolerance: What the outputs must keep, and its ``limit`` as a number.
         rows: The whole models.
-        late: A model could not be made in the time that the budget gave it.
+        late: A model could not be made or tested in the time that the budget gave it.
+        n_untested: Means that the budget did not hold.
+        enough_s: A budget that is expected to hold them too; 0 where it held all.
     """
 
     def __init__(
@@ -111,7 +114,7 @@ class Precision:
         self.tolerance = tolerance
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
-        self.late = False
+        self.late, self.n_untested, self.enough_s = False, 0, 0.0
         self._clock, self._began_s = clock, clock.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
 
@@ -126,8 +129,10 @@ class Precision:
         return next(choice for choice in choices if choice.metric == name)
 
     def _fitting(self, metrics: Sequence[str]) -> str:
-        """The first metric that the float model's outputs can be measured by; "" for none."""
+        """The first metric that the float model's outputs can be measured by; "" for none, or no time to run it."""
         check, refs = self.baseline.check, self.inputs.checking
+        if not self.holds(self.comparison_s):
+            return ""
         for metric in dict.fromkeys(metrics):
             try:
                 scored = check.measured_by(metric, self._outputs.reference, refs)
@@ -147,6 +152,17 @@ class Precision:
         """Returns whether so much of the time after the pilot is over, or a stop was asked for."""
         return self.watch.stop() or self.left_s(share) < 0
 
+    @property
+    def comparison_s(self) -> float:
+        """Seconds that one model's outputs take: one process with a run of each input that models are compared on."""
+        pilot = self.baseline.pilot
+        each_ns = run_ns(pilot.first) / len(self.baseline.work.cases)
+        return (pilot.start_ns + len(self.inputs.checking) * each_ns) / 1e9
+
+    def holds(self, step_s: float) -> bool:
+        """Returns whether the budget holds a step of so many seconds."""
+        return self._clock.left_s >= step_s
+
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
         """Each means for the whole model, tried once; those that run, the fastest first."""
         running: list[Model] = []
@@ -155,8 +171,11 @@ class Precision:
         while waiting:
             plan = waiting.pop(0)
             # Of methods that do not run, others may be quicker to make: until one runs, there is more time.
-            if self.rows and self.spent(WHOLE_MODELS_SHARE if running else STEPS_SHARE):
-                self.rows += [_untested(untried, "no time left") for untried in (plan, *waiting)]
+            over = self.rows and self.spent(WHOLE_MODELS_SHARE if running else STEPS_SHARE)
+            # The first model that runs is compared with outputs of the float model, which has to run for these.
+            whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (1 if running else 2)
+            if over or not self.holds(whole_s):
+                self._end([plan, *waiting], whole_s)
                 break
             if (slower := slow.get(_speed(plan))) is not None:
                 self.rows.append(_untested(plan, f"{_means(slower.plan)} is slower than float"))
@@ -175,6 +194,15 @@ class Precision:
             else:
                 running.append(model)
         return sorted(running, key=lambda model: model.time_ns or math.inf)
+
+    def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
+        """No further means is tried: says so of each, and how long a budget would hold them."""
+        began_s, n_tried = self._began_s, len(self.rows)
+        each_s = (self._clock.spent_s - began_s) / n_tried if n_tried else whole_s
+        self.late, self.n_untested = self.late or not n_tried, len(untried)
+        needed_s = began_s + (n_tried + len(untried)) * each_s / WHOLE_MODELS_SHARE
+        self.enough_s = max(needed_s, self._clock.budget_s + len(untried) * each_s)
+        self.rows += [_untested(plan, "no time left") for plan in untried]
 
     def _whole(self, plan: Plan) -> Model:
         baseline = self.baseline

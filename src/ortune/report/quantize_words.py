@@ -63,8 +63,16 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
 
 
 def not_made(budget_s: float) -> str:
-    """Says that making a model takes longer than the budget allows, and which one allows more."""
-    return f"no quantized model was created in time (--budget {budget_s:.0f}s allows more)"
+    """Says that making and testing a model takes longer than the budget allows, and which one allows more."""
+    return f"no quantized model was created and tested in time (--budget {budget_s:.0f}s allows more)"
+
+
+def untested(n: int, n_methods: int, budget_s: float) -> str:
+    """Says that the budget held the test of some methods alone, and which one is expected to hold all."""
+    return (
+        f"the budget is too small to test {n} of {n_methods} quantization methods (--budget {budget_s:.0f}s "
+        "allows more)"
+    )
 
 
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:

@@ -35,6 +35,7 @@ from ortune.records import (
     QuantizeResult,
 )
 from ortune.report import quantize_words
+from ortune.search import budget
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -189,6 +190,10 @@ class _Quantization:
             least_s = int(MORE_TO_MAKE * self.options.budget_s)
             enough_s = max(run.budget_for_s(1, baseline.pilot.trial_ns), least_s)
             no_time = quantize_words.not_made(enough_s)
+        elif precision.n_untested and not any(row.ok for row in result.front if row.plan.rewrites):
+            confirmed_s = run.budget_for_s(1, baseline.pilot.trial_ns)
+            enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
+            no_time = quantize_words.untested(precision.n_untested, len(precision.rows), enough_s)
         if result.checked_needed:
             enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
