@@ -80,7 +80,7 @@ def test_an_output_that_is_sent_again_is_taken_once(tmp_path: Path) -> None:
         ([(Y | {"dims": [1, 65]}, 256)], "do not match their description"),
         ([(Y | {"dims": [1, 1 << 29]}, (1 << 31) - 4)], "more than its 268435456"),
         ([(Y, 256), (Y, 256)], "twice"),
-        ([], "1 are missing"),
+        ([], "0 of 1 outputs"),
     ],
 )  # fmt: skip
 def test_outputs_that_are_not_the_models(
