@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,17 @@ def test_a_bundle_is_measured_with_the_inputs_that_it_was_tuned_with(
     monkeypatch.chdir(tmp_path)
     again = ortune(tmp_path, verb, str(bundle), "--budget", "20s")
     assert fed(again) == ([5, 32], str(bundle / "inputs"))
+
+
+def test_without_its_own_inputs_a_bundle_reads_none_of_the_working_folder(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stripped = tmp_path / bundle.name
+    shutil.copytree(bundle, stripped)
+    shutil.move(stripped / "inputs", tmp_path / "inputs")
+    monkeypatch.chdir(tmp_path)
+    shape, path = fed(ortune(tmp_path, "bench", str(stripped), "--budget", "20s"))
+    assert path == "" and shape[1] == 32
 
 
 def test_what_the_user_says_counts_before_what_a_bundle_was_tuned_with(bundle: Path, tmp_path: Path) -> None:

@@ -262,7 +262,8 @@ class Field:
         saved = workload.load(path, o.custom_ops, inside=True)
         taken = {wanted.name for wanted in inspect_inputs(self.side.model.ir).inputs}
         fits = all({choice.name for choice in case.inputs} == taken for case in saved.cases)
-        return saved if saved.cases and fits else None
+        there = not saved.inputs_path or Path(saved.inputs_path).exists()
+        return saved if saved.cases and fits and there else None
 
     def _shapes_of_data(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the user's further inputs, where the model leaves sizes open and nothing else decides them."""

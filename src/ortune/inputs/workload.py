@@ -355,5 +355,6 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
     inputs = saved.inputs_path and path.parent / saved.inputs_path
     if inputs and inside and not inputs.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"its inputs are in another folder: {saved.inputs_path!r}", where=str(path))
-    inputs_path = str(inputs) if inputs and inputs.exists() else saved.inputs_path
+    # What comes with a file from elsewhere is read beside it or not at all.
+    inputs_path = str(inputs) if inputs and (inside or inputs.exists()) else saved.inputs_path
     return msgspec.structs.replace(saved, inputs_path=inputs_path, custom_ops=tuple(custom_ops))
