@@ -1,6 +1,6 @@
 """Does ``ortune convert --tune`` bring the usual kinds of models from their framework into a bundle? Run by hand.
 
-    python benchmarks/conversions.py [torch_sources:vit ...] [--budget 45s]
+    python benchmarks/conversions.py [torch_sources:vit ...] [--budget 75s]
 
 Each source is converted, checked and tuned by one command. A row says what the check saw and whether a bundle was
 delivered. The exit code is 1 where a source did not get that far; a busy machine needs a longer budget. Converters come
@@ -26,7 +26,7 @@ from ortune.fleet.converters import Converter
 from ortune.records import ConvertResult, Envelope, TuneResult
 from ten_sources import TEN, SmallSource, write
 
-BUDGET = "45s"
+BUDGET = "75s"
 
 
 def python_of(converter: Converter) -> str:

@@ -12,6 +12,7 @@ from ortune.records import (
     Calibration,
     Envelope,
     FrontRow,
+    LayerRow,
     OutputDifference,
     OutputError,
     Plan,
@@ -52,6 +53,17 @@ def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place()
     assert "2 models were not compared" in quantize_words.headline(answered(exploring=False))
     held = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, no_time="", enough_s=0))
     assert "--budget" not in golden.printed(quantize_words.document(held), 140)
+
+
+def test_a_layer_that_is_slower_in_fewer_bits_saves_nothing() -> None:
+    layers = (
+        LayerRow(name="fast", op_type="MatMul", members=("fast",), saved_ns=3e6),
+        LayerRow(name="slow", op_type="Conv", members=("slow",), saved_ns=-207e6),
+    )
+    result = msgspec.structs.replace(answered(exploring=False), layers=layers)
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = golden.printed(quantize_words.document(envelope), 140)
+    assert "none, 207 ms slower" in text and "3.00 ms" in text and "-207" not in text
 
 
 def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:

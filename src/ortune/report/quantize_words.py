@@ -265,12 +265,18 @@ def _layers(result: QuantizeResult) -> Table:
                 _layer_error(row),
                 _NOTHING if row.error_ratio is None else percent(row.error_ratio, 0),
                 _NOTHING if row.time_ratio is None else percent(row.time_ratio, 0),
-                _NOTHING if row.saved_ns is None else duration(row.saved_ns),
+                _saved(row.saved_ns),
                 "" if not row.n_kept else "yes" if row.n_kept == len(row.members) else f"{row.n_kept}",
             ]
         )
     of = f" of {model(result.layers_of)}" if result.layers_of is not None else ""
     return table(columns, rows, title=f"sensitivity{of}", dense=True, sortable=True)
+
+
+def _saved(saved_ns: float | None) -> str:
+    if saved_ns is None:
+        return _NOTHING
+    return duration(saved_ns) if saved_ns >= 0 else f"none, {duration(-saved_ns)} slower"
 
 
 def _layer_error(row: LayerRow) -> str:
