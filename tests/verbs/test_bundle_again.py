@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +56,6 @@ def test_a_bundle_is_measured_with_the_inputs_that_it_was_tuned_with(
     assert fed(again) == ([5, 32], str(bundle / "inputs"))
 
 
-def test_without_its_own_inputs_a_bundle_reads_none_of_the_working_folder(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stripped = tmp_path / bundle.name
-    shutil.copytree(bundle, stripped)
-    shutil.move(stripped / "inputs", tmp_path / "inputs")
-    monkeypatch.chdir(tmp_path)
-    shape, path = fed(ortune(tmp_path, "bench", str(stripped), "--budget", "20s"))
-    assert path == "" and shape[1] == 32
-
-
 def test_what_the_user_says_counts_before_what_a_bundle_was_tuned_with(bundle: Path, tmp_path: Path) -> None:
     other = ortune(tmp_path, "compare", str(bundle), "--dim", "batch=2", "--budget", "20s")
     assert fed(other) == ([2, 32], "")
@@ -88,3 +76,14 @@ def test_a_bundle_reads_no_inputs_of_another_folder(tmp_path: Path) -> None:
     assert workload.load(tmp_path / "w.json").inputs_path == "../x.npy"
     with pytest.raises(InputError, match="in another folder"):
         workload.load(tmp_path / "w.json", inside=True)
+
+
+def test_inputs_that_a_bundle_has_not_are_not_those_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "here" / "inputs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    path = tmp_path / "bundle" / "w.json"
+    workload.save(path, Workload(cases=(Case(name="default", inputs=()),), inputs_path="inputs"))
+    assert workload.load(path, inside=True).inputs_path == str(tmp_path / "bundle" / "inputs")
