@@ -45,7 +45,7 @@ The *key* is the setting's own name there.
 
 REWRITES_HEAD = """# Rewrites
 
-Every change of the model that `--rewrite NAME[:k=v,...]` and a plan file support. `ortune tune` proposes those that fit
+Every change to a model that `--rewrite NAME[:k=v,...]` and plan files support. `ortune tune` proposes those that fit
 the model. This page is generated from the descriptions in `src/ortune/rewrites/`.
 
 Your file is never changed: a rewrite writes a new model, and its outputs are compared before anything is timed. To
@@ -59,8 +59,9 @@ measure the gain of a rewrite, run `ortune compare model.onnx --b-rewrite NAME`.
 
 RULES_HEAD = """# Findings
 
-Everything that ortune finds by rules, in models, runs, machines and measurements. A code never changes its meaning.
-This page is generated from the descriptions in `src/ortune/rules/`; to add a rule, see [add-a-rule.md](add-a-rule.md).
+Every finding that ortune's rules can report, about models, runs, machines and measurements. The meaning of a code never
+changes. This page is generated from the descriptions in `src/ortune/rules/`; to add a rule, see
+[add-a-rule.md](add-a-rule.md).
 
 | code | name | what it finds |
 |---|---|---|

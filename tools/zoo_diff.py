@@ -1,4 +1,4 @@
-"""Which rules fire on the real models of the tests: a table for docs/results.md, and every finding in full."""
+"""Which rules fire on the real test models: a table for docs/results.md, and every finding in full."""
 
 from __future__ import annotations
 

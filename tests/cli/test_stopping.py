@@ -25,6 +25,6 @@ def test_a_stop_that_python_drops_in_a_finalizer_is_not_lost_and_prints_no_trace
     with stop.listening():
         assert not stop()
         Interrupted()
-        with pytest.raises(Stopped, match="before a result"):
+        with pytest.raises(Stopped, match="before there was a result"):
             stop()
     assert printed == []

@@ -91,7 +91,7 @@ def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
     running.signal(signal.SIGINT)
     # Whichever sees it first says so: the program, or the block whose worker is gone.
     what = stopped(running)["what"]
-    assert "before a result" in what or "no result yet" in what
+    assert "before there was a result" in what or "no result yet" in what
     assert box.workers() == []
 
 
@@ -102,7 +102,7 @@ def test_a_signal_to_end_stops_at_once_and_keeps_the_journal(box: Box, number: s
     running = box.start(*SLOW)
     running.until(lambda: box.events("outcome") and box.workers())
     running.signal(number)
-    assert "before a result" in stopped(running)["what"]
+    assert "before there was a result" in stopped(running)["what"]
     assert box.workers() == []
     assert len(box.events("trial")) >= len(box.events("outcome")) >= 1
 

@@ -321,6 +321,16 @@ def test_a_package_of_others_is_proposed_only_where_it_is(name: str, tmp_path: P
     assert len(proto.graph.node) <= len(model.graph.node)
 
 
+@pytest.mark.parametrize("name", ["onnxsim", "onnxslim", "transformers-fusion"])
+def test_weights_that_one_protobuf_cannot_hold_are_refused_in_the_unit_of_the_limit(name: str) -> None:
+    g = Graph()
+    model = ir.from_proto(g.model(SHAPE, [image_block(g)]))
+    assert rewrites.find(name).refuses(model) == ()
+    halves = ir.Tensor(np.broadcast_to(np.float16(0), (1 << 30,)), name="big")
+    model.graph.initializers["big"] = ir.Value(name="big", const_value=halves)
+    facts(" ".join(rewrites.find(name).refuses(model)), "2.0 GiB", "2 GiB")
+
+
 def test_nothing_of_the_tool_is_lost_to_the_session(tmp_path: Path) -> None:
     """What was fused stays fused when the session optimises it once more."""
     g = Graph()

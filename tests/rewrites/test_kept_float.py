@@ -140,6 +140,28 @@ def test_scores_at_the_end_are_not_rounded_to_one_scale(tmp_path: Path) -> None:
     assert outputs["y"] == "Softmax"
 
 
+def test_several_outputs_in_float_are_told_in_the_plural(tmp_path: Path) -> None:
+    """Each has a scale of its own: none shares one with another."""
+    rng = np.random.default_rng(6)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((4, 4, 1, 1)).astype(np.float32), name) for name in "ab"
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["left"]),
+        helper.make_node("Conv", ["x", "b"], ["right"]),
+        helper.make_node("Softmax", ["left"], ["y"], axis=1),
+        helper.make_node("Softmax", ["right"], ["z"], axis=1),
+    ]
+    shape = dims(SHAPE)
+    onnx.save(
+        assemble(nodes, f"float[{shape}] x", f"float[{shape}] y, float[{shape}] z", weights, name="two"),
+        tmp_path / "m.onnx",
+    )
+    source, process = open_model(tmp_path / "m.onnx"), tool(tmp_path)
+    made = rewrites.rewrite_model(source, [rewrites.parse("static-int8")], tmp_path / "made", process)
+    facts(made.steps[0].result.what, "'y', 'z' stay in float", "all values of each would share one scale")
+
+
 def test_scores_beside_boxes_keep_a_scale_of_their_own(tmp_path: Path) -> None:
     """Boxes in pixels and scores below one in a single tensor: with one scale every score would be 0."""
     rng = np.random.default_rng(4)

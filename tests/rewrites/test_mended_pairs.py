@@ -115,7 +115,7 @@ def test_a_weight_that_no_integer_kernel_reads_is_float_again(
     assert [(i.data_type, tuple(i.dims)) for i in after.graph.initializer] == [
         (onnx.TensorProto.FLOAT, shape)
     ]
-    assert said == ("1 weight dequantized in every run is float again",)
+    assert said == ("1 weight that was dequantized in every run is stored in float again",)
     np.testing.assert_array_equal(output(after), output(before))
 
 

@@ -89,7 +89,7 @@ def _embeddings(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
     if any(word in name.lower() for word in _VECTORS):
         yield OutputTask(metric="ranks", output=name, why=f"output {name!r} is named as an embedding")
     elif is_op(end, "LpNormalization") or (is_op(end, "Div") and _is_of_norm(end)):
-        yield OutputTask(metric="ranks", output=name, why=f"output {name!r} has vectors of length 1")
+        yield OutputTask(metric="ranks", output=name, why=f"output {name!r} has vectors of unit norm")
 
 
 def _classes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:

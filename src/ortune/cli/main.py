@@ -126,7 +126,7 @@ def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
     except UsageError as error:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
-        return _refuse(Interrupted("stopped before a result"), arguments)
+        return _refuse(Interrupted("stopped before there was a result"), arguments)
 
 
 def _program(arguments: Sequence[str]) -> int:

@@ -77,7 +77,7 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked or number in AT_ONCE:
-            self._ended = Stopped("stopped before a result")
+            self._ended = Stopped("stopped before there was a result")
         elif not self.heard:
             self._ended = Stopped("stopped before anything was compared; no verdict")
         if self._ended is not None:
@@ -158,7 +158,7 @@ def reporting(verb: str, as_json: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        tell(verb, Interrupted(str(stop) or "stopped before a result"), as_json)
+        tell(verb, Interrupted(str(stop) or "stopped before there was a result"), as_json)
         raise typer.Exit(130) from None
     except OrtuneError as error:
         tell(verb, error, as_json)

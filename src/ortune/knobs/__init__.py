@@ -162,7 +162,7 @@ def check_devices(
         device = chosen.get(knob.provider, knob.device).upper()
         if knob.device and device != knob.device:
             raise UsageError(
-                f"{knob.name} is a setting of the {knob.device} device, which a session on {device} does not read",
+                f"{knob.name} is a setting of the {knob.device} device and has no effect in a session on {device}",
                 where=where,
                 do=f"omit it, or run on {knob.device}",
             )

@@ -29,7 +29,7 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 class Options(Configured):
     """What slows down these models, according to their files? Runs nothing and needs no ONNX Runtime.
 
-    Exact fixes (which change only the order of sums) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
+    Exact fixes (outputs change by rounding at most) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
     onnxruntime is available, the outputs of the copy are compared first. Rules are selected by options, or for a
     project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
     """

@@ -29,10 +29,10 @@ SET_BUDGET = "1m"
 class Options(Feeding):
     """Convert a PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model to ONNX, and check it.
 
-    Exports with the framework's maintained converter in a separate environment. Compares the outputs of source and
-    ONNX model on several inputs, at several sizes of each dynamic axis, with ONNX Runtime's optimiser on and off, and
-    writes the model only if they match. --verify checks an existing conversion. --to ort converts an ONNX
-    model to ORT format for the device or browser given with --for.
+    Exports with the framework's maintained converter in a separate environment. Compares the outputs of the
+    source and the ONNX model on several inputs, at several sizes of each dynamic axis, with ONNX Runtime's optimiser
+    on and off, and writes the model only if they match. --verify checks an existing conversion. --to ort converts an
+    ONNX model to ORT format for the device or browser given with --for.
     """
 
     source: Annotated[

@@ -26,7 +26,7 @@ class Options(Resumable, OnePlan):
     subject: Annotated[
         AnyPath,
         Argument(
-            "MODEL|TRACE",
+            "MODEL|PROFILE",
             "A model to run (model.onnx, model.ort, NAME.ortune or model.onnx@revision), or a profile to read.",
         ),
     ]
@@ -35,7 +35,7 @@ class Options(Resumable, OnePlan):
         Option(
             "--against",
             "B",
-            "Another model, a plan for the same model, or another trace; shows the difference, B minus A.",
+            "Another model, a plan for the same model, or another profile; shows the difference, B minus A.",
             MODEL,
         ),
     ] = None

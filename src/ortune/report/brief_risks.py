@@ -66,7 +66,7 @@ def _proof(both: Answer) -> BriefRisk:
         return _risk(
             "proof",
             "look",
-            f"not confirmed: only exploratory data of {where}, which overestimates the winner",
+            f"not confirmed: only exploratory data from {where}, which overestimate the winner's gain",
         )
     words = {
         "slower": "confirmed slower",

@@ -73,7 +73,7 @@ def headline(result: DiagnoseResult) -> str:
         return _said(result, best, best.comparison, f"with {_named(best)}")
     number = heads.count(len(result.findings), "finding")
     if finding_words.functional_only(result.findings):
-        return heads.headline("functional-only", "the GPU is software, so nothing was timed", number)
+        return heads.headline("functional-only", "the device is emulated, so nothing was timed", number)
     nearest = min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
     if nearest is not None and nearest.comparison is not None:
         n = sum(fix.comparison is not None for fix in result.tried)

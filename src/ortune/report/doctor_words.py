@@ -195,7 +195,7 @@ def _runtime(report: RuntimeReport) -> list[str]:
 
 def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
-        return ["the machine is too unsteady for a comparison; stop other programs and try again"]
+        return ["the machine is too noisy for a comparison; stop other programs and try again"]
     return [
         f"measured with {noise.model}: {duration(noise.latency_ns)} per run, {noise.trial_s:.2f} s per trial",
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",

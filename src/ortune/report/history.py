@@ -34,7 +34,10 @@ from ortune.report.sides import beside as figure_beside
 from ortune.report.sides import value as figure_value
 from ortune.report.stored_words import STATES, machine, when
 
-NO_CLAIM = "measured separately: each result holds within its own blocks; differences between sessions are not claims"
+NO_CLAIM = (
+    "measured separately: each result holds only within its own blocks; "
+    "differences between sessions are unconfirmed"
+)
 UNKNOWN = "not known"
 MOST_ROWS = 8  # operators of profiles side by side
 STANDING = {"nothing-tested": "nothing was tested", "not-shown": "no improvement found"}

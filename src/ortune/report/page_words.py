@@ -141,7 +141,7 @@ def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
 def _doubt(session: PageSession, page: PageSeen) -> str:
     """What times on WebGPU are where the CPU computes it."""
     software = page.software and session.plan.provider_names[0] == WEBGPU.name
-    return " (functional only: the GPU is software)" if software else ""
+    return " (functional only: the GPU is emulated)" if software else ""
 
 
 def _options(options: dict[str, str]) -> str:

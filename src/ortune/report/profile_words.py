@@ -57,7 +57,7 @@ def headline(result: ProfileResult) -> str:
 
 def _doubt(result: ProfileResult) -> str:
     """Whose times these are, where they are nobody's."""
-    return "functional only, the GPU is software: " if result.software else ""
+    return "functional only, the device is emulated: " if result.software else ""
 
 
 def run_sentence(result: ProfileResult) -> str:

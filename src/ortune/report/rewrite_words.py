@@ -64,7 +64,7 @@ def headline(result: RewritingResult) -> str:
     if not result.steps:
         n = sum(call.in_row for call in result.called_for)
         if n:
-            return f"{n} exact rewrite{'' if n == 1 else 's'} fit{'s' if n == 1 else ''} this model"
+            return f"{n} exact {'rewrite applies' if n == 1 else 'rewrites apply'} to this model"
         return "no exact rewrite applies to this graph"
     done = [step for step in result.steps if step.modified]
     if not done:
@@ -101,7 +101,7 @@ def _listed(result: RewritingResult, model: str) -> Document:
             Line(result.headline, "strong"),
             Points(title="exact, one after another", items=_called_for(result, in_row=True), marked=True),
             Points(title="others", items=_called_for(result, in_row=False), marked=True),
-            *([Line(f"nothing to do for {others} (-v says why)", "faint")] if others else []),
+            *([Line(f"nothing to do for {others} (-v shows why)", "faint")] if others else []),
             *([Code(title="next", lines=[again], commands=True)] if row else []),
         ],
         support=[

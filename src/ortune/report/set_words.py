@@ -76,7 +76,7 @@ def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
         Column("change"), Column("95 % interval", "text"), Column("outputs", "text"),
     ]  # fmt: skip
     board = _board(compared)
-    where = f"the CPU behind {board}" if board else "the CPU of this machine"
+    where = f"the CPU that {board} runs on" if board else "the CPU of this machine"
     shown: list[Block] = [table(columns, rows, title=f"all files on {where}")]
     verdicts = {side.comparison.verdict for side in news.values() if side.comparison}
     if not verdicts:

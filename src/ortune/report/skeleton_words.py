@@ -57,8 +57,8 @@ def differences(result: SkeletonResult) -> list[str]:
         ]
     if profile is not None and not profile.alike:
         codes.append(
-            f"{percent(profile.moved_ratio)} of the time is in other operators; a second run of the original has "
-            f"{percent(profile.again_ratio)}"
+            f"{percent(profile.moved_ratio)} of the time moved to other operators; between two runs of the "
+            f"original, {percent(profile.again_ratio)} moved"
             + (": inconclusive, the machine was too busy; try again" if _too_busy(profile) else "")
         )
     if result.by_values:
@@ -121,8 +121,8 @@ def _blocks(result: SkeletonResult) -> list[Block]:
         rows += [
             (
                 "profile",
-                f"{percent(profile.moved_ratio)} of the time in other operators; a second run of the original "
-                f"{percent(profile.again_ratio)} (one observation of each)",
+                f"{percent(profile.moved_ratio)} of the time moved to other operators; between two runs of the "
+                f"original, {percent(profile.again_ratio)} moved (one observation of each)",
             ),
             (
                 "time",

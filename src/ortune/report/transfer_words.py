@@ -28,7 +28,7 @@ def split(run: GpuRun) -> str:
         time = duration(ns) if ns > 0 else "too small to measure"
         return f"{name} {time} ({size(n_bytes)})"
 
-    doubt = "; functional only: the GPU is software" if run.software else ""
+    doubt = "; functional only: the GPU is emulated" if run.software else ""
     basis = "one run each" if run.n_runs == 1 else f"medians of {run.n_runs} runs each"
     return (
         f"{duration(run.transfer_ns)} of {duration(run.whole_ns)} "

@@ -54,22 +54,24 @@ def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
     said = []
     if outputs:
         names = ", ".join(repr(name) for name in outputs)
-        said.append(f"{names} stays in float, because in 8 bits all of its values would share one scale")
+        stay, all_values = (
+            ("stays", "all of its values") if len(outputs) == 1 else ("stay", "all values of each")
+        )
+        said.append(f"{names} {stay} in float, because in 8 bits {all_values} would share one scale")
     if pairs:
         said.append(
             f"{_counted(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"
         )
     if weights:
-        said.append(f"{_counted(weights, 'weight')} dequantized in every run {_are(weights)} float again")
+        were, are = ("was", "is") if weights == 1 else ("were", "are")
+        said.append(
+            f"{_counted(weights, 'weight')} that {were} dequantized in every run {are} stored in float again"
+        )
     return tuple(said)
 
 
 def _counted(n: int, what: str) -> str:
     return f"1 {what}" if n == 1 else f"{n} {what}s"
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
 
 
 def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:

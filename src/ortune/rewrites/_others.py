@@ -21,7 +21,7 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
         v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None
     )
     if weight_bytes >= _LARGEST_BYTES:
-        return (f"the weights take {weight_bytes / 1e9:.1f} GB, and the tool is limited to 2 GB",)
+        return (f"the weights take {weight_bytes / 2**30:.1f} GiB, and the tool is limited to 2 GiB",)
     return ()
 
 

@@ -62,7 +62,7 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     made="Replaced {n} {activation|activations} with Clip arithmetic.",
-    proposed="{n} HardSigmoid or HardSwish {node|nodes} can be a Clip from 0 to 6",
+    proposed="{n} HardSigmoid or HardSwish {node|nodes} can be replaced with a Clip from 0 to 6",
     none="the model has no HardSigmoid or HardSwish",
     least_opset=_LEAST_OPSET,
 )

@@ -6,8 +6,8 @@ Why it costs: the CPU provider computes convolutions in a blocked layout (NCHWc)
     constant. Around each, the tensor is converted out of the layout and back, which is two extra passes. A depthwise
     convolution stays in the layout and does both operations in one pass.
 Evidence: ReorderOutput before and ReorderInput after a Mul or Add in the optimised graph.
-Fix and its safety: exact: the same multiplications and additions. It helps only where the layout is blocked: x86 and
-    ARM CPUs, float32.
+Fix and its safety: exact: the same multiplications and additions. It helps only where the layout is blocked: float32
+    on x86 CPUs, or on ARM CPUs in builds with NCHWc kernels.
 Example: ``--rewrite affine-as-convolution``
 References: ONNX Runtime source, ``core/optimizer/nchwc_transformer.cc``; Cui et al., "PP-LCNet", 2021.
 """
@@ -147,7 +147,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         before = count
         count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
     if not count:
-        why = "no per-channel scale or shift is between two convolutions"
+        why = "there is no per-channel scale or shift between two convolutions"
         return unchanged(why)
     what = f"Replaced scales and shifts with {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
     return RewriteResult(modified=True, what=what)

@@ -197,7 +197,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     products = (n for scope, _ in scopes_of(model) for n in scope if is_op(n, *_affine.PRODUCTS))
     left = tuple(filter(None, [*map(_left, norms), *map(_shared, products)]))
     if not count:
-        why = "no foldable scale or shift is next to a layer with constant weights"
+        why = "there is no foldable scale or shift next to a layer with constant weights"
         return unchanged(*(left or (why,)))
     folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
     return RewriteResult(modified=True, what=f"Folded {folded} into weights.", reasons=left)

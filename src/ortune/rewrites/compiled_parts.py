@@ -44,7 +44,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="compiled-parts",
-    summary="saves the parts that the execution provider compiles, which start faster",
+    summary="saves the parts that the execution provider compiles, so sessions start faster",
     safety="exact",
     stage=10,
     hardware_bound=True,

@@ -35,7 +35,7 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
         return f"the target shape of Reshape {node.name!r} is also used by other nodes"
     asked, source = look.values.contents(node.inputs[1]), look.of(node.inputs[0]).dims
     if asked is None or zeros:
-        return f"the rank of the target shape of Reshape {node.name!r} is unknown, or 0 means empty"
+        return f"the rank of the target shape of Reshape {node.name!r} is unknown, or allowzero is set"
     sizes: list[int] = []
     for place, size in enumerate(asked):
         here = source[place] if source is not None and place < len(source) else None

@@ -272,12 +272,12 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 def _summary(matches: Sequence[_Match]) -> str:
     gone = sum(len(match.entries) - (not is_plain(match.order)) for match in matches)
-    return f"Removed {gone} Transpose{'s' if gone > 1 else ''} where several meet."
+    return f"Removed {gone} Transpose{'s' if gone > 1 else ''} by merging those whose results are combined."
 
 
 def _proposed(matches: Sequence[_Match]) -> str:
     behind = [match for match in matches if not match.direct]
-    words = "equal Transposes meet after other operators in {n} {place|places}"
+    words = "the results of equal Transposes are combined after other operators in {n} {place|places}"
     return worded(words, behind) if behind else ""
 
 

@@ -204,7 +204,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     counts, reasons = _remove(model)
     count = counts.total()
     if not count:
-        return unchanged(*(reasons or ("every node changes its input",)))
+        return unchanged(*(reasons or ("no node returns its input unchanged",)))
     what = f"Removed {count} node{'s' if count > 1 else ''} that had no effect."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

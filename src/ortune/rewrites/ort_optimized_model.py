@@ -45,7 +45,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name=NAME,
-    summary="saves ONNX Runtime's optimised graph, which starts faster",
+    summary="saves ONNX Runtime's optimised graph, so sessions start faster",
     safety="exact",
     stage=9,
     hardware_bound=True,

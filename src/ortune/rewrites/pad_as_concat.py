@@ -145,7 +145,7 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     made="Replaced {n} Pad {node|nodes} with Slice and Concat.",
-    proposed="{n} Pad {node|nodes} can be Slice and Concat",
+    proposed="{n} Pad {node|nodes} can be replaced with Slice and Concat",
     none="the model has no Pad",
     least_opset=_LEAST_OPSET,
 )

@@ -53,7 +53,7 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     made="Replaced {n} Sum or Neg {node|nodes} with Add and Mul.",
-    proposed="{n} Sum or Neg {node|nodes} can be Add and Mul",
+    proposed="{n} Sum or Neg {node|nodes} can be replaced with Add and Mul",
     none="the model has no Sum or Neg",
     least_opset=_LEAST_OPSET,
 )

@@ -1,4 +1,4 @@
-"""Moves the ranges of activations into the weights that read them, before quantization.
+"""Moves the ranges of activations into the weights that multiply them, before quantization.
 
 What it is: MatMul and Gemm that read a normalisation or a product, directly or through Relu, Mul and Add. Each channel
     of the activation is divided by a power of two in the node that computes it. The matching rows of the following

@@ -49,7 +49,10 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
     if axis >= 0:
         return f"the axis of Softmax {node.name!r} may be the last"
     if look.opset < _LEAST_OPSET:
-        return f"the model has opset {look.opset}, and Softmax has a single axis only from opset {_LEAST_OPSET} on"
+        return (
+            f"the model has opset {look.opset}, but Softmax is over a single axis only in opset {_LEAST_OPSET} and "
+            "later"
+        )
     if value.dtype not in (None, ir.DataType.FLOAT):
         return f"Softmax {node.name!r} is not float32"
     behind = sizes[axis + 1 :] if sizes is not None else ()

@@ -90,7 +90,7 @@ REWRITE = Rewrite(
             kind="choice",
             default="kept",
             choices=("kept", "corrected"),
-            summary="corrected: each layer's mean output on the calibration inputs is as in float",
+            summary="corrected: each layer's mean output on the calibration inputs matches float",
         ),
         RANGE,
         LEAVE,

@@ -54,7 +54,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
     sizes = [size for size in dims if size is not None]
     if len(sizes) < len(dims) or any(len(size) != _AXES - 1 for size in sizes):
-        return f"{what} might not have batch rows"
+        return f"the input or state of {what} might not be two-dimensional (batch, features)"
     kinds = {
         matrix.dtype
         for cell in recurrence.cells[:1]

@@ -64,7 +64,7 @@ def spike_control(
         The control; ``expected_ratio`` is the median over blocks, ``detected`` says whether the interval
         excludes "no difference". Not detected is not a failure: it says how little this machine can show.
     """
-    values = as_blocks(d, "spike-in log ratios")
+    values = as_blocks(d, "log ratios of the sensitivity check")
     expected = as_blocks(np.atleast_1d(np.asarray(expected_log_ratio, dtype=np.float64)), "recorded waits")
     if expected.size not in (1, values.size):
         raise OrtuneError(f"{expected.size} recorded waits for {values.size} blocks")

@@ -80,7 +80,7 @@ def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -
     """
     values = np.asarray(d, dtype=np.float64)
     if values.ndim != 1:
-        raise OrtuneError(f"{what} must be one value a block, not an array of shape {values.shape}")
+        raise OrtuneError(f"{what} must be one value per block, not an array of shape {values.shape}")
     if values.size < at_least:
         raise OrtuneError(
             f"{what}: {values.size} given, at least {at_least} needed", do="measure more blocks first"

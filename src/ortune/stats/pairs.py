@@ -108,7 +108,7 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     n = values.size
     if n > 20:
         raise OrtuneError(
-            f"the sign-flip interval lists every subset of the blocks, and {n} blocks have too many",
+            f"the sign-flip interval enumerates every subset of the blocks, and {n} blocks have too many",
             do="use wilcoxon_interval for more than 20 blocks",
         )
     sums, counts = np.zeros(1), np.zeros(1)

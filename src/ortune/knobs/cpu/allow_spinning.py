@@ -1,6 +1,6 @@
 """Whether idle threads of the intra-op pool spin before they sleep.
 
-What it is: after each piece of work a pool thread polls for more for some milliseconds instead of sleeping.
+What it is: after each piece of work, a pool thread polls for more work for tens of milliseconds before it sleeps.
 Why it costs: spinning lets the next run start sooner, but uses CPU time that other programs, other sessions or a CPU
     quota need.
 Evidence: CPU time over wall time while idle after the runs.

@@ -1,6 +1,6 @@
 """Whether DequantizeLinear and MatMul are also fused where this is not the default.
 
-What it is: DequantizeLinear and MatMul become one MatMulNBits also for providers that do not request it.
+What it is: DequantizeLinear and MatMul become one MatMulNBits even for providers that do not request the fusion.
 Why it costs: unfused, the weights are unpacked to float in every run.
 Evidence: MatMulNBits in the optimised graph.
 Fix and its safety: on for models with blockwise quantized weights; numerics.

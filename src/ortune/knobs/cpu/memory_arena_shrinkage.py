@@ -1,6 +1,6 @@
 """Whether the CPU arena returns memory to the system after each run.
 
-What it is: an option of the run: regions of the arena that are free when the run ends go back to the system.
+What it is: a run option: regions of the arena that are free when the run ends go back to the system.
 Why it costs: without it one large input keeps its memory forever; with it, the next run has to allocate again.
 Evidence: resident memory between runs, latency.
 Fix and its safety: on where large inputs are rare; exact.

@@ -5,8 +5,8 @@ What it is: provider names, each with parts of node names in parentheses. If a n
 Why it costs: nodes on the CPU between nodes on a device cost a copy to the CPU and back in every run. If all nodes
     before or after them are also kept on the CPU, the graph has one boundary instead of many.
 Evidence: placement by provider, and the time of copies in a profile.
-Fix and its safety: all nodes before the last of these nodes on the CPU, or all after the first. ``tune`` proposes
-    both if the first run on the provider shows such nodes; exact (sums may be reassociated).
+Fix and its safety: place all nodes that precede such CPU nodes on the CPU too, or all that follow them. ``tune``
+    proposes both if the first run on the provider has such nodes; exact (sums may be reassociated).
 Example: ``--target webgpu --set 'node_placement=CPUExecutionProvider(/head/)'``
 References: ONNX Runtime 1.31, ``session.name_based_layer_assignment``.
 """

@@ -1,7 +1,8 @@
 """The size of the default thread pool, from the environment.
 
 What it is: the variable ``ORT_INTRA_OP_NUM_THREADS``, for programs whose code does not expose session options.
-Why it costs: the same as ``intra_op_num_threads``, which it replaces; a session's own setting takes precedence.
+Why it costs: the same as for ``intra_op_num_threads``. The variable changes only the default; a value set in the
+    session takes precedence.
 Evidence: threads counted at session creation.
 Fix and its safety: set the variable where the program starts; exact (sums may be reassociated).
 Example: ``--set env_intra=4``

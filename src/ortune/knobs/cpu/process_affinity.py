@@ -4,8 +4,8 @@ What it is: CPU numbers counted from 0 and separated by commas, set before ONNX 
 Why it costs: a process spread over sockets, or over fast and slow cores, waits for memory and for its slowest thread.
     ONNX Runtime ignores the affinity when it chooses the number of threads, so set ``intra_op_num_threads`` too.
 Evidence: the affinity read back from the process.
-Fix and its safety: one NUMA node or the fast cores, with as many threads; behaviour. Other programs may still use these
-    CPUs.
+Fix and its safety: one NUMA node or the fast cores, with one thread per core; behaviour. Other programs may still use
+    these CPUs.
 Example: ``--set cpus=0``
 References: microsoft/onnxruntime#10104, #29510.
 """

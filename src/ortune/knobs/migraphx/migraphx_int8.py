@@ -3,7 +3,8 @@
 What it is: the model is converted to int8 before it is compiled.
 Why it costs: narrower types allow more operations per second and need fewer bytes, but lose precision.
 Evidence: latency, and the output error relative to the CPU.
-Fix and its safety: off; it needs a table of ranges that a plan cannot name, so set it in your own code; numerics.
+Fix and its safety: off. Int8 needs a calibration table, and a plan cannot contain its path, so set it in your own code;
+    numerics.
 Example: ``--target migraphx --set migraphx_int8=1``
 References: onnxruntime-migraphx 1.27.1, ``migraphx_int8_enable``. Untested by ortune.
 """

@@ -1,4 +1,4 @@
-"""What OpenVINO's plugin optimises for.
+"""What OpenVINO optimises for: latency or throughput.
 
 What it is: OpenVINO chooses the number of streams and threads for latency or for throughput.
 Why it costs: settings that suit one caller leave cores idle if there are many callers.

@@ -1,7 +1,7 @@
-"""How long a call to the NPU may sleep before it answers, in microseconds.
+"""The latency requested for remote procedure calls (RPC) to the NPU, in microseconds.
 
 What it is: a vote for the latency of the remote procedure calls that start each run.
-Why it costs: without it, the CPU's power states add up to several milliseconds to each run.
+Why it costs: without it, leaving the CPU's power states adds up to several milliseconds to each run.
 Evidence: latency of short runs. The x86-64 emulator makes no such calls.
 Fix and its safety: 100 where runs are short; behaviour, since the CPU saves less power.
 Example: ``--target qnn --set qnn_rpc_latency=100``

@@ -2,7 +2,7 @@
 
 What it is: kernels that were compiled for this GPU are written to the folder ``tensorrt-rtx-cache``; later sessions
     read them.
-Why it costs: kernels are compiled at every start, in seconds.
+Why it costs: compiling the kernels takes seconds at every start.
 Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working directory. A plan cannot contain an
     output path, so the folder is always the same; ``load(cache=FOLDER)`` of a bundle can choose another.

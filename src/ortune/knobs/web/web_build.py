@@ -1,8 +1,8 @@
 """Which build of onnxruntime-web the page imports.
 
-What it is: the package has several: jsep (the default import: WebGPU and WebNN by JavaScript), asyncify
-    (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU provider, wasm (CPU
-    only) and webgl.
+What it is: the package has several: jsep (the default import, with WebGPU and WebNN implemented in
+    JavaScript), asyncify (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU
+    provider, wasm (CPU only) and webgl.
 Why it costs: the WebAssembly file is downloaded and compiled before the first run: 14 MB for wasm, 17 MB for jspi, 27
     MB for asyncify, 28 MB for jsep (1.30). The same CPU kernels are up to 20 % slower in the larger builds, and jsep
     has been deprecated since 1.29.

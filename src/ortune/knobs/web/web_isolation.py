@@ -5,8 +5,9 @@ What it is: a page that is served with the headers Cross-Origin-Opener-Policy: s
 Why it costs: without shared memory, WebAssembly has one thread, regardless of ``web_threads``. onnxruntime-web only
     prints a console warning.
 Evidence: ``crossOriginIsolated`` in the page; the number of workers.
-Fix and its safety: serve both headers, from the server or by a service worker; behaviour: resources that the page
-    embeds from other origins must allow it. Off measures the cost of a page without the headers.
+Fix and its safety: serve both headers, from the server or by a service worker; behaviour: content that the page
+    embeds from other origins must then opt in (Cross-Origin-Resource-Policy or CORS). Off measures the cost of a page
+    without the headers.
 Example: ``--target web-wasm --set web_isolation=0``
 References: microsoft/onnxruntime#19148, #9681; huggingface/transformers.js#161.
 """

@@ -4,7 +4,7 @@ What it is: a MatMul, Softmax and a second MatMul, with scale and mask in betwee
 Why it costs: the attention scores (tokens by tokens per head) are written to memory and read back several times.
 Evidence: a Softmax between two MatMul nodes, the operators between them, and what keeps the rewrite from applying. ONNX
     Runtime itself fuses few of these forms at session creation.
-Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged in the way that exporters write.
+Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged as exporters do it.
     Otherwise advice: ONNX Runtime's offline transformer optimiser, or an export with the Attention operator (opset 23).
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
 References: microsoft/onnxruntime#21208, #15225, #10359, #10339.

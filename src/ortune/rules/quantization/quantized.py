@@ -33,13 +33,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     quantized = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
     if not quantized:
         return
-    kinds = Counter(node.op_type for node in quantized).most_common(KINDS)
-    what = f"the model is quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
+    kinds = ", ".join(f"{n} {op}" for op, n in Counter(node.op_type for node in quantized).most_common(KINDS))
     # Where only weights are stored in 8 bits, products are computed in float, whatever the processor has.
     in_integers = any(node.op_type != "DequantizeLinear" for node in quantized)
     slow = in_integers and lacks_it(facts.host)
+    what = f"the model is quantized: {kinds}"
     if slow:
-        what += ", but this CPU has no 8-bit dot product (VNNI, AMX, dotprod)"
+        what = f"the model is quantized ({kinds}), but this CPU has no 8-bit dot product (VNNI, AMX, dotprod)"
     yield Finding(
         code=CODE,
         severity="warning" if slow else "note",

@@ -6,7 +6,8 @@ Why it costs: onnxruntime-web uses half of the CPUs, at most 4, where threads ar
     only to isolated pages; elsewhere it silently uses one thread.
 Evidence: ``crossOriginIsolated`` and the session's providers in the observed page.
 Fix and its safety: behaviour: serve the page with Cross-Origin-Opener-Policy: same-origin and
-    Cross-Origin-Embedder-Policy: require-corp. Embedded content from other origins must allow that.
+    Cross-Origin-Embedder-Policy: require-corp. Content embedded from other origins must then opt in
+    (Cross-Origin-Resource-Policy or CORS).
 Example: ``ortune diagnose --page http://localhost:5173``
 References: onnxruntime-web, ``env.wasm.numThreads``; microsoft/onnxruntime#19148; huggingface/transformers.js#161.
 """

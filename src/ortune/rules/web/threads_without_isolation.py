@@ -4,8 +4,8 @@ What it is: ``env.wasm.numThreads`` above 1 on a page that is not cross-origin i
 Why it costs: WebAssembly then runs with one thread, with only a console warning.
 Evidence: the two settings.
 Fix and its safety: behaviour: serve the page with Cross-Origin-Opener-Policy: same-origin and
-    Cross-Origin-Embedder-Policy: require-corp, or add these headers in a service worker. Embedded content from other
-    origins must allow it.
+    Cross-Origin-Embedder-Policy: require-corp, or add these headers in a service worker. Content embedded from
+    other origins must then opt in (Cross-Origin-Resource-Policy or CORS).
 Example: ``--set web_isolation=1``
 References: microsoft/onnxruntime#19148, #9681; huggingface/transformers.js#161.
 """

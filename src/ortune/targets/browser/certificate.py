@@ -18,7 +18,9 @@ def create(address: str, scratch: Path) -> tuple[Path, Path]:
     """
     program = launcher.program("openssl")
     if not program:
-        what = f"browsers need HTTPS at {address}, and openssl is missing to create a certificate"
+        what = (
+            f"browsers need HTTPS at {address}, and openssl, which creates the certificate, is not installed"
+        )
         raise UsageError(what, where="--address", do="install openssl, or pass --cert and --key")
     cert, key = scratch / "serve.crt", scratch / "serve.key"
     command = [

@@ -161,7 +161,7 @@ def _fetch(version: str, folder: Path) -> None:
     npm = launcher.program("npm")
     if not npm:
         raise RuntimeNotFound(
-            f"onnxruntime-web {version} is not installed, and npm is missing to download it",
+            f"onnxruntime-web {version} is not installed, and neither is npm, which downloads it",
             do="install npm, or pass your own copy: --ort-web node_modules/onnxruntime-web",
         )
     folder.parent.mkdir(parents=True, exist_ok=True)

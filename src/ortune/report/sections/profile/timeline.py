@@ -23,7 +23,7 @@ LEAST = 0.0015
 """Share of the width from which on an execution is drawn by itself."""
 MOST_TRACKS = 16
 HUES = 8
-NOT_KEPT = "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
+NOT_KEPT = "The timeline was not kept with this session; ortune profile PROFILE --report FILE.html draws one."
 TOOLS = {
     "chrome": ("Perfetto", "every run, thread by thread", "run.trace.json"),
     "speedscope": ("speedscope", "flame graphs", "run.speedscope.json"),

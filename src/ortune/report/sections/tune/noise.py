@@ -15,7 +15,7 @@ ORDER = 90
 TITLE = "Controls and noise"
 NOTE = (
     "A/A check: identical configurations must not differ. Sensitivity check: a known slowdown must be measured at its "
-    "size. The chart shows the untouched default over the whole session; "
+    "true size. The chart shows the untouched default over the whole session; "
     "a drift comes from the machine, not the model."
 )
 HEIGHT_PX = 130
