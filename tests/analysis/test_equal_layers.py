@@ -41,6 +41,8 @@ def test_equal_layers_are_one_region_with_their_share() -> None:
     times = dict.fromkeys((*region.nodes, "first", "last"), 1.0)
     assert share(region, times) == pytest.approx(36 / 38)
     assert share(region, {}) == 0
+    # What the optimiser inserted has a time too, and is no node of the model.
+    assert share(region, times, total=72.0) == pytest.approx(0.5)
 
 
 def test_layers_with_other_weights_are_not_equal() -> None:

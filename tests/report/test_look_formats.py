@@ -109,14 +109,14 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
     flat = " ".join(text.split())
     facts(flat, "1.17 M", "4.46 MiB", "85 %", "15 %")
     facts(flat, "263", "89 Add", "86 Mul", "62 Conv", "24 Clip", "1 Relu")
-    facts(flat, "p50", "59.0 ms", "50 %", "62 nodes")
+    facts(flat, "p50", "59.0 ms", "50 % of operator time", "62 nodes")
     facts(flat, "146 ms", "186 MiB", "100 GFLOP/s", "1.31.1")
     facts(flat, "1 %", "80.0 us", "1 node")
     for part in (
         "4.53 MiB, opset 12, com.microsoft 1, IR version 8, made by pytorch 2.1",
         "5.90 GFLOP a run",
         "x 1x3x640x640 float (image; H, W guessed)",
-        "top operators by time (second process, profiled); a run takes 5 % longer",
+        "top operators by share of operator time (profiled); a run takes 5 % longer",
         "Conv 50 % 28.2 ms 62 nodes",
         "-> --dim seq=N",
         "2 more: -v lists them",
@@ -174,7 +174,7 @@ def test_equal_layers_are_named_with_their_share_and_dominate_the_headline(
     named = share is None or share > 0.1
     assert ("12 repeated blocks of 58 nodes: 96 MatMul, 72 Add" in text) == named
     measured = named and source == "profile"
-    assert ("92 % in 12 repeated blocks of 58 nodes" in words.headline(envelope.result)) == measured
+    assert ("92 % of operator time in 12 repeated blocks of 58 nodes" in words.headline(envelope.result)) == measured
     assert ("92 % of the estimated operations" in text) == (share == 0.92 and source == "cost")
 
 

@@ -11,6 +11,7 @@ from rule_facts import (
     operators,
     profile,
     ran,
+    reordered,
     unequal,
 )
 
@@ -32,6 +33,19 @@ def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
     if trusted:
         assert "20 %" in found["data-movement"].what
 
+
+def test_a_share_of_the_run_is_of_the_whole_run_and_not_of_its_operators() -> None:
+    looked = operators(Conv=0.5, Cast=0.125)
+    longer = replace(looked, operators=msgspec.structs.replace(looked.operators, run_ns=1.25))
+    found = findings_of(longer)
+    assert found["dominant-node"].share_ratio == pytest.approx(0.4)
+    assert "40 % of the run" in found["dominant-node"].what
+    assert found["data-movement"].share_ratio == pytest.approx(0.1)
+    assert "12 % of operator time" in found["data-movement"].what
+    # Four nodes of 0.1 ms in a run of 1 ms, which has another 0.4 ms between nodes.
+    nodes = [msgspec.structs.replace(node, share_ratio=0.2) for node in (*reordered(2), ran("conv"))]
+    moves = findings_of(profile(*nodes, between_nodes=0.4))["blocked-layout-reorders"]
+    assert moves.share_ratio == pytest.approx(0.4) and "take 40 % of the run" in moves.what
 
 def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands() -> None:
     facts = operators(ReorderInput=0.7, Conv=0.1)

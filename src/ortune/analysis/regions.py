@@ -57,9 +57,13 @@ def regions(model: ir.Model) -> list[Region]:
     return sorted(every, key=lambda region: -len(region.nodes))
 
 
-def share(region: Region, weights: Mapping[str, float]) -> float:
-    """The part of all weights, such as times or operations by node, that a region has; 0 where there are none."""
-    total = sum(weights.values())
+def share(region: Region, weights: Mapping[str, float], total: float | None = None) -> float:
+    """The part of all weights, such as times or operations by node, that a region has; 0 where there are none.
+
+    Args:
+        total: All weights, if some belong to no node of the model.
+    """
+    total = sum(weights.values()) if total is None else total
     return sum(weights.get(name, 0.0) for name in set(region.nodes)) / total if total else 0.0
 
 

@@ -13,7 +13,7 @@ from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model.graphs import parameters, stored_bytes, type_name
 from ortune.model.open import OpenModel
-from ortune.records import LookResult, RepeatedRegion, Workload
+from ortune.records import LookResult, OperatorProfile, RepeatedRegion, Workload
 from ortune.report import look_words
 
 MOST_REGIONS = 8
@@ -52,11 +52,16 @@ def with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResul
 
 
 def repeated_regions(
-    model: OpenModel, times: Mapping[str, float], work: Workload | None
+    model: OpenModel,
+    times: Mapping[str, float],
+    work: Workload | None,
+    profile: OperatorProfile | None = None,
 ) -> tuple[RepeatedRegion, ...]:
-    """What comes again and again, by its share of the time where that is known, else of the estimated operations."""
+    """What comes again and again, by its share of the profile where that is known, else of the estimated operations."""
     every = regions.regions(model.ir) if model.info.format == "onnx" else []
     weights = dict(times)
+    # Nodes that the optimiser inserted have a time too, and are no nodes of the model.
+    total = sum(o.time_ns for o in profile.operators) if times and profile is not None else None
     if every and not weights and work is not None and work.cases:
         _, cost = run_cost(model.ir, work)
         weights = {node.called: float(node.flops * node.times) for node in cost.nodes}
@@ -66,7 +71,7 @@ def repeated_regions(
             n_nodes=region.n_nodes,
             first=region.nodes[0],
             operators=region.operators,
-            share_ratio=regions.share(region, weights) if weights else None,
+            share_ratio=regions.share(region, weights, total) if weights else None,
             share_from="profile" if times else "cost",
         )
         for region in every

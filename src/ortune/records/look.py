@@ -35,6 +35,7 @@ class NodeTime(Record, frozen=True, kw_only=True):
     """One node of the optimised graph in a profile.
 
     Attributes:
+        share_ratio: Share of the time of all operators.
         originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
         purpose: The purpose of a node that the optimiser inserted; "" for all others.
     """
@@ -67,6 +68,10 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
     operators: tuple[OperatorTime, ...] = ()
     nodes: tuple[NodeTime, ...] = ()
     complete: bool = True
+
+    def share_of_run(self, time_ns: float) -> float:
+        """A time as a share of the typical profiled run; the operators take less than all of it."""
+        return min(1.0, time_ns / self.run_ns) if self.run_ns else 0.0
 
 
 class LookTiming(Record, frozen=True, kw_only=True):
@@ -102,7 +107,7 @@ class RepeatedRegion(Record, frozen=True, kw_only=True):
         n_nodes: Nodes of one group.
         first: Name of the first node of the first group.
         operators: Nodes of all groups by operator, the most frequent first.
-        share_ratio: Share of the run that all groups take together; None if unknown.
+        share_ratio: Share of all groups together in the time of all operators; None if unknown.
         share_from: Basis of that share: "profile" (a measured run) or "cost" (estimated from operations).
     """
 

@@ -76,6 +76,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" if the names show none.
         inside: The control-flow node whose body contains it; "" in the main graph.
         time_ns: Its self time, without the nodes of its bodies. All nodes together: the run without ``between-nodes``.
+        share_ratio: Share of the time of all nodes.
         wait_ns: The part of it in the category thread-wait.
         imbalance_ns: The part of ``wait_ns`` at the end of parallel work, waiting for late threads: uneven shares, or
             late starts. The rest is distributing the work.
@@ -159,7 +160,7 @@ class Transfer(Record, frozen=True, kw_only=True):
 
 
 class LayerTime(Record, frozen=True, kw_only=True):
-    """All nodes below one place in the hierarchy of names."""
+    """All nodes below one place in the hierarchy of names; ``share_ratio`` is their share of the time of all nodes."""
 
     layer: str
     depth: int

@@ -31,7 +31,7 @@ class LayerRow(Record, frozen=True, kw_only=True):
             measurements.
         error_ratio: Its square divided by the sum of the squares of all rows: the share of the error that they cause.
         time_ns: Their time in float, in a mean run under the profiler; None without a profile.
-        time_ratio: Share of the whole run.
+        time_ratio: Share of the time of all layers.
         saved_ns: Time saved by quantization, from the two profiles; None without them.
         n_kept: Number of members that the winner keeps in float.
         reason: Why the winner keeps them in float.

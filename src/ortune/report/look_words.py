@@ -16,7 +16,7 @@ from ortune.report.placement_words import placed_or_why
 TOP_OPERATORS = 5
 TOP_REGIONS = 2
 WORTH_SAYING, DOMINATES = 0.1, 0.5
-"""Shares of the run from which on equal parts of a model are named, and named in its headline."""
+"""Shares of the time of all operators from which on equal parts of a model are named, and named in its headline."""
 MOST_FINDINGS = 5
 MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
@@ -137,10 +137,10 @@ def headline(result: LookResult) -> str:
     top = result.profile.operators[0] if result.profile and result.profile.operators else None
     largest = next(iter(_regions(result)), None)
     if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
-        return f"{text}; {whole_percent(largest.share_ratio or 0.0)} in {region_words(largest)}"
+        return f"{text}; {whole_percent(largest.share_ratio or 0.0)} of operator time in {region_words(largest)}"
     if top is None:
         return text
-    return f"{text}; {whole_percent(top.share_ratio)} in {top.op_type} ({_nodes_of(top.n_nodes)})"
+    return f"{text}; {whole_percent(top.share_ratio)} of operator time in {top.op_type} ({_nodes_of(top.n_nodes)})"
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
@@ -167,7 +167,7 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
         groups = f"{1 + len(others)} groups of " if others else ""
         text = f"{groups}{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}"
         if region.share_ratio is not None:
-            of = "the time" if region.share_from == "profile" else "the estimated operations"
+            of = "operator time" if region.share_from == "profile" else "the estimated operations"
             share = region.share_ratio + sum(other.share_ratio or 0.0 for other in others)
             text += f"; {whole_percent(share)} of {of}"
         rows.append(("structure", text))
@@ -206,7 +206,7 @@ def profile_title(result: LookResult) -> str:
     profile = result.profile
     if profile is None:
         return ""
-    text, slow = "top operators by time (second process, profiled)", profile.slowdown_ratio
+    text, slow = "top operators by share of operator time (profiled)", profile.slowdown_ratio
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
     if slow is not None and slow >= ROUGH_SLOWDOWN:

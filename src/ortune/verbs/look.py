@@ -116,7 +116,9 @@ class _Look:
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
         regions = (
-            repeated_regions(self.model, self.look.times, self.look.work) if pace.begins("regions") else ()
+            repeated_regions(self.model, self.look.times, self.look.work, self.look.profile)
+            if pace.begins("regions")
+            else ()
         )
         left_out = list(self.look.left_out)
         if pace.left_out:

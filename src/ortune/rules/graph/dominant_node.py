@@ -23,15 +23,12 @@ _SHARE = 0.3
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in a profile of either kind."""
-    profile_known = facts.trusted_operators()
-    if (
-        profile_known is not None
-        and len(profile_known.nodes) > 1
-        and profile_known.nodes[0].share_ratio >= _SHARE
-    ):
-        top = profile_known.nodes[0]
+    looked = facts.trusted_operators()
+    top = looked.nodes[0] if looked is not None and len(looked.nodes) > 1 else None
+    share = looked.share_of_run(top.time_ns) if looked is not None and top is not None else 0.0
+    if top is not None and share >= _SHARE:
         purpose = f", inserted: {top.purpose}" if top.purpose else ""
-        yield _found(top.share_ratio, top.originals or (top.name,), f"{top.op_type}{purpose}")
+        yield _found(share, top.originals or (top.name,), f"{top.op_type}{purpose}")
     nodes, run = facts.nodes(_SHARE), facts.profile
     if nodes and run is not None:
         yield _found(nodes[0].time_ns / run.wall_ns, nodes[0].originals or (nodes[0].name,), nodes[0].op_type)

@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in the profile."""
     run = facts.nodes()
     moves = [node for node in run if node.op_type in (_INTO, _OUT)]
-    share = sum(node.share_ratio for node in moves)
+    share = sum(node.time_ns for node in moves) / facts.profile.wall_ns if facts.profile and moves else 0.0
     entered, left = (sum(node.op_type == kind for node in moves) for kind in (_INTO, _OUT))
     if len(moves) >= _LEAST and entered > 1 and share >= _SHARE:
         between = _between(run, moves)

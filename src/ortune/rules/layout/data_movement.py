@@ -2,7 +2,7 @@
 
 What it is: Transpose, Cast, Reshape, Concat, Slice, Gather and similar operators, which compute nothing.
 Why it costs: they are memory-bound, and what they move is often moved back soon after.
-Evidence: the share of these operators in a profile.
+Evidence: their share of the operator time in a profile.
 Fix and its safety: advice: use one layout and one type throughout, and enable the graph optimisations where they are
     off.
 Example: a split and a concatenation around a small layer
@@ -33,10 +33,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     profile = facts.trusted_operators()
     moving = [o for o in profile.operators if o.op_type in _MOVES] if profile else []
     share = sum(o.share_ratio for o in moving)
-    if share >= _SHARE:
+    if profile is not None and share >= _SHARE:
         shares = ", ".join(f"{o.op_type} {percent(o.share_ratio)}" for o in moving[:KINDS])
         yield Finding(
             code=CODE,
-            what=f"{percent(share)} of the time is data movement and conversion ({shares})",
-            share_ratio=share,
+            what=f"{percent(share)} of operator time is data movement and conversion ({shares})",
+            share_ratio=profile.share_of_run(sum(o.time_ns for o in moving)),
         )
