@@ -20,7 +20,7 @@ from onnxruntime import datasets
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = datasets.get_example("sigmoid.onnx")
 
-ASKED = '''"""What ``ortune count`` can be asked."""
+ASKED = '''"""Options of ``ortune count``."""
 
 from __future__ import annotations
 

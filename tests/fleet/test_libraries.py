@@ -53,7 +53,7 @@ def test_cuda_is_the_number_of_its_own_libraries() -> None:
 def test_without_a_driver_no_command_helps_and_the_libraries_are_named() -> None:
     why, do = libraries.lacking(CUDA_13, ("libcudnn.so.9", "libcublas.so.13", "libcuda.so.1"), "/p/python")
     assert why == (
-        "no NVIDIA driver was found: libcuda.so.1 is missing; "
+        "no NVIDIA driver was found (libcuda.so.1 is missing); "
         "libcudnn.so.9 (nvidia-cudnn-cu13==9.*), libcublas.so.13 (nvidia-cublas==13.*) are missing"
     )
     assert do == ""

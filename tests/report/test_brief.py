@@ -144,7 +144,7 @@ def test_no_saving_is_claimed_of_pauses_that_were_not_measured(
     envelope = msgspec.structs.replace(envelope, workload=msgspec.structs.replace(BACK_TO_BACK, **change))
     found = made(envelope, load)
     words, page = brief_words.cpu_words(found), render(found, session(envelope))
-    advice = f"measure with --gap {gap}"
+    advice = f"rerun with --gap {gap}"
     assert (advice in words) == (advice in page) == bool(gap)
     assert (": the change saves" in words) == ("<dd>saves" in page) == (not gap)
     assert ("at least" in words) == ("at least" in page) == bool(gap)
@@ -154,7 +154,7 @@ def test_no_saving_is_claimed_of_pauses_that_were_not_measured(
 def test_what_is_busy_today_is_the_least_where_nothing_is_better() -> None:
     envelope = msgspec.structs.replace(golden_tune.KINDS["default-best"], workload=BACK_TO_BACK)
     words = brief_words.cpu_words(made(envelope, 1.0))
-    assert "keeps at least" in words and "measured back to back" in words and "change" not in words
+    assert "keeps at least" in words and "the runs had no pauses" in words and "change" not in words
 
 
 def test_figures_agree_with_the_claim() -> None:
@@ -220,7 +220,7 @@ MISSED = tuple(
     ("controls", "level", "told"),
     [
         (golden.CONTROLS, "fine", "confirmed on 16 fresh blocks; controls passed"),
-        (MISSED, "look", "went undetected in its 9 blocks"),
+        (MISSED, "look", "too small to detect in 9 blocks"),
         ((), "look", "controls not run"),
     ],
 )

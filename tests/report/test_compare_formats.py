@@ -319,9 +319,9 @@ def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
     found = OutputDifference(ok=False, relative_l2=9e-6, cosine=1.0, what=what)
     assert (
         compare_outputs.outputs(found)
-        == f"outputs differ: {what}, relative L2 9e-06, cosine 1; beyond rounding"
+        == f"outputs differ beyond rounding ({what}, relative L2 9e-06, cosine 1)"
     )
     assert (
         compare_outputs.outputs(OutputDifference(ok=False, what=what))
-        == f"outputs differ: {what}; beyond rounding"
+        == f"outputs differ beyond rounding ({what})"
     )

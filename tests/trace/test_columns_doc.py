@@ -62,7 +62,7 @@ def table() -> str:
         if not sign:
             rows, meaning = "table", about
         kind = arrays[name].dtype
-        dtype = "text" if kind.kind == "U" else kind.name
+        dtype = "string" if kind.kind == "U" else kind.name
         unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
         lines.append(f"| `{name}` | {rows} | {dtype} | {unit} | {meaning} |\n")
     return HEAD + "".join(lines)

@@ -105,7 +105,7 @@ def test_of_a_provider_that_does_not_start(what: str, told: str) -> None:
         ("CUDAExecutionProvider fell back to CPUExecutionProvider", "onnxruntime that has it", "value"),
         (
             "A fell back to B: this build has it, and it did not start",
-            "change them",
+            "omit or change the options",
             "onnxruntime that has it",
         ),
         # Providers that need fixed sizes take nothing of a model that takes any batch.
@@ -113,8 +113,10 @@ def test_of_a_provider_that_does_not_start(what: str, told: str) -> None:
     ],
 )
 def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:
-    do = failures.remedy(failed(what, reason="not-applied"))
+    outcome = failed(what, reason="not-applied")
+    do = failures.remedy(outcome)
     assert told in do and not_told not in do
+    assert failures.describe(outcome) == what
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,8 @@ def _guarded(search: Search) -> str:
         return ""
     best = min(rejected, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
-    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {best.why}"
+    why = best.why.removeprefix(f"{WORSENS}: ")
+    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {why}"
 
 
 def _caution(run: Tuning) -> str:

@@ -35,7 +35,7 @@ def lacking_driver(cuda: int) -> str:
     """Why the driver of NVIDIA is not for a major version of CUDA; "" where it is."""
     driver = cuda_driver()
     if driver is None:
-        return "no NVIDIA driver was found: libcuda.so.1 is missing"
+        return "no NVIDIA driver was found (libcuda.so.1 is missing)"
     newest = ".".join(map(str, driver))
     return (
         f"the NVIDIA driver supports CUDA {newest}, but CUDA {cuda} is needed" if driver < (cuda, 0) else ""

@@ -1,1 +1,1 @@
-"""What each verb can be asked, one file a verb; a verb's help imports nothing else."""
+"""Options of each verb, one file a verb; a verb's help imports nothing else."""

@@ -1,4 +1,4 @@
-"""What ``ortune bench`` can be asked."""
+"""Options of ``ortune bench``."""
 
 from __future__ import annotations
 

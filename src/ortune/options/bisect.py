@@ -1,4 +1,4 @@
-"""What ``ortune bisect`` can be asked."""
+"""Options of ``ortune bisect``."""
 
 from __future__ import annotations
 

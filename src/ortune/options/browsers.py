@@ -1,4 +1,4 @@
-"""What can be asked of a browser on another device."""
+"""Options of a browser on another device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune check`` can be asked."""
+"""Options of ``ortune check``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune compare`` can be asked."""
+"""Options of ``ortune compare``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune convert`` can be asked."""
+"""Options of ``ortune convert``."""
 
 from __future__ import annotations
 

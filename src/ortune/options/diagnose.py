@@ -1,4 +1,4 @@
-"""What ``ortune diagnose`` can be asked."""
+"""Options of ``ortune diagnose``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune doctor`` can be asked."""
+"""Options of ``ortune doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune explain`` can be asked."""
+"""Options of ``ortune explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune history`` can be asked."""
+"""Options of ``ortune history``."""
 
 from __future__ import annotations
 

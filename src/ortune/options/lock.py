@@ -1,4 +1,4 @@
-"""What ``ortune lock`` can be asked."""
+"""Options of ``ortune lock``."""
 
 from __future__ import annotations
 

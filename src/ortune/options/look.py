@@ -1,4 +1,4 @@
-"""What ``ortune look`` can be asked."""
+"""Options of ``ortune look``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune partition`` can be asked."""
+"""Options of ``ortune partition``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune profile`` can be asked."""
+"""Options of ``ortune profile``."""
 
 from __future__ import annotations
 

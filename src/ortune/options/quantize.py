@@ -1,4 +1,4 @@
-"""What ``ortune quantize`` can be asked."""
+"""Options of ``ortune quantize``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune report`` can be asked."""
+"""Options of ``ortune report``."""
 
 from __future__ import annotations
 

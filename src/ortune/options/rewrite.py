@@ -1,4 +1,4 @@
-"""What ``ortune rewrite`` can be asked."""
+"""Options of ``ortune rewrite``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune runtime`` can be asked."""
+"""Options of ``ortune runtime``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune serve`` can be asked."""
+"""Options of ``ortune serve``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ortune skeleton`` can be asked."""
+"""Options of ``ortune skeleton``."""
 
 from __future__ import annotations
 

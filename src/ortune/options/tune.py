@@ -1,4 +1,4 @@
-"""What ``ortune tune`` can be asked."""
+"""Options of ``ortune tune``."""
 
 from __future__ import annotations
 

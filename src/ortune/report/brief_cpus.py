@@ -27,6 +27,6 @@ def pauses_note(
         return ""
     gap_ms = max(0.1, round(min(longest, LONGEST_GAP_NS) / 1e6, 1))
     return (
-        "measured back to back; in the pauses of a real load, spinning threads keep more CPUs busy, so measure "
-        f"with --gap {gap_ms:g}ms"
+        "the runs had no pauses, in which spinning threads keep more CPUs busy; rerun with "
+        f"--gap {gap_ms:g}ms"
     )

@@ -35,8 +35,9 @@ def cpu_words(brief: Brief) -> str:
     today = f"at {load_words(brief)} the model keeps {least}{number(cpus, cpus.today)} CPUs busy today"
     today += _overload(brief, cpus.today)
     if brief.cpus_note:
-        change_words = "the saving is unknown: " if brief.tuned_plan else ""
-        return f"{today}; {change_words}{brief.cpus_note}"
+        if brief.tuned_plan:
+            return f"{today}. The saving is unknown, because {brief.cpus_note}"
+        return f"{today}; {brief.cpus_note}"
     if not brief.tuned_plan:
         return today
     tuned = f"tuned {number(cpus, cpus.tuned)} ({bounds(cpus)}){_overload(brief, cpus.tuned)}"

@@ -49,7 +49,7 @@ def trouble(control: Control) -> str:
         if control.detected is False and control.expected_ratio:
             slowdown = f"an artificial {percent(control.expected_ratio - 1)} slowdown"
             n = control.n_blocks
-            text = f"sensitivity check failed: {slowdown} went undetected in its {n} blocks"
+            text = f"{slowdown} was too small to detect in {n} blocks (sensitivity check)"
             return f"{text}; real changes that small may be missed"
         return ""
     return (

@@ -27,9 +27,9 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
         accepts = (
             ""
             if accepting is None or accepting >= 1.0 or wrong
-            else f": --tolerance {accepting:g} accepts it"
+            else f"; accept with --tolerance {accepting:g}"
         )
-        return f"outputs differ: {error(distance)}; {beyond(distance)}{accepts}"
+        return f"outputs differ {beyond(distance)} ({error(distance)}){accepts}"
     return f"outputs {alike(distance)}"
 
 

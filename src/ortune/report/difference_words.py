@@ -46,7 +46,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
-    times = f"{both} a run, profiled ({'; '.join(_beside(difference, more))})"
+    times = f"{both} a run, profiled ({'; '.join(_beside(difference, more, name))})"
     if no_difference(difference):
         verdict = heads.word("equivalent" if _same(difference) else "inconclusive", within=SAME)
         return f"{verdict}: {times}{_alone(difference)}"
@@ -113,7 +113,7 @@ def _owner(row: DifferenceRow) -> str:
     """Says by how much a row differs, and why where that is certain without a clock."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:
-        return f"in {'B' if row.a_ns is None else 'A'} alone, {change}"
+        return f"only in {'B' if row.a_ns is None else 'A'}, {change}"
     return change if row.same_work else f"{work(row)}, {change}"
 
 
@@ -122,19 +122,22 @@ def _over_runs(difference: ProfileDifference) -> bool:
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
-def _beside(difference: ProfileDifference, more: float) -> list[str]:
+def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
     """How sure the difference is, and what runs without the profiler took where that is not nearly the same."""
-    return [part for part in (_span(difference), _slowed(difference), _plain(difference, more)) if part]
+    parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
+    return [part for part in parts if part]
 
 
-def _slowed(difference: ProfileDifference) -> str:
+def _slowed(difference: ProfileDifference, name: str) -> str:
     """Says that the times themselves are others under the profiler."""
     ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
-    return (
-        f"{'' if len(ratios) > 1 else 'one of them '}{_factors(difference)} as long as without the profiler"
-    )
+    both = ((difference.a_slowdown_ratio, "A"), (difference.b_slowdown_ratio, name))
+    factors = [f"{ratio:.1f}x ({side})" for ratio, side in both if ratio is not None]
+    if len(ratios) > 1 and f"{ratios[0]:.1f}" == f"{ratios[1]:.1f}":
+        factors = [f"{ratios[0]:.1f}x"]
+    return f"profiled runs take {' and '.join(factors)} as long as unprofiled ones"
 
 
 def _slowdowns(difference: ProfileDifference) -> list[float]:
@@ -146,16 +149,16 @@ def _factors(difference: ProfileDifference) -> str:
     return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
 
 
-def _plain(difference: ProfileDifference, more: float) -> str:
+def _plain(difference: ProfileDifference, more: float, name: str) -> str:
     """Says that the difference is another without the profiler: what stands below explains this one, and not that."""
     plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
-    return f"without the profiler {_more(plain)}"
+    return f"without the profiler, {name} takes {_more(plain)}"
 
 
 def became(difference: ProfileDifference, name: str = "B") -> str:
-    """Operators in another's place that stand for a part of the difference: "9 Conv are ConvInteger in B"; or ""."""
+    """Operators in another's place that stand for a part of the difference: "9 Conv became ConvInteger in B"; or ""."""
     kinds: dict[str, list[DifferenceRow]] = {}
     for row in difference.nodes:
         if _BECAME in row.op_type:
@@ -172,7 +175,7 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
     was, _, now = kind.partition(_BECAME)
     n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
     what = f"{n_nodes} nodes ({was})" if " + " in was else f"{n_nodes} {was}"
-    return f"{what} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
+    return f"{what} became {now} in {name} ({_signed(changes[kind])})"
 
 
 def on_gpu(gpu: GpuDifference) -> str:

@@ -79,15 +79,15 @@ class Target:
 
         p = self.provider
         if not p.wheel:
-            return f"not in this build, and no wheel has it: {p.otherwise}"
+            return f"not in this build, and no wheel has it; {p.otherwise}"
         if system not in p.systems:
-            return f"not in this build: {systems(p)} only"
+            return f"not in this build; {systems(p)} only"
         if p.builds:
             why = [] if system != platform.system() else [lacking(p, build) for build in p.builds]
-            return f"not in this build: {why[0] if why and all(why) else f'ortune runtime add {self.name}'}"
+            return f"not in this build; {why[0] if why and all(why) else f'ortune runtime add {self.name}'}"
         missing = lacking(p) if system == platform.system() else ""
         install = p.by_hand or p.otherwise or f"pip install {p.wheel} in a separate environment"
-        return f"not in this build: {missing or install}"
+        return f"not in this build; {missing or install}"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]

@@ -79,7 +79,9 @@ def place(arm: Arm) -> str:
 def describe(outcome: Failed) -> str:
     """The failure and, for a bad end, the last lines that the process printed."""
     silent = outcome.reason in ("crash", "protocol")
-    return "\n".join([f"{outcome.reason}: {outcome.what}", *(outcome.log[-5:] if silent else ())])
+    # What was not applied is a sentence on the setting or provider already.
+    what = outcome.what if outcome.reason == "not-applied" else f"{outcome.reason}: {outcome.what}"
+    return "\n".join([what, *(outcome.log[-5:] if silent else ())])
 
 
 def remedy(outcome: Failed, *, in_page: bool = False) -> str:
@@ -102,7 +104,7 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
         "disk-full": "free space in the temporary folder, or set TMPDIR",
         "hidden": "keep the page in the foreground and the screen on, and measure again",
         "not-applied": refused,
-        "unknown-key": "omit it, or use an onnxruntime that supports it (--runtime)",
+        "unknown-key": "omit the setting, or use an onnxruntime that supports it (--runtime)",
         "protocol": "check what that interpreter prints on its own: nothing else may write to the worker's stdout",
     }.get(
         outcome.reason,
@@ -176,12 +178,12 @@ _NOT_LOADED = (
 """What helps where ONNX Runtime does not load a model, by what it says."""
 _NOT_LOADED_ELSE = "load the model alone with the same onnxruntime to see whether it fails there too"
 _HAS_IT = "this build has it"
-_LACKS_IT = "omit it, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
+_LACKS_IT = "omit this option, or use an onnxruntime that has it (--runtime); ortune doctor lists the builds"
 _NOT_APPLIED = (
     ("has no attribute", _LACKS_IT),
     (
         _HAS_IT,
-        "omit its options or change them; its libraries or devices may also be missing",
+        "omit or change the options of the execution provider; a library or device may also be missing",
     ),
     (
         "found no device",
@@ -189,17 +191,18 @@ _NOT_APPLIED = (
     ),
     (
         "took none of the nodes",
-        "omit it; if the model has dynamic dimensions, fix them first (--rewrite fixed-dimensions:NAME=SIZE)",
+        "omit the execution provider; if the model has dynamic dimensions, fix them first "
+        "(--rewrite fixed-dimensions:NAME=SIZE)",
     ),
-    ("was refused", "omit it, or use another value"),
-    ("was not applied", "omit it, or use another value"),
+    ("was refused", "omit the setting, or use another value"),
+    ("was not applied", "omit the setting, or use another value"),
 )
 """What helps where a setting or a provider was not applied, by what was said of it."""
 _LACKING = "use a browser or an onnxruntime-web that has it: --browser PATH, --headful, --ort-web VERSION"
 _IN_PAGE = {
     "load-error": _LACKING,
     "unsupported": _LACKING,
-    "not-applied": f"omit it, or {_LACKING}",
+    "not-applied": f"omit the setting, or {_LACKING}",
     "crash": "start the browser by hand to see whether it crashes there too, or use another: --browser PATH",
 }
 """What helps a page, where that is something else than for a process."""
