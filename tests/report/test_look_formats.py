@@ -174,7 +174,9 @@ def test_equal_layers_are_named_with_their_share_and_dominate_the_headline(
     named = share is None or share > 0.1
     assert ("12 repeated blocks of 58 nodes: 96 MatMul, 72 Add" in text) == named
     measured = named and source == "profile"
-    assert ("92 % of operator time in 12 repeated blocks of 58 nodes" in words.headline(envelope.result)) == measured
+    assert (
+        "92 % of operator time in 12 repeated blocks of 58 nodes" in words.headline(envelope.result)
+    ) == measured
     assert ("92 % of the estimated operations" in text) == (share == 0.92 and source == "cost")
 
 

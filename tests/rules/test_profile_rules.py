@@ -47,6 +47,7 @@ def test_a_share_of_the_run_is_of_the_whole_run_and_not_of_its_operators() -> No
     moves = findings_of(profile(*nodes, between_nodes=0.4))["blocked-layout-reorders"]
     assert moves.share_ratio == pytest.approx(0.4) and "take 40 % of the run" in moves.what
 
+
 def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands() -> None:
     facts = operators(ReorderInput=0.7, Conv=0.1)
     assert facts.operators is not None

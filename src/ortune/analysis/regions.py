@@ -61,6 +61,8 @@ def share(region: Region, weights: Mapping[str, float], total: float | None = No
     """The part of all weights, such as times or operations by node, that a region has; 0 where there are none.
 
     Args:
+        region: What has the part.
+        weights: By the names of nodes.
         total: All weights, if some belong to no node of the model.
     """
     total = sum(weights.values()) if total is None else total

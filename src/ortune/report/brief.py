@@ -140,7 +140,9 @@ def _answer(both: Answer, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
         gain = f"{times(1 / compared.ratio)} in {sides.statistic(compared.estimand)}"
-        return f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch to the tuned configuration"
+        return (
+            f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch to the tuned configuration"
+        )
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
         failed = both.outputs is not None and not both.outputs.ok

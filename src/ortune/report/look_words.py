@@ -129,7 +129,7 @@ def headline(result: LookResult) -> str:
         return ""
     if finding_words.functional_only(result.findings):
         return f"functional only: {result.plan.describe()} ran on an emulated device, so no speed is shown"
-    how = "one process, a single observation"
+    how = "single observation"
     if not t.warmed_up:
         what = f"{t.n_runs} runs" if t.n_runs else "the first run"
         how = f"{what}, not warmed up; a single observation"
@@ -137,7 +137,9 @@ def headline(result: LookResult) -> str:
     top = result.profile.operators[0] if result.profile and result.profile.operators else None
     largest = next(iter(_regions(result)), None)
     if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
-        return f"{text}; {whole_percent(largest.share_ratio or 0.0)} of operator time in {region_words(largest)}"
+        return (
+            f"{text}; {whole_percent(largest.share_ratio or 0.0)} of operator time in {region_words(largest)}"
+        )
     if top is None:
         return text
     return f"{text}; {whole_percent(top.share_ratio)} of operator time in {top.op_type} ({_nodes_of(top.n_nodes)})"
