@@ -7,7 +7,7 @@ from ortune.report.numbers import memory
 
 _ONE_SIZE: dict[OneSize, str] = {
     "given": "measured at the given input size",
-    "unguessed": "measured at one input size, because no dimension was guessed",
+    "unguessed": "measured at one input size",
     "refused": "measured at one input size, because the model accepts no other",
     "budget": "measured at one input size, because the budget is too small for several",
 }

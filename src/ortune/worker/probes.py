@@ -233,7 +233,8 @@ def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
     if not intra or not inter or (key == "inter_op_num_threads" and not parallel):
         return None  # something was left to ONNX Runtime, so the sum is not known; or there is no such pool
     # The calling thread is one of each pool, so n threads add n - 1.
-    return "effect", added == intra - 1 + inter - 1, "%d thread%s added" % (added, "" if added == 1 else "s")
+    what = "%d thread%s added" % (added, "" if added == 1 else "s")
+    return "effect", added == intra - 1 + inter - 1, what + (" by both pools" if parallel else "")
 
 
 def _mapped(library: str) -> Optional[Found]:
