@@ -1,4 +1,4 @@
-"""Scales move between layers: bit-equal in float, and far nearer in 8 bits."""
+"""Scales move between layers: bit-identical in float, and far nearer in 8 bits."""
 
 from __future__ import annotations
 

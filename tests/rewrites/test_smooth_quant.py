@@ -1,4 +1,4 @@
-"""Ranges of activations move into weights: bit-equal in float, and far nearer in 8 bits."""
+"""Ranges of activations move into weights: bit-identical in float, and far nearer in 8 bits."""
 
 from __future__ import annotations
 

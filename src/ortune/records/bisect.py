@@ -108,7 +108,7 @@ class Parting(Record, frozen=True, kw_only=True):
         at: The node that does the work, by its name in the original model: A's node, or B's if A has none.
         at_b: The corresponding node of B; None if B has none.
         inputs: The matched inputs.
-        before: Relative L2 distance of the inputs, or of their worst slice; 0 if bit-equal. None as in ``ValuePair``.
+        before: Relative L2 distance of the inputs, or of their worst slice; 0 if identical. None as in ``ValuePair``.
         after: The same for the output.
         weights: Invalid or too coarse weights of these nodes.
         changes: The differences between the two nodes, if each side has one.

@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "note"]
 """error: something is broken. warning: it costs speed, or makes figures misleading. note: for information."""
 
 FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
-"""Of a fix: bit-equal or reassociated sums; within the tolerance; changes more than time; needs manual work."""
+"""Of a fix: bit-identical or reassociated sums; within the tolerance; changes more than time; needs manual work."""
 
 
 class Brought(Record, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ class Rewrite:
     Attributes:
         name: Its name on the command line and in plans; the file is named for it.
         summary: One line.
-        safety: "exact" (bit-equal or reassociated sums), "numerics" (needs the tolerance), "behaviour" (opt-in).
+        safety: "exact" (bit-identical or reassociated sums), "numerics" (needs the tolerance), "behaviour" (opt-in).
         hardware_bound: The new model may be of use on this kind of CPU only.
         params: What can be asked of it.
         settings: What a plan with this rewrite must set besides.

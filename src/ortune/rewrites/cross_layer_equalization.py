@@ -6,7 +6,7 @@ Why it costs: an 8-bit activation has a single scale, and so does a weight quant
     hundred times smaller than the largest uses only two or three of the quantized values.
 Evidence: channels whose largest weights before and after the activation differ by a factor of four or more; the error
     of the quantized model.
-Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
+Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-identical. Float models do not
     become faster; ``ortune quantize`` tries this rewrite before static-int8.
 Example: ``--rewrite cross-layer-equalization``
 References: Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019.

@@ -8,7 +8,7 @@ Why it costs: an 8-bit activation has a single scale. In transformers, a few cha
     than the others, so the others use only two or three of the quantized values. Weights have one scale per channel
     and tolerate larger ranges.
 Evidence: channels whose largest values differ by a factor of four or more; the error of the quantized model.
-Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
+Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-identical. Float models do not
     become faster; ``ortune quantize`` tries this rewrite before ``static-int8``.
 Example: ``ortune tune model.onnx --data samples --rewrite smooth-quant``
 References: Xiao et al., "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language Models",

@@ -2,7 +2,7 @@
 
 One scale covers an activation, so a channel that is a hundred times larger leaves the others two or three steps of it.
 What computes the activation is divided channel by channel, and the weights that read it are multiplied: by powers of
-two, so float outputs stay bit-equal.
+two, so float outputs stay bit-identical.
 """
 
 from __future__ import annotations
