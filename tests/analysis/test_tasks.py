@@ -53,7 +53,7 @@ TOKENS = {"input_ids": (TensorProto.INT64, ["n", "s"])}
         (model([("Relu", "")], ("pred_boxes", ["n", 100, 4])), "boxes", "rows of 4"),
         (model([("Identity", "")], ("logits", ["n", "s", 50]), inputs=TOKENS, table=50), "perplexity", "50 tokens"),
         (model([("Identity", "")], ("last_hidden_state", ["n", "s", 384]), inputs=TOKENS), "ranks", "embedding"),
-        (model([("Flatten", ""), ("LpNormalization", "")], ("y", ["n", 192])), "ranks", "length 1"),
+        (model([("Flatten", ""), ("LpNormalization", "")], ("y", ["n", 192])), "ranks", "unit norm"),
     ],
 )  # fmt: skip
 def test_the_metric_that_fits_comes_first_with_its_reason(graph: ir.Model, metric: str, why: str) -> None:
