@@ -282,8 +282,8 @@ def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:
     model = str(small_model(tmp_path / "small.onnx"))
-    # In a second a fast machine sees some plans.
-    code, out, said = run(tmp_path, "tune", model, "--budget", "0.3s", "--output", str(tmp_path / "out"))
+    # In 0.3 s a process that has every module loaded sees some plans.
+    code, out, said = run(tmp_path, "tune", model, "--budget", "0.05s", "--output", str(tmp_path / "out"))
     assert code == 0, said
     assert "too short to test" in said
     assert "nothing tested: " in " ".join(out.split())
