@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune.experiment.pilot import run_ns
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
@@ -34,7 +33,7 @@ class HeldOut:
         """
         self._precision, self._run, self.enough_s = precision, run, 0
         inputs = precision.inputs
-        self._inputs, self._seen = inputs, set[str]()
+        self._inputs, self._plan_ids = inputs, set[str]()
         self._outputs = QuantizedOutputs(precision.baseline, precision.replay, inputs.held_out, "held-out")
         self._kept_s = 0.0
         if len(inputs.held_out) > len(inputs.checking):
@@ -50,18 +49,15 @@ class HeldOut:
     @property
     def _needed_s(self) -> float:
         """Seconds that one more model takes, and the float model where it was not run."""
-        baseline, n_inputs = self._precision.baseline, len(self._inputs.held_out)
-        pilot = baseline.pilot
-        each_ns = run_ns(pilot.first) / len(baseline.work.cases)
-        if self._precision.reference_ns:
-            each_ns = max(each_ns, self._precision.reference_ns / len(self._inputs.checking))
-        processes = 1 if self._seen else 2
-        return MARGIN * processes * (pilot.start_ns + n_inputs * each_ns) / 1e9
+        precision, inputs = self._precision, self._inputs
+        each_ns = max(precision.baseline.pilot.input_ns, precision.reference_ns / len(inputs.checking))
+        processes = 1 if self._plan_ids else 2
+        return MARGIN * processes * precision.outputs_s(len(inputs.held_out), each_ns)
 
     def looked_at(self, model: Model) -> Model:
         """The model with its outputs on all held-out inputs; as it was where the budget holds no such comparison."""
         run, plan = self._run, model.plan
-        if len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._seen:
+        if self.has_seen(plan):
             return model
         run.pass_on()
         if not run.replay.once(f"held-out-{plan.id}", bool, self._fits):
@@ -73,7 +69,7 @@ class HeldOut:
         outputs = self._outputs.difference(
             plan, lambda: self._precision.made(plan), self._precision.tolerance
         )
-        self._seen.add(plan.id)
+        self._plan_ids.add(plan.id)
         return replace(model, outputs=outputs, error=outputs.worst_slice_l2)
 
     def _fits(self) -> bool:
@@ -86,7 +82,7 @@ class HeldOut:
 
     def has_seen(self, plan: Plan) -> bool:
         """Returns whether a plan's outputs were compared on all held-out inputs."""
-        return len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._seen
+        return len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._plan_ids
 
     def end(self) -> None:
         """Gives the time that was kept to what follows."""
@@ -96,7 +92,7 @@ class HeldOut:
     def calibration(self, winner: Plan) -> Calibration:
         """What the error of the winner rests on, and that of all others."""
         summary = self._inputs.summary
-        if winner.id not in self._seen:
+        if winner.id not in self._plan_ids:
             return summary
         return msgspec.structs.replace(
             summary, checked=len(self._inputs.held_out), screened=len(self._inputs.checking)

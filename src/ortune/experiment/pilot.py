@@ -194,6 +194,11 @@ class Pilot:
         return self.start_ns + timing.turns_ns(self._least_turns(), self._run_ns)
 
     @property
+    def input_ns(self) -> float:
+        """What one run of one input takes, on the average of all cases."""
+        return run_ns(self.first) / len(self._field.work.cases)
+
+    @property
     def functional_only(self) -> bool:
         """Returns whether the times are those of no hardware that anybody has."""
         return any(finding.code == emulated_device.CODE for finding in self._field.findings)

@@ -14,7 +14,6 @@ from ortune.analysis.tasks import OutputTask, output_tasks
 from ortune.errors import UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
-from ortune.experiment.pilot import run_ns
 from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.quantising import (
     Inputs,
@@ -155,13 +154,20 @@ class Precision:
     @property
     def comparison_s(self) -> float:
         """Seconds that one model's outputs take: one process with a run of each input that models are compared on."""
-        pilot = self.baseline.pilot
-        each_ns = run_ns(pilot.first) / len(self.baseline.work.cases)
-        return (pilot.start_ns + len(self.inputs.checking) * each_ns) / 1e9
+        return self.outputs_s(len(self.inputs.checking), self.baseline.pilot.input_ns)
+
+    def outputs_s(self, n_inputs: int, each_ns: float) -> float:
+        """Seconds of a process that runs so many inputs once each."""
+        return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
         """Returns whether the budget holds a step of so many seconds."""
         return self._clock.left_s >= step_s
+
+    @property
+    def holds_step(self) -> bool:
+        """Returns whether another step towards float may begin, and ends within the budget."""
+        return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
         """Each means for the whole model, tried once; those that run, the fastest first."""

@@ -142,11 +142,11 @@ def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) 
         if not is_right(by_arm[best.arm]):
             faster = [pair for pair in faster if pair[0] is not best]
             continue
-        seen = [pair for pair in faster if held_out.has_seen(pair[0].plan)]
-        if not seen or held_out.has_seen(best.plan):
+        final = [pair for pair in faster if held_out.has_seen(pair[0].plan)]
+        if not final or held_out.has_seen(best.plan):
             _ship(run, best)
             return
-        faster = seen
+        faster = final
 
 
 def _ship(run: Tuning, best: Entry) -> None:

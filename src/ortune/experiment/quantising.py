@@ -15,7 +15,7 @@ from ortune import rewrites
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
-from ortune.experiment.pilot import PILOT_RUNS, run_ns
+from ortune.experiment.pilot import PILOT_RUNS
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
 from ortune.graph.nodes import holds
@@ -110,7 +110,7 @@ def gather(baseline: Baseline) -> Inputs:
             _, values = feeds[seed % len(feeds)]
             refs.append(_written(baseline, f"invented-{seed}", values))
         calibrating, checking = refs[:INVENTED], refs[INVENTED:]
-    enough_s = ENOUGH_INPUTS * run_ns(baseline.pilot.first) / len(work.cases) / 1e9
+    enough_s = ENOUGH_INPUTS * baseline.pilot.input_ns / 1e9
     held_out = _spread(checking, ENOUGH_INPUTS)
     checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
     calibration = Calibration(

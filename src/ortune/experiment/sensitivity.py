@@ -18,7 +18,7 @@ from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.records import Plan
-from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE, STEPS_SHARE
+from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE
 from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
 from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
@@ -103,7 +103,7 @@ class LayerByLayer:
         everything = {groups[i].name for i in places}
 
         def measure(number: int) -> float | None:
-            if precision.spent(STEPS_SHARE) or not precision.holds(precision.comparison_s):
+            if not precision.holds_step:
                 return None
             precision.watch.line(f"sensitivity {number + 1} of {len(parts)}: {layers[number][0]}")
             others = everything - set(layers[number])
@@ -179,7 +179,7 @@ class LayerByLayer:
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
         """Makes and compares the model with these layers in float; None where the time for that is over."""
         precision = self._precision
-        if precision.spent(STEPS_SHARE) or not precision.holds(precision.comparison_s):
+        if not precision.holds_step:
             return None
         precision.watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
         # Of a question of 4 layers that saves 8 us, 2 layers in float lose 4 us.

@@ -181,7 +181,7 @@ HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one ha
 LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a configuration needs on a busy machine")
 PROFILED_TRIALS = _phase(
     "profile of two configurations",
-    "compare, tune",
+    "compare, quantize, tune",
     4.6,
     "times a trial",
     "each with and without the profiler",
