@@ -51,6 +51,9 @@ def test_a_closed_list_may_gain_words_and_lose_none() -> None:
     new = {"$defs": {"Applied": {"properties": {"channel": {"enum": ["a", "b", "c"]}}}}}
     assert make_schemas.only_adds(old, new)
     assert not make_schemas.only_adds(new, old)
+    or_null = [{"anyOf": [each, {"type": "null"}]} for each in (old, new)]
+    assert make_schemas.only_adds(*or_null)
+    assert not make_schemas.only_adds(*reversed(or_null))
 
 
 def test_words_may_change() -> None:

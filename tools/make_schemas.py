@@ -77,6 +77,8 @@ def only_adds(old: Any, new: Any) -> bool:
         old, new = ({k: v for k, v in each.items() if k != "description"} for each in (old, new))
         kept = old.keys() <= new.keys()
         return kept and all(_only_adds_under(key, old[key], new[key]) for key in old)
+    if isinstance(old, list) and isinstance(new, list):  # the alternatives of a value, e.g. words or null
+        return len(old) == len(new) and all(map(only_adds, old, new))
     return bool(old == new)
 
 

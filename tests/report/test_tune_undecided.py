@@ -80,7 +80,12 @@ def test_the_fastest_that_worsens_another_metric_is_rejected_in_the_table_and_no
     found = golden_tune.exploratory().result
     best, *others = found.candidates
     worse = msgspec.structs.replace(
-        others[0], fate="retired", ratio=0.5, n_blocks=2, why=f"{WORSENS}: peak memory +30 %, limit +26 %"
+        others[0],
+        fate="retired",
+        ratio=0.5,
+        n_blocks=2,
+        reason="guard",
+        why=f"{WORSENS}: peak memory +30 %, limit +26 %",
     )
     both = msgspec.structs.replace(found, candidates=(worse, best))
     rows = [[cell.text for cell in row][1:] for row in tune_words.explored(both).rows]
@@ -134,19 +139,21 @@ def test_nothing_tried_claims_nothing() -> None:
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
 
 
-def test_plans_that_the_budget_did_not_hold_are_known_by_a_code_not_by_their_words() -> None:
-    waiting, ended, impossible, seen = (
-        Entry(plan=Plan(settings={"intra_op_num_threads": n}), origin="knob") for n in range(1, 5)
+def test_plans_that_the_budget_or_a_guard_left_out_are_known_by_a_code_not_by_their_words() -> None:
+    waiting, ended, impossible, seen, larger = (
+        Entry(plan=Plan(settings={"intra_op_num_threads": n}), origin="knob") for n in range(1, 6)
     )
     ended.retire("not-tried", ENDED)
     impossible.retire("not-tried", "the model could not be rewritten: over its budget of memory")
     seen.ratios.append(0.0)
     seen.retire("not-tried", ENDED)
+    larger.worsens = "peak memory +30 %, limit +26 %"
+    larger.retire("retired", f"{WORSENS}: {larger.worsens}")
     race = SimpleNamespace(entries={}, with_current=False, timed_only=None)
     search = SimpleNamespace(race=race, default=Plan(), current=None)
-    rows = candidates(cast("Any", search), [waiting, ended, impossible, seen], Plan(), None)
+    rows = candidates(cast("Any", search), [waiting, ended, impossible, seen, larger], Plan(), None)
     assert {row.plan.id: row.reason for row in rows} == {
-        waiting.arm: "budget", ended.arm: "budget", impossible.arm: None, seen.arm: None,
+        waiting.arm: "budget", ended.arm: "budget", impossible.arm: None, seen.arm: None, larger.arm: "guard",
     }  # fmt: skip
     assert {row.plan.id for row in tune_facts.left_out(rows)} == {waiting.arm, ended.arm}
 

@@ -106,8 +106,8 @@ def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
     for target in others:
         builds = target.provider.builds
         software = target.name in emulated or platform.machine() in {m for b in builds for m in b.emulated_on}
-        why = "emulated on this machine" if software else target.why_absent(platform.system())
-        names.setdefault(why.removeprefix("not in this build; "), []).append(target.name)
+        why = "emulated on this machine" if software else target.where_it_is(platform.system())
+        names.setdefault(why, []).append(target.name)
     for why, alike in names.items():
         say(f"not compared: {', '.join(alike)} ({why})")
 

@@ -13,7 +13,6 @@ from ortune.experiment.provider_costs import provider_costs
 from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
-    WORSENS,
     Block,
     BlockPoint,
     BudgetReport,
@@ -275,16 +274,13 @@ def _guarded(search: Search) -> str:
     if search.winner is not None:
         least = min(least, search.winner.middle)
     rejected = [
-        e
-        for e in search.race.entries.values()
-        if e.status == "retired" and e.why.startswith(WORSENS) and e.middle < least
+        e for e in search.race.entries.values() if e.status == "retired" and e.worsens and e.middle < least
     ]
     if not rejected:
         return ""
     best = min(rejected, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
-    why = best.why.removeprefix(f"{WORSENS}: ")
-    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {why}"
+    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {best.worsens}"
 
 
 def _caution(run: Tuning) -> str:

@@ -20,7 +20,7 @@ PlanStatus = Literal[
     "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
 ]
 WORSENS = "worsens another metric"
-"""How ``why`` begins of a configuration that was rejected because of another metric than the objective."""
+"""Why a configuration was rejected whose other metric became worse than its guard allows, in words."""
 
 
 class Candidate(Record, frozen=True, kw_only=True):
@@ -32,7 +32,8 @@ class Candidate(Record, frozen=True, kw_only=True):
         origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
         status: The former name of ``fate``; may be None.
         why: The reason for its outcome, one sentence.
-        reason: Why it was not tried, where the report counts such plans; otherwise None.
+        reason: Why it was not tried, or was rejected, as a code where a report depends on it: no budget was left, or a
+            guard of another metric than the objective was broken. Otherwise None.
         ratio, ratio_low, ratio_high: Against the default over the exploratory blocks; None if it was not measured.
     """
 
@@ -40,7 +41,7 @@ class Candidate(Record, frozen=True, kw_only=True):
     origin: str
     fate: PlanStatus
     why: str = ""
-    reason: Literal["budget"] | None = None
+    reason: Literal["budget", "guard"] | None = None
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None

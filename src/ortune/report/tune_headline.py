@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ortune import providers
-from ortune.records import WORSENS, BundleInfo, Comparison, Plan, TuneResult
+from ortune.records import BundleInfo, Comparison, Plan, TuneResult
 from ortune.report import compare_outputs, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
@@ -191,7 +191,7 @@ def counted(rewrites: int, settings: int) -> str:
 
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
-    wanted = (c for c in measured_right(result.candidates) if not c.why.startswith(WORSENS))
+    wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")
     best = min(wanted, key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"

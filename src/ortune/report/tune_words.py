@@ -113,8 +113,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 def _standing(candidate: Candidate) -> str:
     """What the figures of a configuration are worth that nothing confirmed."""
-    rejected = candidate.why.startswith(WORSENS)
-    return f"exploratory, {f'rejected: {WORSENS}' if rejected else 'unconfirmed'}"
+    return f"exploratory, {f'rejected: {WORSENS}' if candidate.reason == 'guard' else 'unconfirmed'}"
 
 
 def explored(result: TuneResult) -> Table:

@@ -53,7 +53,7 @@ class Entry:
     """One plan in the race.
 
     ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials; ``expected`` is what
-    the median of the ratios is taken to be before there are any.
+    the median of the ratios is taken to be before there are any; ``worsens`` is the guard that it broke, in words.
     """
 
     plan: Plan
@@ -66,6 +66,7 @@ class Entry:
     ran: bool = False
     status: PlanStatus | None = None
     why: str = ""
+    worsens: str = ""
 
     @property
     def arm(self) -> str:
@@ -286,6 +287,7 @@ class Halving(Schedule):
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
+            entry.worsens = why
             entry.retire("retired", f"{WORSENS}: {why}")
         return bool(why)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ortune.records import (
     Figures,
     Measured,
     Plan,
+    PlanStatus,
     Refused,
     SettingWorth,
     TradeRow,
@@ -145,7 +147,7 @@ def candidates(
                 fate=status,
                 status=status,
                 why=why,
-                reason="budget" if status == "not-tried" and entry.why in ("", ENDED) else None,
+                reason=_reason(entry, status),
                 ratio=interval.ratio if interval else once,
                 ratio_low=interval.ratio_low if interval else None,
                 ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
@@ -155,6 +157,13 @@ def candidates(
             )
         )
     return tuple(sorted(rows, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
+
+
+def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | None:
+    """Why a plan was not tried or was rejected, where a report depends on it."""
+    if status == "not-tried" and entry.why in ("", ENDED):
+        return "budget"
+    return "guard" if status == "retired" and entry.worsens else None
 
 
 def trade(

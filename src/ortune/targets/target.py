@@ -75,19 +75,22 @@ class Target:
 
     def why_absent(self, system: str) -> str:
         """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
+        return f"not in this build; {self.where_it_is(system)}"
+
+    def where_it_is(self, system: str) -> str:
+        """What has the provider that a build lacks, or why nothing has it on that ``platform.system()``."""
         from ortune.fleet.here import lacking, systems
 
         p = self.provider
         if not p.wheel:
-            return f"not in this build, and no wheel has it; {p.otherwise}"
+            return f"no wheel has it: {p.otherwise}"
         if system not in p.systems:
-            return f"not in this build; {systems(p)} only"
+            return f"{systems(p)} only"
         if p.builds:
             why = [] if system != platform.system() else [lacking(p, build) for build in p.builds]
-            return f"not in this build; {why[0] if why and all(why) else f'ortune runtime add {self.name}'}"
+            return why[0] if why and all(why) else f"ortune runtime add {self.name}"
         missing = lacking(p) if system == platform.system() else ""
-        install = p.by_hand or p.otherwise or f"pip install {p.wheel} in a separate environment"
-        return f"not in this build; {missing or install}"
+        return missing or p.by_hand or p.otherwise or f"pip install {p.wheel} in a separate environment"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
