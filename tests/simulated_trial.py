@@ -40,6 +40,7 @@ class Trial:
         lab.trials[kind] += 1
         self.draw = lab.draw("trial", kind, lab.trials[kind])
         self.failed: FailureReason | None = None
+        self.overdue = False
         if isinstance(self.real, Measured):
             self.failed = fault(lab, self.draw, task.plan, self.model)
         late = 10.0 if self.draw.random() < lab.faults.late else 1.0
@@ -86,7 +87,8 @@ class Trial:
         if isinstance(real, Failed):
             return msgspec.structs.replace(real, elapsed_ns=elapsed_ns)
         if self.failed:
-            return Failed(plan=plan, reason=self.failed, what="drawn", phase="loading", elapsed_ns=elapsed_ns)
+            phase = "running" if self.overdue else "loading"
+            return Failed(plan=plan, reason=self.failed, what="drawn", phase=phase, elapsed_ns=elapsed_ns)
         cases = tuple(
             msgspec.structs.replace(
                 case,
@@ -132,6 +134,8 @@ class Trial:
     def _spend(self, ns: float) -> None:
         self.lab.now_s += 1e-9 * float(ns)
         self.spent_ns += float(ns)
+        if self.spent_ns > 1e9 * (self.start_s + self.task.limits.run_s) and self.failed is None:
+            self.failed, self.overdue = "timeout", True
 
 
 def fault(lab: Lab, draw: np.random.Generator, plan: Plan, model: str) -> FailureReason | None:

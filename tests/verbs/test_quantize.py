@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -21,7 +22,7 @@ import simulated_trial
 from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune import records, rules
-from ortune.experiment import sensitivity
+from ortune.experiment import limits, sensitivity
 from ortune.experiment.field import SIZES_OF_DATA
 from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
@@ -297,16 +298,29 @@ def slow(
     return result_of(json.loads(out))
 
 
+@pytest.mark.parametrize("budget", ["3m", "10m"])
 def test_slow_runs_are_compared_on_all_inputs_of_a_final_answer_once_it_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = slow(tmp_path, monkeypatch, "10m")
+    """With 3 minutes the run of 59 inputs takes longer than a timed trial may: it is no hang."""
+    result = slow(tmp_path, monkeypatch, budget)
     calibration = result.calibration
     assert (calibration.inputs, calibration.checked, calibration.screened) == (177, 59, 16)
     assert (result.inputs_needed, result.checked_needed, result.enough_s) == (0, 0, 0)
     assert result.headline.startswith("faster: ") and "NOT FINAL" not in result.headline
     (winner,) = (row for row in result.front if row.chosen)
     assert winner.ok and winner.plan.rewrites[-1].name == "static-int8"
+
+
+def test_a_float_model_that_does_not_end_on_all_held_out_inputs_costs_no_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes may take no longer than a timed trial: the answer is that of the inputs that were compared."""
+    monkeypatch.setattr(limits.Limits, "of_a_longer", lambda *_: contextlib.nullcontext())
+    result = slow(tmp_path, monkeypatch, "3m")
+    assert result.headline.startswith("faster: ")
+    facts(result.headline, "NOT FINAL", "16 of 59 held-out inputs")
+    assert result.calibration.checked == 16 and result.enough_s > 180
 
 
 def test_a_model_that_held_out_inputs_show_to_be_wrong_is_not_the_answer(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
+from ortune.errors import MeasurementError
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
@@ -35,7 +36,7 @@ class HeldOut:
         inputs = precision.inputs
         self._inputs, self._plan_ids = inputs, set[str]()
         self._outputs = QuantizedOutputs(precision.baseline, precision.replay, inputs.held_out, "held-out")
-        self._kept_s = 0.0
+        self._kept_s, self._no_reference = 0.0, False
         if len(inputs.held_out) > len(inputs.checking):
             self._kept_s = precision.replay.once("held-out", float, self._worth_keeping)
             run.answer_s += self._kept_s
@@ -57,7 +58,7 @@ class HeldOut:
     def looked_at(self, model: Model) -> Model:
         """The model with its outputs on all held-out inputs; as it was where the budget holds no such comparison."""
         run, plan = self._run, model.plan
-        if self.has_seen(plan):
+        if self._no_reference or self.has_seen(plan):
             return model
         run.pass_on()
         if not run.replay.once(f"held-out-{plan.id}", bool, self._fits):
@@ -66,9 +67,13 @@ class HeldOut:
             self.enough_s = budget.enough_s(1e9 * max(least_s, self._needed_s / HELD_OUT_SHARE))
             return model
         run.watch.line(f"comparing the outputs of {plan.describe()} on {len(self._inputs.held_out)} inputs")
-        outputs = self._outputs.difference(
-            plan, lambda: self._precision.made(plan), self._precision.tolerance
-        )
+        precision = self._precision
+        try:
+            outputs = self._outputs.difference(plan, lambda: precision.made(plan), precision.tolerance)
+        except MeasurementError as error:  # of the float model: nothing is known of the other one
+            run.watch.say(f"outputs on all held-out inputs were not compared: {error.what}")
+            self._no_reference, self.enough_s = True, budget.enough_s(2e9 * run.budget_s)
+            return model
         self._plan_ids.add(plan.id)
         return replace(model, outputs=outputs, error=outputs.worst_slice_l2)
 

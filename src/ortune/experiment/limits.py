@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 from ortune.search.phases import HANG_SHARE, LEAST_PATIENCE_S
 from ortune.targets import task
 from ortune.trials.executor import Executor
@@ -32,6 +36,16 @@ class Limits:
         """
         limit = max(least_s, 1e-9 * HANG_TIMES * trial_ns)
         self.set(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
+
+    @contextmanager
+    def of_a_longer(self, trial_ns: float) -> Iterator[None]:
+        """Limits that a trial of so many nanoseconds needs, for as long as it runs; never shorter than the others."""
+        usual = self._executor.limits
+        self._executor.limits = replace(usual, run_s=max(usual.run_s, patience_s(trial_ns, 0)))
+        try:
+            yield
+        finally:
+            self._executor.limits = usual
 
     def set(self, seconds: float) -> None:
         """Sets what loading may take in later trials, and each of their turns."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.replay import Replay
-from ortune.records import FeedRef, Measured, OutputDifference, Plan
+from ortune.records import FeedRef, Measured, Outcome, OutputDifference, Plan
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
+from ortune.trials.executor import Arm
 from ortune.trials.tolerance import Tolerance
 
 MOST_EMULATED = 2
@@ -51,8 +52,7 @@ class QuantizedOutputs:
         if self._reference is None:
             baseline = self._baseline
             base = baseline.arm(f"{self._name}-base", refs=self._refs)
-            first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-            measured = baseline.require_measured(base, first)
+            measured = baseline.require_measured(base, self._run(base))
             self._reference, self.reference_ns = Path(measured.outputs_path), measured.elapsed_ns
         return self._reference
 
@@ -80,13 +80,21 @@ class QuantizedOutputs:
             return _none(failed)
         baseline, reference = self._baseline, self.reference
         arm = baseline.arm(f"{self._name}-{plan.id}-outputs", plan=plan, model=path, refs=self._refs)
-        outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        outcome = self._run(arm)
         if not isinstance(outcome, Measured):
             return _none(outcome.what)
         place, left_out = Path(outcome.outputs_path), baseline.check.left_out(plan.rewrites)
         difference = baseline.check.compared(reference, place, self._refs, tolerance, left_out)
         shutil.rmtree(place, ignore_errors=True)
         return difference
+
+    def _run(self, arm: Arm) -> Outcome:
+        """One run of each input, which takes longer than a timed trial where there are many of them."""
+        baseline, n_inputs = self._baseline, len(self._refs)
+        pilot = baseline.pilot
+        each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)
+        with baseline.limits.of_a_longer(pilot.start_ns + n_inputs * each_ns):
+            return baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
 
     def _emulated(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
