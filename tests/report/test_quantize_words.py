@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import golden
 import msgspec
+import pytest
 
 from facts import facts
 from ortune.records import (
@@ -64,6 +66,24 @@ def test_a_layer_that_is_slower_in_fewer_bits_saves_nothing() -> None:
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = golden.printed(quantize_words.document(envelope), 140, whole=True)
     assert "none, 207 ms slower" in text and "3.00 ms" in text and "-207" not in text
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"error": 0.02, "error_ratio": 0.71, "reason": "error"}, ("71 % of the error",)),
+        ({"expected_error": 0.0056, "reason": "error"}, ("0.56 %", "expected from an earlier session")),
+        ({"reason": "error"}, ("not measured",)),
+        ({"reason": "no-gain"}, ("does not make it faster",)),
+        ({"reason": "not-quantized"}, ("does not support it",)),
+    ],
+)
+def test_each_layer_in_float_has_its_reason(row: dict[str, Any], told: tuple[str, ...]) -> None:
+    line = quantize_words.kept_line(
+        LayerRow(name="head", op_type="MatMul", members=("head",), n_kept=1, time_ratio=0.02, **row)
+    )
+    facts(line, "head: ", "2 % of the time")
+    facts(line, *told)
 
 
 def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from ortune.graph.groups import layer_groups
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
 from ortune.records import FeedRef, Runtime
-from ortune.targets.tool import ToolProcess
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trials.rewriting import CachedTool
 
 HERE = Runtime(python=sys.executable, ort_version=ort.__version__)
@@ -130,6 +132,25 @@ def test_a_model_is_prepared_once_for_all_methods(tmp_path: Path) -> None:
         made = rewrites.apply_all(source, [rewrites.parse(text)], tmp_path / "made", by)
         assert distance(source.path, made) < 0.1
     assert done(tmp_path) == ["prepared-1.onnx", *["after-1.onnx"] * 3]
+
+
+def test_a_preparation_that_timed_out_is_begun_again_only_with_more_time(tmp_path: Path) -> None:
+    source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
+    failed: dict[str, tuple[float, ToolFailed]] = {}
+
+    def making(text: str, limit_s: float) -> Path:
+        limited = replace(process.tool, limits=Limits(load_s=limit_s))
+        by = CachedTool(tool=limited, folder=process.folder, failed=failed)
+        return rewrites.apply_all(source, [rewrites.parse(text)], tmp_path / "made", by)
+
+    errors = []
+    for text, limit_s in (("static-int8", 0.02), ("dynamic-int8", 0.02), ("dynamic-int8", 0.01)):
+        with pytest.raises(ToolFailed) as error:
+            making(text, limit_s)
+        errors.append(error.value)
+    # The very error of the first process: no other one was started.
+    assert errors == [errors[0]] * 3 and errors[0].reason == "timeout"
+    assert distance(source.path, making("dynamic-int8", 60.0)) < 0.1
 
 
 def test_scores_at_the_end_are_not_rounded_to_one_scale(tmp_path: Path) -> None:

@@ -138,6 +138,10 @@ def kept_line(row: LayerRow) -> str:
         parts.append("ONNX Runtime's quantizer does not support it")
     if row.error_ratio is not None:
         parts.append(f"{percent(row.error_ratio, 0)} of the error")
+    elif row.reason == "error" and row.expected_error is not None:
+        parts.append(f"error alone {error_text(row.expected_error)}, expected from an earlier session")
+    elif row.reason == "error":
+        parts.append("error alone not measured")
     if row.time_ratio is not None:
         parts.append(f"{percent(row.time_ratio, 0)} of the time")
     if row.reason == "no-gain":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.records import FeedRef, Plan
 from ortune.targets.task import Limits
-from ortune.targets.tool import ToolProcess
+from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trials.sides import Resolved, as_optimised
 
 
@@ -29,10 +30,13 @@ class CachedTool:
     Attributes:
         tool: Does what is not there yet.
         folder: Where results lie, a folder each.
+        failed: Preparations that failed, with the seconds that they had: what took too long is not begun again for
+            another method that has no more of them.
     """
 
     tool: ToolProcess
     folder: Path
+    failed: dict[str, tuple[float, ToolFailed]] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -43,16 +47,25 @@ class CachedTool:
         """Does one task, or links to what it gave before.
 
         Raises:
-            OrtuneError: As the tool.
+            OrtuneError: As the tool, and as a preparation that failed before.
         """
         tool = replace(self.tool, feeds=()) if task == rewrites.PREPARE else self.tool
         asked = (task, open_model(source).sha256, sorted(params.items()), target.name, tool.identity)
         place = self.folder / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+        had_s, failed = self.failed.get(place.name, (0.0, None))
+        if failed is not None and self.tool.limits.load_s <= had_s:
+            raise failed
         if not place.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             # Renamed once it is complete: an interrupted run leaves nothing half made under the final name.
             scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=self.folder))
-            what = tool(task, source, scratch / target.name, params)
+            try:
+                what = tool(task, source, scratch / target.name, params)
+            except ToolFailed as error:
+                if task == rewrites.PREPARE:
+                    had_s = self.tool.limits.load_s if error.reason == "timeout" else math.inf
+                    self.failed[place.name] = had_s, error
+                raise
             (scratch / _WHAT).write_text(what, encoding="utf-8")
             scratch.rename(place)
         for path in place.iterdir():
@@ -87,6 +100,7 @@ class Models:
     ) -> None:
         self._side, self._folder, self._custom_ops, self._say = side, folder, custom_ops, say
         self._made: dict[str, Path] = {}
+        self._not_prepared: dict[str, tuple[float, ToolFailed]] = {}
         self._rewritten = folder / "rewritten"
         self.feeds: tuple[FeedRef, ...] = ()
 
@@ -120,7 +134,7 @@ class Models:
                 feeds=self.feeds if any(rewrites.find(r.name).calibrated for r in plan.rewrites) else (),
                 limits=Limits(load_s=limit_s),
             )
-            cached = CachedTool(tool=tool, folder=self._folder / "tool")
+            cached = CachedTool(tool=tool, folder=self._folder / "tool", failed=self._not_prepared)
             self._made[key] = rewrites.apply_all(self._side.model, plan.rewrites, self._rewritten, cached)
         return self._made[key]
 
