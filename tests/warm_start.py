@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -93,6 +94,7 @@ def main() -> None:
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # no fork walks over what was imported, which would copy its pages
     asked = serve(socket.socket(fileno=int(descriptor)))
     try:
         become(asked)
