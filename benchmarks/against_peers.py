@@ -1,13 +1,17 @@
 """What others and ortune make of real models, in the same blocks. By hand, quietly; two to four minutes a model.
 
-    python benchmarks/against_peers.py [--models ppocrv4-rec,magika] [--budget 90] [--tune 60] [--worth] [--table]
+    python benchmarks/against_peers.py --make      # the models of the peers alone, which needs no quiet machine
+    python benchmarks/against_peers.py [--models ppocrv4-rec,magika] [--budget 60] [--tune 66]
+    python benchmarks/against_peers.py --table     # the tables alone
+    python benchmarks/against_peers.py --worth [--models ...] [--budget 20]
 
-A model as it is, as onnxslim, onnxsim and Olive make it, under OpenVINO's runtime, and as ``ortune tune`` delivers it
-(exact rewrites and settings) take turns in the same blocks of ``ortune compare``. ``--worth`` asks instead what each
+A model as it is, as onnxslim, onnxsim and Olive make it, under OpenVINO's runtime at float32, and as ``ortune tune
+--targets auto`` delivers it take turns in the same blocks of ``ortune compare``. ``--worth`` asks instead what each
 exact rewrite is worth, 20 s a comparison of up to five of them: alone against the model as it is, and all of them
 without one against all of them. The peers are installed at pinned versions into environments of their own below
-``.cache``. Rows are kept in a file: what was measured before is not measured again. ``--table`` only prints what is
-there.
+``.cache``, and so are the models that they make. Rows are kept in a file, so a run that was stopped goes on: what this
+processor measured before, with the same builds and the same targets, is not measured again. The tables, one for each
+processor and build, are written into docs/results.md between two marks.
 """
 
 from __future__ import annotations
@@ -15,9 +19,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +34,7 @@ from typing import Any
 
 import ortune
 from common import model_path
-from ortune import rewrites
+from ortune import platform, rewrites
 from ortune.errors import OrtuneError
 from ortune.fleet.runtimes import find_runtime
 from ortune.inputs import workload
@@ -86,17 +93,24 @@ PEERS = {
 PEER_S = 120  # that a peer may take
 OPENVINO, ORTUNE = "OpenVINO", "ortune"
 SIDES = (*PEERS, OPENVINO, ORTUNE)
+EXACT = {"runtime": "openvino", "set": ["openvino_precision=f32"]}
+"""OpenVINO with outputs like the CPU's: on processors with bfloat16 its own default computes in that."""
+TARGETS = "auto"
+OLD = "onnxruntime-openvino 1.24.1 as it is, `tune` on the CPU alone"
+"""What rows were measured with that do not name it."""
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
+MARKS = "<!-- against_peers -->", "<!-- end of against_peers -->"
 LETTERS = "bcdef"
 """Names of the sides beside the base; more of them in one block make each wait long for its turn."""
 
 NOT_MEASURED = ("logreg-iris", "mul-1", "sigmoid")  # nothing in them takes time
-RACE_S = 90.0  # a comparison of the peers: five sides need more than seven blocks for an interval
+RACE_S = 60.0  # a comparison of the peers: five sides need more than seven blocks for an interval
 WORTH_S = 20.0  # a comparison of rewrites
 IDLE = "alone there is nothing for it to do"
 
 
 def main() -> None:
-    """Measures what is not there yet, and prints Markdown."""
+    """Measures what is not there yet, prints Markdown, and writes the tables of the peers into the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -105,34 +119,94 @@ def main() -> None:
     parser.add_argument(
         "--budget", type=float, help=f"seconds a comparison: {RACE_S:.0f}, {WORTH_S:.0f} with --worth"
     )
-    parser.add_argument("--tune", type=float, default=60.0, help="seconds that ortune tune has")
+    parser.add_argument("--tune", type=float, default=66.0, help="seconds that ortune tune has")
+    parser.add_argument("--make", action="store_true")
     parser.add_argument("--worth", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "against_peers.jsonl")
     asked = parser.parse_args()
     budget = asked.budget or (WORTH_S if asked.worth else RACE_S)
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
-    for name in [] if asked.table else asked.models.split(","):
-        for kind in ("alone", "left out") if asked.worth else ("peers",):
-            if any((row["model"], row["kind"]) == (name, kind) for row in rows):
+    kinds = () if asked.table else ("alone", "left out") if asked.worth else ("peers",)
+    here = setup() if kinds == ("peers",) else ""
+    done = {(row["model"], row["kind"], row["set"]) for row in with_sets(rows)}
+    for name in asked.models.split(",") if kinds else ():
+        try:
+            model = model_path(name)
+        except ZooError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        for kind in kinds:
+            if (name, kind, here) in done and not asked.make:
                 continue
             began = time.monotonic()
-            try:
-                model = model_path(name)
-            except ZooError as error:
-                print(f"{name}: {error}", file=sys.stderr)
+            if asked.make:
+                made = [by_peer(peer, name, model) for peer in PEERS]
+                told = ", ".join(f"{side.name}: {side.why or 'a model'}" for side in made)
+                print(f"{name}: {told}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
                 continue
             with tempfile.TemporaryDirectory(prefix="ortune-peers-") as folder:
-                made = [
-                    {"model": name, "kind": kind, **row}
-                    for row in measured(model, kind, budget, asked.tune, Path(folder))
+                new = [
+                    {"model": name, "kind": kind, "set": here, **row}
+                    for row in measured(name, model, kind, budget, asked.tune, Path(folder))
                 ]
-            rows += made
+            rows += new
             # Whole or not at all: half a model's rows would pass for all of them.
             with asked.rows.open("a") as file:
-                file.write("".join(json.dumps(row) + "\n" for row in made))
+                file.write("".join(json.dumps(row) + "\n" for row in new))
             print(f"{name}: {kind}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    print("\n\n".join(part for part in (head(rows), peers_part(rows), worth_part(rows)) if part))
+    if asked.make:
+        return
+    if asked.worth:
+        print(worth_part(rows))
+        return
+    text = "\n\n".join(peers_part(mine) for mine in sets(rows))
+    print(text)
+    if asked.rows == parser.get_default("rows"):
+        write(text)
+
+
+def setup() -> str:
+    """What decides the rows of this machine: its processor, the builds, and where ortune looks for a winner."""
+    host = platform.host()
+    runtime = ortune.runtime("add", OPENVINO.lower()).result
+    openvino = next(one.runtime for one in runtime.runtimes if one.name == OPENVINO.lower())
+    wheel = next(iter(openvino.plugins.values()), openvino.build)
+    tuned = f"`tune --targets {TARGETS}`"
+    return f"{host.cpu} with {host.effective_cpus} cores, {find_runtime().build}, {wheel} at float32, {tuned}"
+
+
+def with_sets(rows: Sequence[Row]) -> list[Row]:
+    """The rows, each with what it was measured with, which the oldest have in the row of the default alone."""
+    old = {
+        row["model"]: f"{row['cpu'].replace(', 2', ' with 2')}, {row['runtime']}, {OLD}"
+        for row in rows
+        if "cpu" in row and row["kind"] == "peers"
+    }
+    return [{"set": old.get(row["model"], "") if row["kind"] == "peers" else "", **row} for row in rows]
+
+
+def sets(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of the peers by what they were measured with, the newest first; each model in its newest alone."""
+    found: dict[str, list[Row]] = {}
+    for row in with_sets(rows):
+        if row["kind"] == "peers":
+            found.setdefault(row["set"], []).append(row)
+    told: set[str] = set()
+    parts = []
+    for mine in sorted(found.values(), key=lambda own: max(r.get("when", "") for r in own), reverse=True):
+        parts.append([row for row in mine if row["model"] not in told])
+        told |= {row["model"] for row in mine}
+    return [part for part in parts if part]
+
+
+def write(text: str) -> None:
+    """Puts the tables between the marks of the page."""
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not end:
+        raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
+    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +220,13 @@ class Side:
     more: Row = field(default_factory=dict)
 
 
-def measured(model: Path, kind: str, budget_s: float, tune_s: float, folder: Path) -> Iterator[Row]:
+def measured(
+    name: str, model: Path, kind: str, budget_s: float, tune_s: float, folder: Path
+) -> Iterator[Row]:
     """The rows of one model; one that says why where there is nothing to measure."""
     given: Row = {"budget": budget_s, "no_why": True, "store": folder / "store"}
     if kind == "peers":
-        sides = list(peers(model, tune_s, folder))
+        sides = list(peers(name, model, tune_s, folder))
     else:
         row, by_tools = exact(model)
         sides = without_one(model, row) if kind == "left out" else each_alone(model, [*row, *by_tools])
@@ -194,7 +270,6 @@ def compared(model: Path, sides: Sequence[Side], given: Row, *, first: bool) -> 
             "bytes": size(model),
             "when": f"{datetime.now(UTC):%Y-%m-%d}",
             "runtime": f"{result.base.runtime.package} {result.base.runtime.ort_version}",
-            "cpu": f"{found.host.cpu}, {found.host.effective_cpus} cores",
         }
     for letter, side in zip(LETTERS, sides, strict=False):
         yield {"name": side.name, **figures(arms[letter], side.path), **side.more}
@@ -205,18 +280,14 @@ def comparison(model: Path, sides: Sequence[Side], given: Row) -> Envelope[Compa
     return ortune.compare(model, *(side.path for side in sides), **given, **more)
 
 
-def peers(model: Path, tune_s: float, folder: Path) -> Iterator[Side]:
+def peers(name: str, model: Path, tune_s: float, folder: Path) -> Iterator[Side]:
     """The model by each peer, and by ortune."""
-    for name, peer in PEERS.items():
-        yield by_peer(name, peer, model, folder / name)
+    for peer in PEERS:
+        yield by_peer(peer, name, model)
+    yield Side(name=OPENVINO, path=model, options=EXACT)
+    store = folder / "store"
     try:
-        ortune.runtime("add", "openvino")
-        why = ""
-    except OrtuneError as error:
-        why = short(error.what)
-    yield Side(name=OPENVINO, path=model, options={"runtime": "openvino"}, why=why)
-    try:
-        won = ortune.tune(model, budget=tune_s, output=folder / "tuned", store=folder / "store").result
+        won = ortune.tune(model, targets=TARGETS, budget=tune_s, output=folder / "tuned", store=store).result
     except OrtuneError as error:
         yield Side(name=ORTUNE, path=model, why=short(error.what))
         return
@@ -257,13 +328,13 @@ def without_one(model: Path, texts: Sequence[str]) -> list[Side]:
     return [Side(name=text, path=model, options={"rewrite": others}) for text, others in rest.items()]
 
 
-def by_peer(name: str, peer: Peer, model: Path, folder: Path) -> Side:
-    """The model that a peer makes, or why it makes none."""
-    folder.mkdir()
-    place = cache_folder().parent / "peers" / name.lower()
+def by_peer(name: str, model_name: str, model: Path) -> Side:
+    """The model that a peer makes, or why it makes none; both are kept."""
+    peer, place = PEERS[name], cache_folder().parent / "peers" / name.lower()
     python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     packages, wanted = place / "packages", "\n".join(peer.packages)
     if not packages.exists() or packages.read_text() != wanted:
+        shutil.rmtree(place / "made", ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         done = subprocess.run(
             [python, "-m", "pip", "install", "-q", *peer.packages],
@@ -272,17 +343,28 @@ def by_peer(name: str, peer: Peer, model: Path, folder: Path) -> Side:
         if done.returncode:
             return Side(name=name, path=model, why=f"cannot be installed: {last(done.stderr)}")
         packages.write_text(wanted)
+    folder = place / "made" / model_name
+    why = folder / "why"
+    if not why.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        why.write_text(refused(peer, python, model, folder))
+    made = next(folder.rglob("*.onnx"), model)
+    return Side(name=name, path=made, why=why.read_text())
+
+
+def refused(peer: Peer, python: Path, model: Path, folder: Path) -> str:
+    """Runs a peer; why it makes no model, "" where it made one."""
     try:
         done = subprocess.run(
             [python, *(word.format(model=model, folder=folder) for word in peer.command)],
             capture_output=True, text=True, check=False, timeout=PEER_S, cwd=folder,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Side(name=name, path=model, why=f"not done after {PEER_S} s")
-    made = next(folder.rglob("*.onnx"), None)
-    if done.returncode or made is None:
-        return Side(name=name, path=model, why=f"makes no model: {last(done.stderr or done.stdout)}")
-    return Side(name=name, path=made)
+        return f"not done after {PEER_S} s"
+    if done.returncode or next(folder.rglob("*.onnx"), None) is None:
+        return f"makes no model: {last(done.stderr or done.stdout)}"
+    return ""
 
 
 def short(text: str) -> str:
@@ -307,7 +389,8 @@ def size(path: Path) -> int:
 
 def figures(arm: ComparedSide, path: Path) -> Row:
     """What a row holds of one side."""
-    row: Row = {"bytes": size(path), "runtime": f"{arm.side.runtime.package} {arm.side.runtime.ort_version}"}
+    runtime, provider = arm.side.runtime, arm.side.plan.provider_names[0]
+    row: Row = {"bytes": size(path), "runtime": runtime.plugins.get(provider, runtime.build)}
     if arm.outputs is not None:
         row |= {
             "error": arm.outputs.relative_l2,
@@ -324,25 +407,23 @@ def figures(arm: ComparedSide, path: Path) -> Row:
     }  # fmt: skip
 
 
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, 118, break_on_hyphens=False, subsequent_indent="  " * text.startswith("- "))
+
+
 def head(rows: Sequence[Row]) -> str:
-    """When, where and with what it was measured."""
-    seen: dict[str, None] = {}
-    for row in rows:
-        if row["name"] == "default":
-            seen[f"{row['when']}, {row['runtime']}, {row['cpu']}"] = None
-    packages = [peer.packages[0].replace("==", " ") for peer in PEERS.values()]
-    packages += list(dict.fromkeys(r["runtime"] for r in rows if r["name"] == OPENVINO and "runtime" in r))
-    return "\n".join([*seen, "", f"Beside it: {', '.join(packages)}."]) if seen else ""
+    """When and with what these rows were measured."""
+    days = sorted({row["when"] for row in rows if "when" in row})
+    packages = ", ".join(peer.packages[0].replace("==", " ") for peer in PEERS.values())
+    when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "not timed"
+    return f"**{when}**, {rows[0]['set']}, {packages}:"
 
 
 def peers_part(rows: Sequence[Row]) -> str:
     """Markdown: speed, then files and outputs, then what failed, then what follows from it."""
     by_model: dict[str, dict[str, Row]] = {}
     for row in rows:
-        if row["kind"] == "peers":
-            by_model.setdefault(row["model"], {})[row["name"]] = row
-    if not by_model:
-        return ""
+        by_model.setdefault(row["model"], {})[row["name"]] = row
     notes: list[str] = []
     fast = [f"| model | default | {' | '.join(SIDES)} | ortune's changes |", "|---|---:|" + "---|" * 6]
     files = [f"| model | default | {' | '.join(SIDES)} |", "|---|---:|" + "---:|" * 5]
@@ -353,8 +434,9 @@ def peers_part(rows: Sequence[Row]) -> str:
         fast.append(f"| {name} | {took} | {' | '.join(cells)} | {plan} |")
         whole = f"{base['bytes'] / 1e6:.1f}" if "bytes" in base else ""
         files.append(f"| {name} | {whole} | {' | '.join(file_cell(sides.get(s, {})) for s in SIDES)} |")
-    told = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
-    parts = ["\n".join(fast), told, "\n".join(files), conclusions(by_model)]
+    told = [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
+    told = ["```text", *told, "```"] if told else []
+    parts = [wrapped(head(rows)), "\n".join(fast), "\n".join(told), "\n".join(files), conclusions(by_model)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -371,7 +453,7 @@ def speed_cell(model: str, row: Row, notes: list[str]) -> str:
 
 
 def noted(note: str, text: str, notes: list[str]) -> str:
-    notes.append(note.replace("|", "/"))
+    notes.append(note)
     return f"{text} [{len(notes)}]"
 
 
@@ -406,8 +488,40 @@ def conclusions(by_model: dict[str, dict[str, Row]]) -> str:
             faster += [by] if mine[2] < theirs[1] else []
             slower += [by] if theirs[2] < mine[1] else []
         told = f"faster on {len(faster)}, slower on {len(slower)}{': ' if slower else ''}{', '.join(slower)}"
-        lines.append(f"- ortune against {other}, models held against it: {held}; {told}.")
-    return "\n".join(lines)
+        lines.append(f"- ortune against {other}, models compared with it: {held}; {told}.")
+    return "\n".join(map(wrapped, [*lines, *against_the_fastest(by_model), means(by_model)]))
+
+
+def against_the_fastest(by_model: dict[str, dict[str, Row]]) -> Iterator[str]:
+    """ortune against whichever exact side of a model is fastest by its estimate, the default among them."""
+    gains, behind = [], []
+    for name, sides in by_model.items():
+        mine = limits(sides.get(ORTUNE, {}))
+        others = filter(None, (limits(sides.get(other, {})) for other in ("default", *SIDES[:-1])))
+        best = min(others, default=None)
+        if mine is None or best is None:
+            continue
+        gains.append(best[0] / mine[0])
+        sure = "confirmed" if best[2] < mine[1] else "intervals overlap"
+        # The least of five estimates is below what that side really takes.
+        slower = best[2] < mine[1] or mine[0] > 1.05 * best[0]
+        behind += [f"{name} ({mine[0] / best[0]:.2f}x, {sure})"] if slower else []
+    if gains:
+        mean = statistics.geometric_mean(gains)
+        told = f"slower by 5 % or confirmed on {len(behind)}{': ' if behind else ''}{', '.join(behind)}"
+        yield f"- ortune against the fastest exact alternative of each model: {mean:.2f}x as fast; {told}."
+
+
+def means(by_model: dict[str, dict[str, Row]]) -> str:
+    """The geometric mean of each side's speed-ups; a side without exact outputs leaves a user with the default."""
+    found = {
+        side: statistics.geometric_mean(
+            [1 / (limits(s.get(side, {})) or [1.0])[0] for s in by_model.values()]
+        )
+        for side in SIDES
+    }
+    told = ", ".join(f"{side} {mean:.3f}x" for side, mean in found.items())
+    return f"- Geometric means over the default on {len(by_model)} models (1x without exact outputs): {told}."
 
 
 def limits(row: Row) -> tuple[float, float, float] | None:

@@ -1,13 +1,13 @@
-"""Real models raced with ``--targets auto``, and OpenVINO beside the CPU. One command, on a quiet machine:
+"""Real models raced with ``--targets auto``. One command, on a quiet machine:
 
     python benchmarks/targets_race.py                 # goes on after the rows that are there
     python benchmarks/targets_race.py --minutes 12    # six models, raced alone, within that time
-    python benchmarks/targets_race.py --table         # the tables alone
+    python benchmarks/targets_race.py --table         # the table alone
     python benchmarks/targets_race.py --models ppocrv4-det,magika --budget 300
     python benchmarks/targets_race.py --again --models all --minutes 51    # all models of the tests, rows made anew
 
 A row is written when its model is done, so a run that was stopped goes on with the next. OpenVINO is installed first,
-for auto races what is there. A model that a target does not run is a row too. The tables are written into
+for auto races what is there. A model that a target does not run is a row too. The table is written into
 docs/results.md, between two marks, with the date and the versions.
 """
 
@@ -82,33 +82,8 @@ def raced(name: str, budget_s: float, store: Path) -> Row:
     }
 
 
-def beside(name: str, budget_s: float, store: Path) -> Row:
-    """The default of OpenVINO beside the default of the CPU."""
-    result = ortune.compare(
-        model_path(name), b_runtime=OPENVINO, budget=min(budget_s, 60.0), no_why=True, store=store
-    ).result
-    a, b = result.base_figures, result.new_figures
-    return {
-        "gain": speed(result.comparison) or result.outputs.what,
-        "apart": f"{result.outputs.relative_l2:.1g}",
-        "cpu": duration(a.latency_ns) if a else "",
-        "openvino": duration(b.latency_ns) if b else "",
-        "load": f"{duration(a.load_ns)} -> {duration(b.load_ns)}" if a and b else "",
-    }
-
-
-KINDS = {"auto": raced, OPENVINO: beside}
-
-
-def failed(row: Row) -> str:
-    """Why a comparison with OpenVINO, which is side B, has no result."""
-    return str(row.get("error", "")).replace("B does not run:", "OpenVINO does not run it:")
-
-
-def tables(rows: Sequence[Row]) -> str:
-    """Both tables, each of the models that are done."""
-    auto = [row for row in rows if row["kind"] == "auto"]
-    other = [row for row in rows if row["kind"] == OPENVINO]
+def table(rows: Sequence[Row]) -> str:
+    """The table of the models that are done."""
     text = [
         "| model | default | compared with | winner's provider | gain | load | memory | configuration |",
         "|---|---|---|---|---|---|---|---|",
@@ -118,9 +93,9 @@ def tables(rows: Sequence[Row]) -> str:
         f"| {short(r['provider']) if 'provider' in r else ''} "
         f"| {r.get('gain') or r.get('error') or 'no gain confirmed'} | {r.get('load', '')} | {r.get('memory', '')} "
         f"| {r.get('plan', '')} |"
-        for r in auto
+        for r in rows
     ]
-    ratios = [row["ratio"] for row in auto if "ratio" in row]
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
     if ratios:
         product = 1.0
         for ratio in ratios:
@@ -128,52 +103,39 @@ def tables(rows: Sequence[Row]) -> str:
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
     dropped = [
         f"{row['model']} with {short(of_target(target).name)}"
-        for row in auto
+        for row in rows
         for target in row.get("dropped", ())
     ]
     text += ["", f"Not compared for lack of time: {'; '.join(dropped)}."] if dropped else []
-    busy = [row["model"] for row in auto if "busy" in row.get("conditions", "")]
+    busy = [row["model"] for row in rows if "busy" in row.get("conditions", "")]
     text += ["", f"Measured on a busy machine: {', '.join(busy)}."] if busy else []
-    if other:
-        text += [
-            "",
-            "| model | CPU | OpenVINO | gain | output error (L2) | load |",
-            "|---|---|---|---|---|---|",
-        ]
-    text += [
-        f"| {r['model']} | {r.get('cpu', '')} | {r.get('openvino', '')} | {r.get('gain') or failed(r)} "
-        f"| {r.get('apart', '')} | {r.get('load', '')} |"
-        for r in other
-    ]
     return "\n".join(text)
 
 
 def write(rows: Sequence[Row]) -> None:
-    """Puts the tables, with their date and versions, between the marks of the page."""
+    """Puts the table, with its date and versions, between the marks of the page."""
     dates = sorted({row["at"][:10] for row in rows})
     builds = sorted({build for row in rows for build in row.get("builds", ())})
     processors = sorted({row["processor"] for row in rows})
-    budgets = sorted({f"{row['budget']:.0f} s" for row in rows if row["kind"] == "auto"})
+    budgets = sorted({f"{row['budget']:.0f} s" for row in rows})
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
     software = ", ".join([*processors, *builds])
     head = (
         f"`python benchmarks/targets_race.py`, {when}, tunes each model with `--targets auto` for "
         f"{' or '.join(budgets)} ({software}). Load and memory are those of the default and of the winner, "
-        "where that runs on another execution provider. The second table compares the defaults of the CPU provider "
-        "and OpenVINO. On processors with bfloat16, OpenVINO computes in it by default; `tune` allows that only with "
-        "a tolerance."
+        "where that runs on another execution provider."
     )
     before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
     if not end:
         raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
     lines = textwrap.fill(head, 118, break_on_hyphens=False)
-    text = f"### Execution providers compared by `tune`\n\n{lines}\n\n{tables(rows)}"
+    text = f"### Execution providers compared by `tune`\n\n{lines}\n\n{table(rows)}"
     PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def main() -> None:
-    """Runs what is missing, then prints the tables and writes them into the page."""
+    """Runs what is missing, then prints the table and writes it into the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -188,30 +150,29 @@ def main() -> None:
     chosen = named or (FEW if asked.minutes else MODELS)
     if asked.again:
         asked.rows.unlink(missing_ok=True)
-    kinds = ("auto",) if asked.minutes else tuple(KINDS)
     budget_s = 60 * asked.minutes / len(chosen) - BETWEEN_S if asked.minutes else asked.budget
     ends = time.monotonic() + 60 * asked.minutes
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
-    done = {(row["model"], row["kind"]) for row in rows}
-    missing = [(name, kind) for name in chosen for kind in kinds if (name, kind) not in done]
+    done = {row["model"] for row in rows}
+    missing = [name for name in chosen if name not in done]
     if missing and not asked.table:
         made.require(OPENVINO, print)
-    for name, kind in [] if asked.table else missing:
+    for name in [] if asked.table else missing:
         if asked.minutes and time.monotonic() + budget_s > ends:
             print(f"{name} is left out: no time", flush=True)
             continue
-        row: Row = {"model": name, "kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        row: Row = {"model": name, "at": datetime.now(UTC).isoformat(timespec="seconds")}
         row["budget"], row["processor"] = budget_s, platform.host().cpu
         with tempfile.TemporaryDirectory() as folder:
             try:
-                row |= KINDS[kind](name, budget_s, Path(folder))
+                row |= raced(name, budget_s, Path(folder))
             except OrtuneError as error:
                 row["error"] = error.what.splitlines()[0][:160]
         rows.append(row)
         with asked.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(name, kind, row.get("gain") or row.get("error", "no gain confirmed"), flush=True)
-    print(tables(rows))
+        print(name, row.get("gain") or row.get("error", "no gain confirmed"), flush=True)
+    print(table(rows))
     if rows:
         write(rows)
 

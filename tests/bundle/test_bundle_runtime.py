@@ -59,6 +59,10 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     there = run_python(bundle / "load.py", python=found.runtime.python)
     assert there.returncode == 0, there.stderr
     assert "with OpenVINOExecutionProvider" in there.stdout
+    # A verb that runs the bundle takes the runtime that has its packages, among all that ortune has made.
+    ran = ortune.bench(bundle, processes=3, runs=3, store=tmp_path / "store").result
+    assert ran.side.runtime == found.runtime
+    assert ran.side.plan.provider_names == ("OpenVINOExecutionProvider",)
     # The user's own build lacks the provider: an error, unless a fallback is asked for.
     here = run_python(bundle / "load.py")
     assert here.returncode == 1

@@ -20,7 +20,7 @@ from ortune.fleet.packages import recipes
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.printable import operand
-from ortune.providers import of_target
+from ortune.providers import CPU, of_target
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
@@ -153,6 +153,7 @@ def resolve(
         elif bundle_format.is_bundle(path):
             info, bundle = bundle_format.read(path), path
             digests.require_intact(path, info)
+            runtime = runtime if side.runtime or plain else _with_its_providers(info, runtime)
             foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
             note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
@@ -249,6 +250,20 @@ def as_optimised(plan: Plan) -> Plan:
     """What of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)
+
+
+def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
+    """The runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
+
+    The runtime with the packages of the bundle comes first, then that of its execution provider.
+    """
+    names = {provider.name for provider in info.plan.providers}
+    if info.plan.is_web or names <= {CPU.name, *runtime.providers, *runtime.plugins}:
+        return runtime
+    there = [one for one in made.made() if names <= {CPU.name, *one.runtime.providers, *one.runtime.plugins}]
+    wanted, target = set(info.requirements), targets.of(info.plan).name
+    there.sort(key=lambda one: (not wanted <= set(one.requirements), one.name != target))
+    return there[0].runtime if there else runtime
 
 
 def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
