@@ -284,7 +284,12 @@ SLOW_NS = 60e6
 
 
 def slow(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, budget: str, *, outlier: int = -1, run_ns: float = SLOW_NS
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    budget: str,
+    *more: str,
+    outlier: int = -1,
+    run_ns: float = SLOW_NS,
 ) -> QuantizeResult:
     """The answer where 59 runs take long, and int8 is a third faster; one input may be far larger than the others."""
     monkeypatch.setattr(simulated_trial, "RUN_NS", run_ns)
@@ -292,7 +297,7 @@ def slow(
     place = data(folder / "data", 236)
     if outlier >= 0:
         np.savez(place / f"{outlier}.npz", x=np.full((8, 64), 40.0, np.float32))
-    words = ["--data", str(place), "--tolerance", "0.2", "--budget", budget, "--no-bundle", "--json"]
+    words = ["--data", str(place), "--tolerance", "0.2", "--budget", budget, "--json", *more]
     code, out, said = quantize(folder, *words, faster="static-int8")
     assert code == 0, said
     return result_of(json.loads(out))
@@ -310,6 +315,8 @@ def test_slow_runs_are_compared_on_all_inputs_of_a_final_answer_once_it_is_known
     assert result.headline.startswith("faster: ") and "NOT FINAL" not in result.headline
     (winner,) = (row for row in result.front if row.chosen)
     assert winner.ok and winner.plan.rewrites[-1].name == "static-int8"
+    about = json.loads((Path(result.bundle) / "ortune.json").read_text())
+    assert msgspec.convert(about["calibration"], records.Calibration) == calibration
 
 
 def test_a_float_model_that_does_not_end_on_all_held_out_inputs_costs_no_session(
@@ -317,7 +324,7 @@ def test_a_float_model_that_does_not_end_on_all_held_out_inputs_costs_no_session
 ) -> None:
     """Its processes may take no longer than a timed trial: the answer is that of the inputs that were compared."""
     monkeypatch.setattr(limits.Limits, "of_a_longer", lambda *_: contextlib.nullcontext())
-    result = slow(tmp_path, monkeypatch, "3m")
+    result = slow(tmp_path, monkeypatch, "3m", "--no-bundle")
     assert result.headline.startswith("faster: ")
     facts(result.headline, "NOT FINAL", "16 of 59 held-out inputs")
     assert result.calibration.checked == 16 and result.enough_s > 180
@@ -329,7 +336,7 @@ def test_a_model_that_held_out_inputs_show_to_be_wrong_is_not_the_answer(
     """One input of 59 is beyond all ranges that were calibrated, and not among those that models are screened on."""
     order = sorted(f"{i}.npz" for i in range(236))
     held_out = [int(name.partition(".")[0]) for name in order[::4]]
-    result = slow(tmp_path, monkeypatch, "10m", outlier=held_out[1])
+    result = slow(tmp_path, monkeypatch, "10m", "--no-bundle", outlier=held_out[1])
     wrong = [row for row in result.front if not row.ok and row.plan.rewrites and not row.n_float]
     assert any(row.plan.rewrites[-1].name == "static-int8" for row in wrong)
     assert result.winner.rewrites[-1:] == () or result.winner.rewrites[-1].params.get("leave")
@@ -340,7 +347,7 @@ def test_a_model_that_held_out_inputs_show_to_be_wrong_is_not_the_answer(
 def test_an_answer_that_saw_too_few_inputs_is_not_final_and_tells_the_budget_for_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = slow(tmp_path, monkeypatch, "15m", run_ns=10 * SLOW_NS)
+    result = slow(tmp_path, monkeypatch, "15m", "--no-bundle", run_ns=10 * SLOW_NS)
     assert result.headline.startswith("faster: ")
     assert (result.calibration.checked, result.checked_needed, result.inputs_needed) == (16, 59, 0)
     facts(result.headline, "NOT FINAL", "16 of 59 held-out inputs")

@@ -170,11 +170,12 @@ class _Quantization:
         models = [raced.get(model.plan.id, model) for model in models]
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
         run.precision = [*rows, *(model.row for model in models if model.kept)]
-        run.calibration = inputs.summary
         answer = tuned.make_result(run)
-        run.calibration = held_out.calibration(answer.winner)
+        # What the bundle says of the winner's error is what the answer says.
+        calibration = held_out.calibration(answer.winner)
+        answer = msgspec.structs.replace(answer, calibration=calibration)
         result = make_result(
-            run, answer, models, walks, rows=rows, calibration=run.calibration,
+            run, answer, models, walks, rows=rows, calibration=calibration,
             checked_needed=held_out.needed(answer.winner if answer.changes else None),
             tolerance=precision.tolerance,
         )  # fmt: skip
