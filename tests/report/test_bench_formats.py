@@ -114,7 +114,7 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
     flat = " ".join(text.split())
     facts(flat, "allow_spinning=0", "0.01")
     for part in (
-        "no load: not an SLO",
+        "no load: not valid for an SLO",
         "busy machine: tasks waited",
         "MSR010 latency depends on the input -> give --inputs",
         "one process (crash): killed by SIGSEGV",
@@ -155,7 +155,7 @@ def test_the_load_that_wrote_a_cache_is_told_beside_those_that_read_it() -> None
 
 def test_several_callers_are_a_closed_loop() -> None:
     text = shown(document(load="4 callers, back to back"), 140)
-    assert "closed loop: not an SLO" in text
+    assert "closed loop: not valid for an SLO" in text
     assert "no load" not in text
 
 

@@ -18,7 +18,7 @@ class GraphSnapshot(Record, frozen=True, kw_only=True):
         inserted: Casts, copies and layout changes: the difference to the exported model.
         structure: Digest of connections and attributes, without names and weights.
         weights_bytes: Weights that the session holds.
-        peak_activation_bytes: Peak of the values alive at once, inputs and outputs included.
+        peak_activation_bytes: Peak of the values live at once, inputs and outputs included.
         unknown_values: Values of unknown size. If there are any, the peak is a lower bound.
     """
 

@@ -100,7 +100,8 @@ def tail_name(item: TailEstimate) -> str:
 
 def no_slo(result: BenchResult) -> str:
     """Why a tail of these requests is no service level: nothing ever waited in a queue."""
-    return "no load: not an SLO" if result.load.startswith("one caller") else "closed loop: not an SLO"
+    load = "no load" if result.load.startswith("one caller") else "closed loop"
+    return f"{load}: not valid for an SLO"
 
 
 def time(item: Estimate) -> tuple[str, str]:

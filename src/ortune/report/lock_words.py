@@ -222,15 +222,15 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
         ("lock", path),
         ("runs at", f"level {snapshot.run.level}, {_build(snapshot)}, {_plan(snapshot)}"),
         ("nodes", f"{plain.nodes} without optimising, {graph.nodes} as run"),
-        ("appeared", _counts(graph.fused) or "nothing"),
+        ("fused", _counts(graph.fused) or "nothing"),
     ]
     if graph.inserted:
-        rows.append(("moves", _counts(graph.inserted, signed=True) + ", compared with the export"))
+        rows.append(("copies", _counts(graph.inserted, signed=True) + ", compared with the export"))
     total = graph.weights_bytes + graph.peak_activation_bytes
     unknown = f", at least: {plural(graph.unknown_values, 'size')} not known" if graph.unknown_values else ""
     rows.append(
         ("memory", f"{_size(total)} = weights {_size(graph.weights_bytes)} + values "
-                   f"{_size(graph.peak_activation_bytes)} alive at once (by lifetimes{unknown})")
+                   f"{_size(graph.peak_activation_bytes)} live at once (by lifetimes{unknown})")
     )  # fmt: skip
     fed = "  ".join(
         f"{name} {'x'.join(map(str, dims)) or 'scalar'}" for name, dims in snapshot.run.shapes.items()

@@ -24,7 +24,7 @@ UNPROVEN = 1.05
 """Factor by which two figures may be apart from a ratio that has no interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
 FIRST_LOAD = "first load (writes its cache)"
-DRIFTED = "no figure where performance drifted: the medians do not show the paired change"
+DRIFTED = "no value where performance drifted: the medians do not show the paired change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Memory:
 
     Attributes:
         weights_bytes: Initializers, subgraphs included.
-        peak_activation_bytes: Most bytes of values alive at once; inputs and outputs are held throughout their use.
+        peak_activation_bytes: Most bytes of values live at once; inputs and outputs are held throughout their use.
         unknown_values: Values that no size was known of; they count nothing in the peak.
     """
 
