@@ -68,11 +68,14 @@ FEW_TURNS = (
 """The program as a process of its own, whose trials are as those of ``few_turns``."""
 
 
-def forked_workers(folder: Path) -> tuple[str, ...]:
-    """The same, whose workers are forks, as those of the tests' own process are; what they need is kept in a folder."""
+def forked_workers(folder: Path, *, steady: bool = False) -> tuple[str, ...]:
+    """The same, whose workers are forks, as those of the tests' own process are; what they need is kept in a folder.
+
+    With ``steady``, its machine is one of ``steady.Steady``.
+    """
     here = str(Path(__file__).parent)
-    code = f"import sys; sys.path.append({here!r}); import warm_workers; warm_workers.use({str(folder)!r})"
-    return (*FEW_TURNS[:2], f"{code}; {FEW_TURNS[2]}")
+    code = f"import sys; sys.path.append({here!r}); import warm_workers; warm_workers.use({str(folder)!r}); "
+    return (*FEW_TURNS[:2], code + ("import steady; steady.use(); " if steady else "") + FEW_TURNS[2])
 
 
 @contextmanager
