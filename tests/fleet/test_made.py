@@ -22,7 +22,7 @@ from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.fleet import made
 from ortune.fleet.converters import CONVERTERS
 from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels, whole
-from ortune.fleet.runtimes import describe, probe
+from ortune.fleet.runtimes import describe, find_runtime, probe
 from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import MadeRuntime, Runtime
 from ortune.targets import find as find_target
@@ -118,6 +118,8 @@ def test_another_release_is_one_that_is_not_there() -> None:
     assert newest not in names and next_newest in names
     assert newest in [each.name for each in addable({"1.18.0"})]
     assert not any(each.name.startswith("onnxruntime==") for each in addable(RELEASES))
+    own = f"onnxruntime=={find_runtime().ort_version}"
+    assert own not in [each.name for each in ortune.runtime("list").result.addable]
 
 
 def test_what_was_begun_and_not_ended_does_not_count(cache: Path) -> None:

@@ -51,6 +51,25 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"
 
 
+def test_a_bundle_is_compared_again_as_a_bundle() -> None:
+    plain, new = golden.side("a.onnx"), golden.side("a.onnx", openvino_precision="f32")
+    model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")
+    plan = Plan(settings=new.plan.settings, providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    made = msgspec.structs.replace(
+        new.runtime, python="/made/bin/python", name="openvino", origin="--runtime"
+    )
+    bundle = msgspec.structs.replace(new, label="m.ortune", model=model, plan=plan, runtime=made)
+    base = msgspec.structs.replace(plain, label="m.ortune (plain)", model=model)
+    words = compare_line(base, bundle, WORK, "")
+    assert words == [
+        *("ortune", "compare", "out/m.ortune", "--b-set", "openvino_precision=f32"),
+        *("--b-runtime", "openvino"),
+    ]
+    # A bundle that keeps the default too: its model alone would be one side.
+    kept = msgspec.structs.replace(base, label="m.ortune")
+    assert compare_line(base, kept, WORK, "") == ["ortune", "compare", "out/m.ortune"]
+
+
 def test_a_mix_of_sizes_is_written_as_a_user_would() -> None:
     def written(**weights: float) -> str:
         total = sum(weights.values())

@@ -93,7 +93,8 @@ def usable_here(
                     continue
                 runtimes |= {} if one.emulated else {one.name: one.runtime}
     for name, runtime in runtimes.items():
-        say(f"{name} is also compared, with {runtime.native}; to exclude it: --targets {CPU.target}")
+        wheel = runtime.plugins.get(targets.find(name).provider.name, runtime.native)
+        say(f"{name} is also compared, with {wheel}; to exclude it: --targets {CPU.target}")
     if install:
         _say_others([t for t in wanted if t.name not in (*runtimes, *skipped)], say)
     return replace(side, elsewhere=runtimes)

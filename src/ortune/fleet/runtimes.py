@@ -100,7 +100,8 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
         shown = shown.parent.parent
     base = folder or Path.cwd()
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
-    words = runtime.native if runtime.name else f"{label} ({runtime.native})"
+    build = ", ".join([runtime.native, *runtime.plugins.values()])
+    words = build if runtime.name else f"{label} ({build})"
     return f"{runtime.build}, beside it {words}" if runtime.ort_web_dist else words
 
 

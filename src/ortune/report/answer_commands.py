@@ -220,21 +220,33 @@ def compare_line(
     a: Side, b: Side, work: Workload | None, estimand: str, notes: Sequence[str] = ()
 ) -> list[str]:
     """The comparison of two sides under a workload; [] where it cannot be written."""
-    options = workload_options(work, notes)
-    if options is None or any(s.plan.providers or _is_rewritten(s) for s in (a, b)):
+    options, bundle = workload_options(work, notes), _bundle_of(a, b)
+    if options is None or (not bundle and any(s.plan.providers or _is_rewritten(s) for s in (a, b))):
         return []
-    words = ["ortune", "compare", model_of(a)]
-    if b.model.sha256 != a.model.sha256:
-        words.append(model_of(b))
-    words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
+    if bundle:
+        words = ["ortune", "compare", bundle, *plan_options(Plan(settings=b.plan.settings), "--b-")]
+    else:
+        words = ["ortune", "compare", model_of(a)]
+        if b.model.sha256 != a.model.sha256:
+            words.append(model_of(b))
+        words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
     if a.runtime.source is not None or b.runtime.source is not None:
         for letter, side in (("a", a), ("b", b)):
             words += [f"--{letter}-runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     elif a.runtime.python != b.runtime.python:
-        words += ["--a-runtime", _named(a.runtime), "--b-runtime", _named(b.runtime)]
+        # Of a bundle, A's runtime is found again, as it was before.
+        words += ["--a-runtime", _named(a.runtime)] if not bundle or _was_named(a.runtime) else []
+        words += ["--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
         words += ["--runtime", _named(a.runtime)]
     return [*words, *options, *objective_options(estimand)]
+
+
+def _bundle_of(a: Side, b: Side) -> str:
+    """The bundle that is compared with its own plain model at its default; "" where the sides are others."""
+    folder = Path(b.model.path).parent
+    of_it = b.label.partition(" (")[0] == folder.name and a.label == f"{folder.name} (plain)"
+    return operand(str(folder)) if of_it and a.plan.id == Plan().id else ""
 
 
 def _is_rewritten(side: Side) -> bool:

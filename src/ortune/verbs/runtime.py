@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from ortune.errors import UsageError
+from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.document import document
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
+from ortune.fleet.runtimes import find_runtime
 from ortune.options.runtime import Options
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
@@ -40,6 +41,15 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         folder=str(made.folder()),
         runtimes=tuple(made.made()),
         changed=tuple(changed),
-        addable=made.addable(),
+        addable=made.addable(_releases()),
     )
     return document("runtime", result, host=Machine().host)
+
+
+def _releases() -> set[str]:
+    """The releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
+    own = {environment.runtime.ort_version for environment in made.made()}
+    try:
+        return own | {find_runtime().ort_version}
+    except RuntimeNotFound:
+        return own
