@@ -118,6 +118,12 @@ def test_the_single_settings_of_the_quantizers_are_always_among_the_methods(
     assert "dynamic-int8:scales=channel" in last(means(products(), Plan(), host(*features))[0])
 
 
+def test_ranges_without_outliers_are_tried_for_products_alone() -> None:
+    order = last(means(products(), Plan(), host(*WITH_VNNI))[0])
+    clipped = [text for text in order if "calibration" in text]
+    assert clipped == ["static-int8:calibration=percentile,operators=products"]
+
+
 def test_on_a_processor_with_vnni_nothing_is_cut_to_7_bits() -> None:
     plans, _ = means(products(), Plan(), host(*WITH_VNNI))
     assert last(plans)[:2] == ["dynamic-int8:scales=channel", "static-int8"]

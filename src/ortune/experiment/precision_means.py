@@ -122,6 +122,10 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
         plans.append(_behind(plan, smooth))
     if kind == STATIC:
         plans.append(changed(plan, bias="corrected"))
+        if plan.rewrites[-1].params.get("operators") == "products":
+            # Ranges without outliers: the error of a file classifier fell from 70 % to 25 %. With all operators in 8
+            # bits the error was larger than that of the whole range for two models of three.
+            plans.append(changed(plan, calibration="percentile"))
     return plans
 
 
