@@ -24,7 +24,7 @@ from ortune.verbs import quantize as verb
 from simulated_machine import Lab, measuring_on
 from within import program
 
-LAYERS, HEADS, SIZE, VOCABULARY = 2, 4, 48, 300
+LAYERS, HEADS, SIZE, VOCABULARY = 2, 4, 32, 200
 WIDTH = HEADS * SIZE
 
 
@@ -209,7 +209,7 @@ def test_the_memory_that_a_large_model_needs_is_said_first(
     sentences: list[str] = []
     with measuring_on(Lab(1)), pytest.raises(Interrupted):  # before its first trial
         verb.run(options, Watcher(say=sentences.append, stop=lambda: True))
-    facts(" ".join(sentences), "a model of 3.8", "8.00 GiB are free")
+    facts(" ".join(sentences), "a model of 1.70 MiB", "8.00 GiB are free")
 
     monkeypatch.setattr(simulated_machine, "MEMORY_LEFT_BYTES", 4 << 20)
     with measuring_on(Lab(1)):
