@@ -8,7 +8,7 @@ import msgspec
 import psutil
 import pytest
 
-from ortune import platform
+from ortune import launcher, platform
 from ortune.platform import linux, other
 from ortune.platform.gpu import gpu_names
 from ortune.platform.summary import make_host
@@ -122,3 +122,11 @@ def test_gpu_names_from_the_drivers_files(tree):
 
 def test_no_gpu(tmp_path):
     assert gpu_names(tmp_path) == ()
+
+
+def test_a_tool_that_is_not_installed_is_not_started(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(launcher, "run", lambda command, **how: started.append(command))
+    gpu_names()
+    assert not started

@@ -55,7 +55,7 @@ def _nvidia_proc(root: Path) -> tuple[str, ...]:
 
 def _nvidia_smi() -> tuple[str, ...]:
     tool = launcher.program("nvidia-smi")
-    if tool is None:
+    if not tool:
         return ()
     command = [tool, "--query-gpu=name", "--format=csv,noheader"]
     try:

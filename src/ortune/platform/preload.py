@@ -78,7 +78,7 @@ def _libraries(folder: Path, stem: str) -> list[Path]:
 def _linker_cache() -> tuple[Path, ...]:
     # /sbin is not on every user's path, and ldconfig may be nowhere at all (musl, macOS).
     tool = launcher.program("ldconfig") or launcher.program("ldconfig", "/sbin:/usr/sbin")
-    if tool is None or sys.platform != "linux":
+    if not tool or sys.platform != "linux":
         return ()
     try:
         done = launcher.run([tool, "-p"], limit_s=_LDCONFIG_TIMEOUT_S)
