@@ -86,9 +86,11 @@ def memory_left_bytes(groups: Groups) -> int | None:
     left: list[int] = []
     for level in groups.memory:
         limit = _memory_limit(level)
+        if limit is None:
+            continue
         name = "memory.current" if level.version == 2 else "memory.usage_in_bytes"
         used = read_int(level.folder / name)
-        if limit is None or used is None:
+        if used is None:
             continue
         stat = read_fields(level.folder / "memory.stat")
         # Version 1 has both names; its usage counts groups below, as only the one with total_ does.
