@@ -92,6 +92,19 @@ def test_what_an_exporter_left_is_named_with_what_mends_it(
     assert answer.verdict == "written" and rule not in [each.code for each in answer.result.findings]
 
 
+def test_an_exporter_that_writes_another_opset_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    more = {"opset": 12, "force": True, "source_python": python_of(TORCH)}
+    answer = ortune.convert("resnet.pt2", exporter="dynamo", output="older.onnx", **more)
+    (note,) = (note for note in answer.result.notes if "--opset" in note)
+    assert f"dynamo wrote opset {answer.result.conversions[0].opset}" in note and note in answer.summary()
+    answer = ortune.convert("torch_sources:swish", exporter="torchscript", output="older.onnx", **more)
+    assert answer.result.conversions[0].opset == 12
+    assert not any("--opset" in note for note in answer.result.notes)
+
+
 def test_a_model_above_2_gb_is_written_with_its_weights_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

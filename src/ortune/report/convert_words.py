@@ -16,6 +16,11 @@ _LEVELS = {"disable": "off", "all": "on"}
 _LONGEST = 300
 
 
+def other_opset(conversion: Conversion, asked: int) -> str:
+    """An exporter wrote another opset than the user asked for."""
+    return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
+
+
 def headline(result: ConvertResult, verdict: str) -> str:
     """The answer in one sentence."""
     last = result.conversions[-1] if result.conversions else None

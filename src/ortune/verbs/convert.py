@@ -364,6 +364,12 @@ class _Run:
         notes = dict.fromkeys(
             note for attempt in attempts if attempt.checked for note in attempt.checked.notes
         )
+        asked = None if self.options.verify else self.options.opset
+        notes |= dict.fromkeys(
+            convert_words.other_opset(attempt.record, asked)
+            for attempt in attempts
+            if asked and attempt.record.opset not in (0, asked)
+        )
         result = ConvertResult(
             source=self.options.source,
             kind=self.source.kind,
