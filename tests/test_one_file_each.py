@@ -175,6 +175,8 @@ def test_the_measuring_verb_of_the_page_goes_on_after_a_kill(copy: Path, tmp_pat
     assert "(12 processes)" in text and "ortune report" in text
     (n_reused,) = map(int, re.findall(r"resumed an earlier session: (\d+) trials reused", text))
     assert len(kept) - 1 <= n_reused < 12, "the last one may have been cut off from its mark"
+    stored = " ".join(run(copy, "-m", "ortune", "report", "newest", "--store", str(tmp_path)).split())
+    assert "not measured now" in stored and "(12 processes)" in stored
 
 
 def outcomes(store: Path) -> list[object]:

@@ -10,7 +10,6 @@ from facts import facts
 from ortune.records import Envelope, Finding, MachinePeak, ProviderReport
 from ortune.report import doctor_words as words
 from ortune.report import markdown
-from ortune.report.answer import KINDS
 
 
 def shown(envelope: Envelope, width: int) -> str:
@@ -83,7 +82,7 @@ def test_what_runs_in_a_browser_stands_apart() -> None:
 
 
 def test_told_again_in_one_line_it_has_no_code_without_its_sentence() -> None:
-    said = KINDS["doctor"].headline(golden.diagnosed().result)
+    said = words.STORED.headline(golden.diagnosed().result)
     assert said.endswith("; one finding") and "THR001" not in said
 
 

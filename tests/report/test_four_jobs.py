@@ -20,7 +20,7 @@ import ortune
 from ortune.api import verbs
 from ortune.cli import main
 from ortune.records import Envelope
-from ortune.report.answer import KINDS
+from ortune.report.stored_kind import stored_kind
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -45,7 +45,8 @@ ALL = [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in told()]
 
 
 def shown(envelope: Envelope) -> str:
-    kind = KINDS[envelope.schema.split("/")[1]]
+    kind = stored_kind(envelope.schema.split("/")[1])
+    assert kind is not None
     return golden.printed(kind.document(envelope), four_jobs.COLUMNS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import sqlite3
 import subprocess
@@ -16,11 +17,13 @@ from test_compare import dense
 
 import ortune
 from facts import facts
+from ortune.api import verbs
 from ortune.errors import UsageError
+from ortune.options.groups import Kept
 from ortune.options.report import rate
 from ortune.records import BundleInfo, Envelope
 from ortune.report import markdown, report_words
-from ortune.report.answer import KINDS
+from ortune.report.stored_kind import stored_kind
 from ortune.store.db import DATABASE, Store
 from within import program
 
@@ -117,15 +120,24 @@ def test_a_model_stands_for_its_newest_session(tmp_path: Path) -> None:
 def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, verb: str) -> None:
     keep(tmp_path, document)
     text = markdown.render(report_words.document(ortune.report("newest", store=tmp_path)))
-    assert text.endswith(markdown.render(KINDS[verb].document(document)))
+    kind = stored_kind(verb)
+    assert kind is not None
+    assert text.endswith(markdown.render(kind.document(document)))
     assert "not measured now" in text
 
 
-@pytest.mark.parametrize("verb", sorted(KINDS))
-def test_every_verb_that_is_told_has_its_document_and_its_result(verb: str) -> None:
-    assert KINDS[verb].document.__module__ == f"ortune.report.{verb}_words"
+def is_kept(verb: str) -> bool:
+    """Whether the sessions of a verb are stored, so that they can be shown again."""
+    return issubclass(importlib.import_module(f"ortune.options.{verb}").Options, Kept)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in verbs() if is_kept(verb)])
+def test_every_verb_whose_sessions_are_stored_has_its_document_and_its_result(verb: str) -> None:
+    kind = stored_kind(verb)
+    assert kind is not None
+    assert kind.document.__module__ == f"ortune.report.{verb}_words"
     result = "bench" if verb == "serve" else verb  # a bench elsewhere
-    assert KINDS[verb].result.__name__ == f"{result.capitalize()}Result"
+    assert kind.result.__name__ == f"{result.capitalize()}Result"
 
 
 def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:

@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
 
 from ortune.records import (
-    BenchResult,
     CompareResult,
     Comparison,
     Control,
-    DiagnoseResult,
-    DoctorResult,
     Envelope,
     Figures,
     Finding,
-    HistoryResult,
-    LookResult,
     OutputDifference,
-    ProfileResult,
-    QuantizeResult,
     Record,
     Side,
     TuneResult,
 )
-from ortune.report import (
-    bench_words,
-    compare_headline,
-    compare_words,
-    diagnose_words,
-    doctor_words,
-    history_words,
-    look_words,
-    profile_words,
-    quantize_words,
-    serve_words,
-    tune_facts,
-    tune_headline,
-    tune_words,
-)
-from ortune.report.document import Document
-from ortune.report.numbers import change, duration, percent, span
-
-R = TypeVar("R", bound=Record)
+from ortune.report import tune_facts
+from ortune.report.numbers import change, duration, span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,122 +119,6 @@ def _tuned(result: TuneResult) -> Answer:
         standing=tune_facts.standing(result) if kept else None,
         reproduce=result.reproduce,
     )
-
-
-def _doctor_headline(result: DoctorResult) -> str:
-    n = len([r for r in result.runtimes if not r.runtime.error])
-    parts = ["one usable runtime" if n == 1 else f"{n} usable runtimes"]
-    if result.noise and result.noise.status == "invalid":
-        parts.append("the machine was too busy to measure its noise")
-    elif result.noise:
-        parts.append(f"two trials of one block differ by {percent(result.noise.block_scale)}")
-    if result.findings:
-        n = len(result.findings)
-        parts.append("one finding" if n == 1 else f"{n} findings")
-    return "; ".join(parts)
-
-
-def _tune_headline(result: TuneResult) -> str:
-    return result.headline or tune_headline.headline(result)
-
-
-def _bench_headline(result: BenchResult) -> str:
-    return "; ".join(bench_words.headline(row, result) for row in result.rows) or "no shape was measured"
-
-
-def _look_headline(result: LookResult) -> str:
-    """A first look claims nothing: its times are single observations, and their words say so."""
-    return look_words.headline(result) or "not run"
-
-
-def _first_runtime(result: DoctorResult) -> str:
-    return next((r.runtime.build for r in result.runtimes if r.runtime.ort_version), "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[R]):
-    """How a verb's documents are read and told.
-
-    Attributes:
-        result: The type of the envelope's ``result``.
-        document: What an envelope of it says.
-        headline: The answer in words.
-        build: What ran the model, with its version.
-    """
-
-    result: type[R]
-    document: Callable[[Envelope[R]], Document]
-    headline: Callable[[R], str]
-    build: Callable[[R], str]
-
-
-KINDS: dict[str, Kind[Any]] = {
-    "compare": Kind(
-        result=CompareResult,
-        document=compare_words.document,
-        headline=compare_headline.headline,
-        build=lambda r: _both(r.base.runtime.build, r.new.runtime.build),
-    ),
-    "tune": Kind(
-        result=TuneResult,
-        document=tune_words.document,
-        headline=_tune_headline,
-        build=lambda r: _both(r.side.runtime.build, (r.runtime or r.side.runtime).build),
-    ),
-    "bench": Kind(
-        result=BenchResult,
-        document=bench_words.document,
-        headline=_bench_headline,
-        build=lambda r: r.side.runtime.build,
-    ),
-    "serve": Kind(
-        result=BenchResult,
-        document=serve_words.document,
-        headline=_bench_headline,
-        build=lambda r: r.side.runtime.build,
-    ),
-    "look": Kind(
-        result=LookResult,
-        document=look_words.document,
-        headline=_look_headline,
-        build=lambda r: r.runtime.build if r.runtime else "",
-    ),
-    "profile": Kind(
-        result=ProfileResult,
-        document=profile_words.document,
-        headline=profile_words.headline,
-        build=lambda r: r.side.runtime.build if r.side else "",
-    ),
-    "diagnose": Kind(
-        result=DiagnoseResult,
-        document=diagnose_words.document,
-        headline=diagnose_words.headline,
-        build=lambda r: r.side.runtime.build,
-    ),
-    "history": Kind(
-        result=HistoryResult,
-        document=history_words.document,
-        headline=history_words.headline,
-        build=lambda r: f"onnxruntime {_both(r.rows[0].release, r.rows[-1].release)}",
-    ),
-    "quantize": Kind(
-        result=QuantizeResult,
-        document=quantize_words.document,
-        headline=quantize_words.headline,
-        build=lambda r: r.side.runtime.build,
-    ),
-    "doctor": Kind(
-        result=DoctorResult,
-        document=doctor_words.document,
-        headline=_doctor_headline,
-        build=_first_runtime,
-    ),
-}
-"""Verbs whose documents can be told again; every one of these is number 1."""
-
-
-def _both(a: str, b: str) -> str:
-    return a if a == b else f"{a} and {b}"
 
 
 def interval_words(comparison: Comparison) -> str:

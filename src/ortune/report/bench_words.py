@@ -14,6 +14,7 @@ from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
 from ortune.report.placement_words import placed_or_why
 from ortune.report.sides import FIRST_LOAD
+from ortune.report.stored_kind import StoredKind
 
 MOST_DIGITS = 4
 SINGLE = "single observation"
@@ -328,3 +329,13 @@ def warmed(browser: str, ratio: float | None) -> str:
     change = 100 * (ratio - 1)
     how = "slower" if change >= 0 else "faster"
     return f"{browser}: the last minute was {abs(change):.0f} % {how} than the first"
+
+
+def headlines(result: BenchResult) -> str:
+    """Those of all rows."""
+    return "; ".join(headline(row, result) for row in result.rows) or "no shape was measured"
+
+
+STORED = StoredKind(
+    result=BenchResult, document=document, headline=headlines, build=lambda result: result.side.runtime.build
+)

@@ -42,6 +42,7 @@ from ortune.report.numbers import (
     span,
 )
 from ortune.report.placement_words import placed
+from ortune.report.stored_kind import StoredKind, both
 
 REASONS = "why, from profiles of both"
 """What stands above the rows of two profiles that differ most."""
@@ -290,3 +291,11 @@ def _annotations(result: CompareResult) -> list[Annotation]:
         Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),
         *finding_words.to_annotate(result.findings),
     ]
+
+
+STORED = StoredKind(
+    result=CompareResult,
+    document=document,
+    headline=headline,
+    build=lambda result: both(result.base.runtime.build, result.new.runtime.build),
+)

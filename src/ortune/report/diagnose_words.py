@@ -25,6 +25,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import change, enough, memory, span, whole_percent
+from ortune.report.stored_kind import StoredKind
 from ortune.report.tune_headline import LONGEST_PLAN, counted
 
 _VERDICTS = {
@@ -275,3 +276,11 @@ def _named(fix: TriedFix) -> str:
     if len(what) > LONGEST_PLAN:
         what = counted(len(fix.plan.rewrites), len(fix.plan.settings))
     return f"{what} (mends {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"
+
+
+STORED = StoredKind(
+    result=DiagnoseResult,
+    document=document,
+    headline=headline,
+    build=lambda result: result.side.runtime.build,
+)

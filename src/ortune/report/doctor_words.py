@@ -11,6 +11,7 @@ from ortune.report.checks import checks, control_words
 from ortune.report.document import Cell, Code, Column, Document, Line, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
 from ortune.report.runtime_words import offers
+from ortune.report.stored_kind import StoredKind
 
 USUAL_MINUTES = 2.0
 """What ``compare`` takes by default."""
@@ -201,3 +202,23 @@ def _noise(noise: NoiseReport) -> list[str]:
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",
         *control_words(noise.controls),
     ]
+
+
+def _summary(result: DoctorResult) -> str:
+    n = len([r for r in result.runtimes if not r.runtime.error])
+    parts = ["one usable runtime" if n == 1 else f"{n} usable runtimes"]
+    if result.noise and result.noise.status == "invalid":
+        parts.append("the machine was too busy to measure its noise")
+    elif result.noise:
+        parts.append(f"two trials of one block differ by {percent(result.noise.block_scale)}")
+    if result.findings:
+        n = len(result.findings)
+        parts.append("one finding" if n == 1 else f"{n} findings")
+    return "; ".join(parts)
+
+
+def _first_runtime(result: DoctorResult) -> str:
+    return next((r.runtime.build for r in result.runtimes if r.runtime.ort_version), "")
+
+
+STORED = StoredKind(result=DoctorResult, document=document, headline=_summary, build=_first_runtime)

@@ -9,6 +9,7 @@ from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
 from ortune.report.numbers import change, duration, enough, memory, span
+from ortune.report.stored_kind import StoredKind, both
 
 _NOTHING = "-"
 NO_BLOCK = "no usable block"
@@ -109,3 +110,11 @@ def _words(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     ratio, low, high = sides.as_shown(comparison)
     return f"{change(ratio)} ({span(low, high)})"
+
+
+STORED = StoredKind(
+    result=HistoryResult,
+    document=document,
+    headline=headline,
+    build=lambda result: f"onnxruntime {both(result.rows[0].release, result.rows[-1].release)}",
+)

@@ -12,6 +12,7 @@ from ortune.report import finding_words, memory_words, ort_format_words, transfe
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three, whole_percent
 from ortune.report.placement_words import placed_or_why
+from ortune.report.stored_kind import StoredKind
 
 TOP_OPERATORS = 5
 TOP_REGIONS = 2
@@ -299,3 +300,11 @@ def document(envelope: Envelope[LookResult]) -> Document:
         support=[Points(title="other findings", items=lesser(result), marked=True)],
         dense=True,
     )
+
+
+STORED = StoredKind(
+    result=LookResult,
+    document=document,
+    headline=lambda result: headline(result) or "not run",
+    build=lambda result: result.runtime.build if result.runtime else "",
+)

@@ -35,6 +35,7 @@ from ortune.report.profile_nodes import (
     share,
 )
 from ortune.report.profile_notes import damage, notes
+from ortune.report.stored_kind import StoredKind
 
 FEW_NODES, FEW_FINDINGS = 5, 3
 """In the answer; ten stand in what supports it."""
@@ -204,3 +205,11 @@ def _against(result: ProfileResult) -> list[Block]:
         Pairs(rows=difference_words.notes(result.against)),
         Line(subject(result), "strong"),
     ]
+
+
+STORED = StoredKind(
+    result=ProfileResult,
+    document=document,
+    headline=headline,
+    build=lambda result: result.side.runtime.build if result.side else "",
+)

@@ -39,6 +39,7 @@ from ortune.report.document import (
 from ortune.report.numbers import change, duration, factor, percent, shorten, size, span
 from ortune.report.precision_words import model
 from ortune.report.quantize_basis import by_metric, error_text, not_final, rests_on, saturation
+from ortune.report.stored_kind import StoredKind
 
 _NOTHING = "-"
 MOST_NAMED = 12
@@ -345,3 +346,11 @@ def _details(result: QuantizeResult) -> list[tuple[str, str]]:
     rows += [("note", text) for text in result.notes]
     rows.append(("again", result.reproduce))
     return [(name, text) for name, text in rows if text]
+
+
+STORED = StoredKind(
+    result=QuantizeResult,
+    document=document,
+    headline=headline,
+    build=lambda result: result.side.runtime.build,
+)

@@ -9,9 +9,9 @@ import msgspec
 from ortune.errors import UsageError
 from ortune.records import Envelope, IssueReport, ProfileResult, ReportResult, StoredSession, holds
 from ortune.report import brief_words, finding_words, history, skeleton_words, stored_words
-from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import shorten_end
+from ortune.report.stored_kind import stored_kind
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
@@ -49,7 +49,8 @@ def html(envelope: Envelope[ReportResult]) -> str:
 
     if result.kind == "told" and session is not None and session.document is not None:
         stored = session.document
-        if session.verb in KINDS and holds(stored, KINDS[session.verb].result):
+        kind = stored_kind(session.verb)
+        if kind is not None and holds(stored, kind.result):
             if holds(stored, ProfileResult):
                 profile = msgspec.structs.replace(stored.result, timeline=session.timeline)
                 stored = msgspec.structs.replace(stored, result=profile)
@@ -88,7 +89,7 @@ def _list(result: ReportResult) -> list[Block]:
 def _told(session: StoredSession) -> Document:
     """The verb's own document, where the session has one that it can tell; never as if it were new."""
     before = [Line(stored_words.provenance(session), "faint")]
-    kind = KINDS.get(session.verb)
+    kind = stored_kind(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
         return finding_words.alerted(replace(kind.document(stored), before=before), stored)

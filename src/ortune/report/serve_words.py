@@ -7,6 +7,7 @@ from dataclasses import replace
 from ortune.records import BenchResult, Envelope
 from ortune.report import bench_words
 from ortune.report.document import Document, Line
+from ortune.report.stored_kind import StoredKind
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
@@ -17,3 +18,11 @@ def document(envelope: Envelope[BenchResult]) -> Document:
     where = f"in {host.cpu}, {host.logical} logical processors"
     n = next((i for i, block in enumerate(bench.blocks) if not isinstance(block, Line)), len(bench.blocks))
     return replace(bench, blocks=[*bench.blocks[:n], Line(where), *bench.blocks[n:]])
+
+
+STORED = StoredKind(
+    result=BenchResult,
+    document=document,
+    headline=bench_words.headlines,
+    build=lambda result: result.side.runtime.build,
+)

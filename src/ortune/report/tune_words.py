@@ -32,6 +32,7 @@ from ortune.report.document import (
 )
 from ortune.report.numbers import change, duration, span, times
 from ortune.report.placement_words import places
+from ortune.report.stored_kind import StoredKind, both
 from ortune.report.tune_details import (
     TRADE,
     details,
@@ -270,3 +271,11 @@ def _tone(result: TuneResult) -> Tone:
 def code_lines(code: str) -> list[str]:
     """Code to paste, line by line; what is not printable is written out."""
     return [visible(line) for line in code.strip("\n").splitlines()]
+
+
+STORED = StoredKind(
+    result=TuneResult,
+    document=document,
+    headline=lambda result: result.headline or headline(result),
+    build=lambda result: both(result.side.runtime.build, (result.runtime or result.side.runtime).build),
+)

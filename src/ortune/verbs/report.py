@@ -21,7 +21,8 @@ from ortune.options.report import LAST, Options
 from ortune.options.spelling import path
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
 from ortune.report import brief, history, skeleton_words, tune_headline
-from ortune.report.answer import KINDS, answer
+from ortune.report.answer import answer
+from ortune.report.stored_kind import stored_kind
 from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
@@ -149,7 +150,7 @@ class _Reader:
             return msgspec.structs.replace(session, trouble=sentence)
         state = "stopped" if envelope.status == "interrupted" else "done"
         session = msgspec.structs.replace(session, verb=match.group(1), state=state)
-        kind = KINDS.get(match.group(1))
+        kind = stored_kind(match.group(1))
         if kind is None:
             return msgspec.structs.replace(session, document=msgspec.json.decode(body, type=Envelope))
         result = msgspec.json.decode(envelope.result, type=kind.result)

@@ -8,9 +8,9 @@ from pathlib import PurePath
 from typing import Any
 
 from ortune.records import Envelope
-from ortune.report.answer import KINDS
 from ortune.report.document import Block, Document, Head, Line, Section, Table, filled, title_of
 from ortune.report.html import frame, svg
+from ortune.report.stored_kind import stored_kind
 
 PRODUCTS = {
     "look": "first look",
@@ -75,7 +75,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
 def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) -> str:
     """The sentence that is the page's heading; "" where none is an answer."""
     spoken = next((line.text for line in answers if line.tone in ANSWERS), "")
-    kind = KINDS.get(verb)
+    kind = stored_kind(verb)
     if spoken or kind is None or envelope is None or not isinstance(envelope.result, kind.result):
         return spoken
     return kind.headline(envelope.result)

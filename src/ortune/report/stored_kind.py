@@ -1,0 +1,48 @@
+"""How ``ortune report`` shows the stored results of a verb: what the verb's own words declare in ``STORED``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ortune.records import Envelope, Record
+from ortune.report.document import Document
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKind(Generic[R]):
+    """How a verb's documents are read and shown again; their schema has number 1.
+
+    Attributes:
+        result: The type of the envelope's ``result``.
+        document: What an envelope of it says.
+        headline: The answer in words.
+        build: What ran the model, with its version.
+    """
+
+    result: type[R]
+    document: Callable[[Envelope[R]], Document]
+    headline: Callable[[R], str]
+    build: Callable[[R], str]
+
+
+def stored_kind(verb: str) -> StoredKind[Any] | None:
+    """``STORED`` of ``report/VERB_words.py``; None for a verb whose results are available as JSON only.
+
+    Args:
+        verb: As the schema of a document names it: letters and hyphens.
+    """
+    name = f"ortune.report.{verb}_words"
+    if importlib.util.find_spec(name) is None:
+        return None
+    return getattr(importlib.import_module(name), "STORED", None)
+
+
+def both(a: str, b: str) -> str:
+    """Two builds in words, or the one that both are."""
+    return a if a == b else f"{a} and {b}"
