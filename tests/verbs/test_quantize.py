@@ -246,6 +246,42 @@ def test_a_second_model_of_the_family_takes_a_third_of_the_questions(
     assert {f"other-{SENSITIVE}", "other-block3"} & set(worst.members)
 
 
+def test_a_second_model_of_the_family_is_decided_in_a_third_of_the_time(tmp_path: Path) -> None:
+    """The method that was best in the first is tested alone, unless no model of it is right."""
+    words = (
+        "--data",
+        str(data(tmp_path / "data")),
+        "--tolerance",
+        "0.03",
+        "--budget",
+        "5m",
+        "--json",
+        "--no-bundle",
+    )
+    decided_s, methods, results = list[float](), list[int](), list[QuantizeResult]()
+    for seed, renamed in ((3, False), (5, True), (4, True)):
+        model(tmp_path / "m.onnx", seed=seed, renamed=renamed)
+        lab = Lab(1, faster_rewrite="static-int8")
+        began_s = lab.now_s
+        code, out, said = quantize(tmp_path, *words, lab=lab)
+        assert code == 0, said
+        results.append(result_of(json.loads(out)))
+        # Only the race and the confirmation have controls beside the float model.
+        decided_s.append(next(at_s for at_s, _, plans in lab.groups if len(plans) > 2) - began_s)
+        methods.append(sum(not row.why.startswith("not tested") for row in results[-1].methods))
+    first, second, third = results
+    assert first.against_default is not None and first.against_default.verdict == "faster"
+    assert decided_s[1] < decided_s[0] / 3, decided_s
+    facts(" ".join(second.notes), "not tested", "best in an earlier model")
+    # What is claimed rests on this model's own measurements, all the same.
+    assert second.against_default is not None and second.against_default.verdict == "faster"
+    (chosen,) = (row for row in second.front if row.chosen)
+    assert chosen.ok and chosen.outputs is not None
+    # In the third model that method leaves no layers that keep the tolerance, so all are tested.
+    assert methods[1] < methods[0] == methods[2]
+    assert not any("best in an earlier model" in note for note in third.notes)
+
+
 def test_a_second_model_is_asked_what_the_first_was_though_its_layers_would_be_joined_otherwise(
     answer: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

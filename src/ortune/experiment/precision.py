@@ -210,6 +210,12 @@ class Precision:
         self.enough_s = max(needed_s, self._clock.budget_s + len(untried) * each_s)
         self.rows += [_untested(plan, "no time left") for plan in untried]
 
+    def leave_out(self, plans: Sequence[Plan]) -> None:
+        """Says of methods that there was no need to test them."""
+        self.rows += [
+            _untested(plan, "another method was best in a model of the same layers") for plan in plans
+        ]
+
     def _whole(self, plan: Plan) -> Model:
         baseline = self.baseline
         path, failed = self.made(plan)

@@ -76,6 +76,15 @@ def untested(n: int, n_methods: int, budget_s: float) -> str:
     )
 
 
+def left_out(n: int) -> str:
+    """Says that an earlier answer spared methods."""
+    what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
+    return (
+        f"{what} not tested: another one was best in an earlier model of the same layers "
+        "(with a new --store, all are tested)"
+    )
+
+
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
     """What quantizing a large model takes, by method, and what there is."""
     needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"

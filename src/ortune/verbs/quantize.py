@@ -17,6 +17,7 @@ from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import holds
 from ortune.experiment.held_out import HeldOut
+from ortune.experiment.likely import LikelyMethods
 from ortune.experiment.opening import Experiment
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.precision_means import means
@@ -158,12 +159,14 @@ class _Quantization:
         # A metric or a tolerance of the user's own stands; invented inputs have no task.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
         task = None if asked else precision.judge_by_task()
-        wholes = precision.whole_models(self.plans)
-        walks = self._walks(precision, wholes)
-        by_plan = {model.plan.id: model for model in wholes}
-        for walk in walks:
-            by_plan |= {model.plan.id: model for model in walk.models.values()}
-        models = list(by_plan.values())
+        likely = LikelyMethods(precision)
+        first, others = likely.split(self.plans)
+        models, walks = self._models(precision, first)
+        if others and not any(precision_race.is_right(model) for model in models):
+            # The model is of another kind after all.
+            more, more_walks = self._models(precision, others)
+            models, walks, others = [*models, *more], [*walks, *more_walks], []
+        precision.leave_out(others)
         held_out = HeldOut(precision, run)
         raced = precision_race.race(run, models, held_out)
         require_unchanged(baseline.side)
@@ -183,23 +186,19 @@ class _Quantization:
             result = msgspec.structs.replace(result, judged_by=self.baseline.check.metric)
         if task is not None:
             result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
+        if result.changes and result.against_default and result.against_default.verdict == "faster":
+            likely.keep(models, result.winner)
         result = self._elsewhere(precision, result)
-        left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
-        enough_s = run.enough_s if left_out else 0
-        no_time = quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else ""
-        if precision.late and not models:
-            least_s = int(MORE_TO_MAKE * self.options.budget_s)
-            enough_s = max(run.budget_for_s(1, baseline.pilot.trial_ns), least_s)
-            no_time = quantize_words.not_made(enough_s)
-        elif precision.n_untested and not any(row.ok for row in result.front if row.plan.rewrites):
-            confirmed_s = run.budget_for_s(1, baseline.pilot.trial_ns)
-            enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
-            no_time = quantize_words.untested(precision.n_untested, len(precision.rows), enough_s)
+        no_time, enough_s = self._lack(run, precision, models, result)
         if result.checked_needed:
             enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
             result,
-            notes=(*result.notes, *opened.played_notes),
+            notes=(
+                *result.notes,
+                *([quantize_words.left_out(len(others))] if others else []),
+                *opened.played_notes,
+            ),
             budget_s=self.options.budget_s,
             no_time=no_time,
             enough_s=enough_s,
@@ -254,6 +253,33 @@ class _Quantization:
             answer_s=self.experiment.answer_s + self._emulation_s,
             models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
+
+    def _lack(
+        self, run: Tuning, precision: Precision, models: Sequence[Model], result: QuantizeResult
+    ) -> tuple[str, float]:
+        """What the budget did not hold, and the budget that is enough for it; "" and 0 where it held all."""
+        trial_ns = self.baseline.pilot.trial_ns
+        left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
+        enough_s = run.enough_s if left_out else 0
+        no_time = quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else ""
+        if precision.late and not models:
+            least_s = int(MORE_TO_MAKE * self.options.budget_s)
+            enough_s = max(run.budget_for_s(1, trial_ns), least_s)
+            no_time = quantize_words.not_made(enough_s)
+        elif precision.n_untested and not any(row.ok for row in result.front if row.plan.rewrites):
+            confirmed_s = run.budget_for_s(1, trial_ns)
+            enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
+            no_time = quantize_words.untested(precision.n_untested, len(precision.rows), enough_s)
+        return no_time, enough_s
+
+    def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:
+        """The whole models of methods, and those between them and float."""
+        wholes = precision.whole_models(plans)
+        walks = self._walks(precision, wholes)
+        by_plan = {model.plan.id: model for model in wholes}
+        for walk in walks:
+            by_plan |= {model.plan.id: model for model in walk.models.values()}
+        return list(by_plan.values()), walks
 
     def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
         """The walk of what is nearest to right for what it saves; that of another kind where there is time for it."""

@@ -1,0 +1,58 @@
+"""Quantization methods that an earlier model of the same structure was best in, which are tested first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.experiment.precision import Model, Precision
+from ortune.experiment.precision_race import is_right
+from ortune.graph.fingerprints import digest
+from ortune.graph.groups import layer_groups
+from ortune.records import Plan
+from ortune.search.precision import ALIKE
+from ortune.store import likely_methods
+
+
+class LikelyMethods:
+    """What a session takes from earlier ones, and leaves to later ones.
+
+    A model is of the same structure if it has the same kinds of layer, whatever their names, number and weights. What
+    is fast and right depends on the processor, on ONNX Runtime and on the tolerance too, so these have to be the same.
+    The earlier answer decides only what is tested first: every claim rests on this session's own measurements.
+    """
+
+    def __init__(self, precision: Precision) -> None:
+        self._precision, side = precision, precision.baseline.side
+        self._folder = precision.baseline.log.folder
+        kinds = sorted({group.kind for group in layer_groups(precision.model)})
+        about = (
+            precision.baseline.host.fingerprint, side.runtime.build, precision.tolerance.text,
+            repr(precision.limit), precision.baseline.check.metric,
+        )  # fmt: skip
+        self._key = digest(*about, *kinds)[:32]
+
+    def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
+        """The plans to test first, and those for which there is no need if one of the first is right."""
+        methods = self._precision.replay.once("likely-methods", list[str], self._load)
+        first = [plan for plan in plans if _method(plan) in methods]
+        # Of another version of ortune no method may be left.
+        return (first, [plan for plan in plans if plan not in first]) if first else (list(plans), [])
+
+    def _load(self) -> list[str]:
+        return likely_methods.load(self._folder, self._key) if self._folder else []
+
+    def keep(self, models: Sequence[Model], winner: Plan) -> None:
+        """Keeps the winner's method, and those of which a right model was expected to be nearly as fast."""
+        right = [model for model in models if is_right(model) and model.time_ns is not None]
+        best_ns = next((model.time_ns or 0.0 for model in right if model.plan.id == winner.id), 0.0)
+        near = [model.plan for model in right if (model.time_ns or 0.0) <= ALIKE * best_ns]
+        if self._folder:
+            likely_methods.keep(self._folder, self._key, sorted({_method(plan) for plan in (winner, *near)}))
+
+
+def _method(plan: Plan) -> str:
+    """The rewrites of a plan, whichever layers they leave in float."""
+    return "; ".join(
+        ",".join([spec.name, *(f"{name}={value}" for name, value in spec.params.items() if name != "leave")])
+        for spec in plan.rewrites
+    )
