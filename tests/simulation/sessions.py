@@ -11,19 +11,34 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
 from ortune.experiment.watcher import Watcher
-from ortune.records import CompareResult, Comparison, DiagnoseResult, Envelope, TuneResult
-from ortune.verbs import compare, diagnose, tune
+from ortune.fleet import made
+from ortune.fleet.runtimes import probe
+from ortune.records import (
+    CompareResult,
+    Comparison,
+    DiagnoseResult,
+    Envelope,
+    HistoryResult,
+    MadeRuntime,
+    TuneResult,
+)
+from ortune.verbs import compare, diagnose, history, tune
 from simulated_machine import Faults, Lab, Weather, net, tools_of
 
-VERBS = ("compare", "tune", "diagnose", "compare", "tune")
+VERBS = ("compare", "tune", "diagnose", "compare", "tune", "history")
+RELEASES = ("1.32.0", "1.31.1", "1.30.0")
 
 
 @dataclass(kw_only=True)
@@ -61,6 +76,8 @@ class Session:
             pairs = [
                 fix.comparison for fix in (*result.tried, *([result.together] if result.together else []))
             ]
+        elif isinstance(result, HistoryResult):
+            pairs = [result.whole, *(row.since_previous for row in result.rows)]
         else:
             pairs = []
         return [each for each in pairs if each is not None]
@@ -95,6 +112,8 @@ def scenario(seed: int) -> tuple[str, float, Lab]:
     )
     lab.differ = bool(draw.random() < 0.7)
     budget_s = float(draw.choice([6.0, 25.0, 60.0, 120.0]))
+    if draw.random() < 0.1:
+        lab.faults = replace(lab.faults, disk_full_at=int(draw.integers(40)))
     return VERBS[seed % len(VERBS)], budget_s, lab
 
 
@@ -147,7 +166,18 @@ def answer(
         return compare.run(compare.Options(a=model, b_set=("opt=basic",), resume=resume, **common), watcher)
     if verb == "tune":
         return tune.run(tune.Options(model=model, bundle=False, resume=resume, **common), watcher)
-    return diagnose.run(diagnose.Options(model=model, resume=resume, **common), watcher)
+    if verb == "diagnose":
+        return diagnose.run(diagnose.Options(model=model, resume=resume, **common), watcher)
+    del common["runtime"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made, "require", release)
+        return history.run(history.Options(model=model, release=RELEASES, resume=resume, **common), watcher)
+
+
+def release(name: str, say: Callable[[str], None]) -> MadeRuntime:
+    """What stands in the place of an environment with a release: this one, which answers the same."""
+    runtime = msgspec.structs.replace(probe(sys.executable), ort_version=name.removeprefix("onnxruntime=="))
+    return MadeRuntime(name=name, requirements=(name,), runtime=runtime)
 
 
 def main() -> None:

@@ -34,20 +34,19 @@ def require_sound(session: Session, store: Path) -> None:
     assert not lab.running
     longest_s = max((ended - began for began, ended, _ in lab.groups), default=0.0)
     assert session.spent_s <= max(1.1 * session.budget_s, session.budget_s + longest_s), "budget"
+    with Store(store) as kept:
+        kinds = [event.kind for head in kept.sessions() for event in kept.events(head.id)]
+    n_outcomes = sum(kind in ("outcome", "untimed-outcome") for kind in kinds)
+    assert n_outcomes == lab.n_trials, "no result is lost"
     if session.envelope is None:
         return
+    assert kinds[-1] == "result"
     for comparison in session.comparisons:
         if comparison.verdict in ("faster", "slower", "equivalent"):
             assert comparison.n_blocks >= LEAST_OF_A_CLAIM
             assert comparison.ratio_high is not None and comparison.ratio_low <= comparison.ratio
     if (session.envelope.verdict or "") in ("faster", "slower"):
         assert any(c.verdict == session.envelope.verdict for c in session.comparisons)
-    with Store(store) as kept:
-        (head,) = kept.sessions()
-        kinds = [event.kind for event in kept.events(head.id)]
-    n_outcomes = sum(kind in ("outcome", "untimed-outcome") for kind in kinds)
-    assert n_outcomes == lab.n_trials, "no result is lost"
-    assert kinds[-1] == "result"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -55,7 +54,17 @@ def test_a_session_keeps_its_promises(seed: int, tmp_path: Path) -> None:
     require_sound(run(seed, tmp_path, inputs=INPUTS), tmp_path / "store")
 
 
-@pytest.mark.parametrize("verb", ["compare", "tune", "diagnose"])
+@pytest.mark.parametrize("verb", sorted(set(VERBS)))
+@pytest.mark.parametrize("disk_full_at", [0, 3, 9, 20])
+def test_a_disk_that_becomes_full_loses_nothing(verb: str, disk_full_at: int, tmp_path: Path) -> None:
+    lab = Lab(0, faults=Faults(disk_full_at=disk_full_at))
+    session = run(VERBS.index(verb), tmp_path, lab, inputs=INPUTS, budget_s=60.0)
+    require_sound(session, tmp_path / "store")
+    if session.envelope is None:
+        assert session.error == "disk-full", session.lines
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS)))
 @pytest.mark.parametrize(("crowd", "crowd_at"), [(3.0, 2), (3.0, 8), (8.0, 5), (8.0, 12), (20.0, 8)])
 @pytest.mark.parametrize("budget_s", [12.0, 60.0])
 def test_a_machine_that_becomes_crowded_costs_blocks_and_no_budget(
