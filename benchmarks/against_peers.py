@@ -508,7 +508,8 @@ def against_the_fastest(by_model: dict[str, dict[str, Row]]) -> Iterator[str]:
         behind += [f"{name} ({mine[0] / best[0]:.2f}x, {sure})"] if slower else []
     if gains:
         mean = statistics.geometric_mean(gains)
-        told = f"slower by 5 % or confirmed on {len(behind)}{': ' if behind else ''}{', '.join(behind)}"
+        which = f": {', '.join(behind)}" if behind else ""
+        told = f"at least 5 % slower, or confirmed to be slower, on {len(behind)}{which}"
         yield f"- ortune against the fastest exact alternative of each model: {mean:.2f}x as fast; {told}."
 
 

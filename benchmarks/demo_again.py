@@ -37,12 +37,12 @@ def one(model: Path, condition: str, budget: float) -> dict[str, object]:
             return row | {"answer": f"none: {error.what}", "seconds": time.monotonic() - began}
     assert isinstance(result, TuneResult)
     claim, wait = result.against_default, next((c for c in result.controls if c.name == "spike-in"), None)
-    fates = Counter(c.fate for c in result.candidates)
+    statuses = Counter(c.status for c in result.candidates)
     return row | {
         "answer": result.winner.describe() if result.changes else "the default",
         "claim": [claim.ratio, claim.ratio_low, claim.ratio_high] if claim and result.changes else None,
-        "tried": fates.total() - fates["not-tried"],
-        "waiting": [c.origin for c in result.candidates if c.fate == "not-tried"],
+        "tried": statuses.total() - statuses["not-tried"],
+        "waiting": [c.origin for c in result.candidates if c.status == "not-tried"],
         "known_wait": [wait.ratio, wait.ratio_low, wait.ratio_high] if wait else None,
         "smallest": result.smallest_effect_ratio,
         "seconds": time.monotonic() - began,

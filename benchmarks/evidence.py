@@ -95,7 +95,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         found = [block for block in first if block is not None]
         judgement = controls.judge(found, None)
         baseline.pilot.retime(judgement, measured(found, BASE))
-        turns = Design(ratios={judgement.estimand: []})
+        turns = Design(ratios={judgement.statistic: []})
         for index in range(blocks):
             began = time.monotonic()
             wanted = NextBlock(arms=(BASE, IDENTICAL), index=index, phase="race")
@@ -103,9 +103,9 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
             took = time.monotonic() - began
             assert block is not None and not block.dropped
             trials = {t.arm: t.outcome for t in block.trials}
-            ratio = compared(trials[IDENTICAL], trials[BASE], judgement.estimand)  # type: ignore[arg-type]
+            ratio = compared(trials[IDENTICAL], trials[BASE], judgement.statistic)  # type: ignore[arg-type]
             assert ratio is not None
-            turns.ratios[judgement.estimand].append(ratio)
+            turns.ratios[judgement.statistic].append(ratio)
             turns.seconds.append(took)
 
             began = time.monotonic()

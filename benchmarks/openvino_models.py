@@ -157,7 +157,10 @@ def main() -> None:
             try:
                 row |= measured(name, asked.budget, Path(folder))
             except OrtuneError as error:
-                row["error"] = error.what.splitlines()[0][:120]
+                what, named = error.what.splitlines()[0][:120], dict(zip("BCD", SIDES, strict=True))
+                row["error"] = (
+                    f"{named[what[0]]} does not run it" if what[1:].startswith(" does not run") else what
+                )
         mine.append(row)
         with asked.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ortune.stats.calibration import choose_estimand, null_scale
+from ortune.stats.calibration import choose_statistic, null_scale
 from ortune.stats.evidence import evidence_path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +35,7 @@ def found(ratios: dict[str, np.ndarray], rng: np.random.Generator) -> dict[tuple
         drawn = rng.integers(0, n, max(BLOCKS))
         signs = rng.choice((-1.0, 1.0), max(BLOCKS))  # which of two identical plans is called B
         stream = {name: signs * values[drawn] for name, values in ratios.items()}
-        chosen = choose_estimand({name: d[:9] for name, d in stream.items()})
+        chosen = choose_statistic({name: d[:9] for name, d in stream.items()})
         prior = null_scale(stream[chosen][:9])
         shifted = np.stack([stream[chosen] + math.log1p(effect) for effect in EFFECTS])
         passed = evidence_path(shifted, prior_scale=prior) >= LIMIT

@@ -44,7 +44,7 @@ def one(model: Path, other: Path, folder: Path, **options: object) -> dict[str, 
         "high": c.ratio_high,
         "smallest": c.smallest_effect_ratio,
         "blocks": c.n_blocks,
-        "estimand": c.estimand,
+        "statistic": c.statistic,
         "seconds": time.monotonic() - began,
     }
 

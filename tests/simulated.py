@@ -35,7 +35,7 @@ class Raced(Halving):
     wrong: Collection[str] = ()
     stop: Callable[[], bool] = lambda: False
     ran: Callable[[Block], None] = lambda block: None
-    estimand: str = "median"
+    statistic: str = "median"
     worth: float = 0.01
     scale: float = 0.01
     first_trial_ns: float = TRIAL_NS
@@ -50,7 +50,7 @@ class Raced(Halving):
 
         def on_block(block: Block) -> None:
             for arm in {trial.arm for trial in block.trials} & set(self.wrong):
-                self.entries[arm].retire("wrong-output", "output 'y' differs")
+                self.entries[arm].eliminate("wrong-output", "output 'y' differs")
             self.ran(block)
 
         self.begin(stage())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,20 +90,18 @@ def room(file: Path) -> str:
     return first.removesuffix(".py")
 
 
-def nodes(tree: ast.AST, *, types: bool = True, functions: bool = True) -> Iterator[ast.AST]:
-    """Every node, perhaps without what stands under ``TYPE_CHECKING``, perhaps without functions."""
-    waiting: list[ast.AST] = [tree]
+def nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Every node; whether it stands under ``TYPE_CHECKING``, and whether within a function."""
+    waiting: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
     while waiting:
-        node = waiting.pop()
-        if not functions and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        waiting += ast.iter_child_nodes(node)
+        node, typing, inside = waiting.pop()
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        typing = typing or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        yield node, typing, inside
+        waiting += [(child, typing, inside) for child in ast.iter_child_nodes(node)]
 
 
-def imported(file: Path, found: Iterator[ast.AST]) -> set[str]:
+def imported(file: Path, found: Iterable[ast.AST]) -> set[str]:
     """Absolute names of everything that statements of a file import."""
     package = ["ortune", *file.relative_to(PACKAGE).parent.parts]
     names = set()
@@ -118,7 +116,7 @@ def imported(file: Path, found: Iterator[ast.AST]) -> set[str]:
     return names
 
 
-def of_others(found: Iterator[ast.AST]) -> set[str]:
+def of_others(found: Iterable[ast.AST]) -> set[str]:
     """Packages that statements import by their absolute names."""
     names = set()
     for node in found:
@@ -171,14 +169,14 @@ def read(file: Path) -> Source:
 
 
 def of(file: Path, text: str) -> Source:
-    tree = ast.parse(text)
-    every = list(nodes(tree))
+    places = list(nodes(ast.parse(text)))
+    every = [n for n, _, _ in places]
     attributes = [n for n in every if isinstance(n, ast.Attribute)]
     return Source(
-        imported=imported(file, iter(every)),
-        running=imported(file, nodes(tree, types=False)),
-        at_import=imported(file, nodes(tree, types=False, functions=False)),
-        absolute=of_others(iter(every)),
+        imported=imported(file, every),
+        running=imported(file, (n for n, typing, _ in places if not typing)),
+        at_import=imported(file, (n for n, typing, inside in places if not typing and not inside)),
+        absolute=of_others(every),
         names={n.attr for n in attributes} | {n.id for n in every if isinstance(n, ast.Name)},
         dotted={written(n) for n in attributes},
         called={written(n.func) for n in every if isinstance(n, ast.Call)},

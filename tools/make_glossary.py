@@ -141,9 +141,9 @@ GROUPS: dict[str, tuple[Term, ...]] = {
             name="records:VerdictName",
         ),
         Term(
-            word="estimand",
+            word="statistic",
             meaning="The statistic that is compared, such as the median latency; a field of JSON documents.",
-            name="search.figures:Estimand",
+            name="search.figures:Statistic",
             shown="statistic",
         ),
         Term(

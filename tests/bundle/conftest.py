@@ -78,7 +78,7 @@ def result_of(model: Path, plan: Plan, **changes: Any) -> TuneResult:
     return TuneResult(
         side=Side(label=model.name, model=open_model(model).info, plan=Plan(), runtime=runtime),
         objective="latency",
-        estimand="p50 latency (of each process)",
+        statistic="p50 latency (of each process)",
         worth_ratio=0.01,
         winner=plan,
         default_figures=figures,

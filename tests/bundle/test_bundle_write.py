@@ -294,7 +294,7 @@ def test_pasted_code_has_every_channel_of_a_plan_or_says_what_is_lost() -> None:
 
 
 PROOF = Comparison(
-    estimand="p50 latency", ratio=0.9, ratio_low=0.88, ratio_high=0.92, level=0.95, method="wilcoxon",
+    statistic="p50 latency", ratio=0.9, ratio_low=0.88, ratio_high=0.92, level=0.95, method="wilcoxon",
     n_blocks=16, smallest_effect_ratio=0.02, phase="confirm", verdict="faster",
 )  # fmt: skip
 

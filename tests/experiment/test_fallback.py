@@ -49,7 +49,7 @@ def test_a_winner_on_a_gpu_is_followed_by_what_was_measured_on_webassembly(
     shipped: Plan, default: Plan, current: Plan | None, verdict: VerdictName | None, expected: Plan | None
 ) -> None:
     today = verdict and Comparison(
-        estimand="p50", ratio=0.9, ratio_low=0.8, ratio_high=0.95, level=0.975, method="wilcoxon", n_blocks=9,
+        statistic="p50", ratio=0.9, ratio_low=0.8, ratio_high=0.95, level=0.975, method="wilcoxon", n_blocks=9,
         smallest_effect_ratio=None, phase="confirm", verdict=verdict,
     )  # fmt: skip
     assert fallback(shipped, default=default, current=current, today=today or None) == expected

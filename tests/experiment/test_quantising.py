@@ -194,7 +194,7 @@ def test_the_table_holds_the_fastest_of_each_class() -> None:
     products = RewriteSpec(name="static-int8", params={"operators": "products"})
     long = msgspec.structs.replace(rows[0], plan=Plan(rewrites=(products,)))
     raced = Candidate(
-        plan=rows[0].plan, origin="", fate="winner", ratio=0.4, ratio_low=0.38, ratio_high=0.42, n_blocks=9
+        plan=rows[0].plan, origin="", status="winner", ratio=0.4, ratio_low=0.38, ratio_high=0.42, n_blocks=9
     )
     found = table(rows, [raced], 1000)
     assert [(r.within_ratio, r.ratio, r.pareto) for r in found] == [

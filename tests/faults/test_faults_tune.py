@@ -104,7 +104,7 @@ def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[d
 def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Fate and reason of the plans that change the allocator alone, by allocator."""
     return {
-        c["plan"]["settings"]["allocator"]: (c["fate"], c["why"])
+        c["plan"]["settings"]["allocator"]: (c["status"], c["why"])
         for c in result["candidates"]
         if set(c["plan"]["settings"]) == {"allocator"}
     }
@@ -182,7 +182,7 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(tmp_path: Path) -> None:
         assert done.code == 0, done.err
         candidates = done.document["result"]["candidates"]
         rewritten = [c for c in candidates if c["plan"]["rewrites"]]
-        assert {c["fate"] for c in rewritten} == {"not-tried"}
+        assert {c["status"] for c in rewritten} == {"not-tried"}
         # On a slow machine the budget may not hold all of them.
         found = [c for c in rewritten if c["why"] != "not tested: the budget ran out"]
         held(found and any(c["n_blocks"] for c in candidates), candidates)

@@ -115,7 +115,7 @@ def figures(latency_ns: float, objective_ns: float | None = None, peak_mib: floa
 def comparison(**changes: object) -> Comparison:
     """B is 1.11x faster, unless changed."""
     usual = Comparison(
-        estimand="p50 latency (of each process)",
+        statistic="p50 latency (of each process)",
         ratio=0.9,
         ratio_low=0.88,
         ratio_high=0.92,

@@ -8,7 +8,7 @@ import random
 import golden
 import golden_profile
 import msgspec
-from golden_tune_parts import ESTIMAND, WINNER, blocks, candidates, confirmed, usual, workload
+from golden_tune_parts import STATISTIC, WINNER, blocks, candidates, confirmed, usual, workload
 
 from ortune.records import (
     Adoption,
@@ -66,9 +66,11 @@ def tuned(**changes: object) -> Envelope:
 
 def default_best(**changes: object) -> Envelope:
     """Nothing beat the default, and nothing challenged it."""
-    fates = {"winner": "retired", "pruned": "retired"}
+    fates = {"winner": "eliminated", "pruned": "eliminated"}
     lost = tuple(
-        msgspec.structs.replace(c, fate=fates.get(c.fate, c.fate), ratio=c.ratio and max(c.ratio, 0.997))
+        msgspec.structs.replace(
+            c, status=fates.get(c.status, c.status), ratio=c.ratio and max(c.ratio, 0.997)
+        )
         for c in candidates()
     )
     points = tuple(p for p in blocks(1.0) if p.phase != "confirm")
@@ -95,9 +97,9 @@ def exploratory(ratio: float = 0.9, **changes: object) -> Envelope:
     """A budget that held a look at two plans, and no confirmation."""
     one, *others = candidates()
     best = msgspec.structs.replace(
-        one, fate="retired", ratio=ratio, ratio_low=None, ratio_high=None, n_blocks=2
+        one, status="eliminated", ratio=ratio, ratio_low=None, ratio_high=None, n_blocks=2
     )
-    rest = tuple(msgspec.structs.replace(c, fate="not-tried", ratio=None, n_blocks=0) for c in others)
+    rest = tuple(msgspec.structs.replace(c, status="not-tried", ratio=None, n_blocks=0) for c in others)
     budget = BudgetReport(
         budget_s=40, trial_s=1.5, promise="", n_trials=6, race_s=14, enough_s=150, exploratory=True
     )
@@ -157,7 +159,7 @@ def large() -> Envelope:
             Candidate(
                 plan=plan,
                 origin="combination of two survivors",
-                fate="retired",
+                status="eliminated",
                 why=why,
                 ratio=ratio,
                 ratio_low=ratio * 0.95,
@@ -229,7 +231,7 @@ def bare() -> Envelope:
     result = TuneResult(
         side=golden.side("model.onnx"),
         objective="latency",
-        estimand=ESTIMAND,
+        statistic=STATISTIC,
         worth_ratio=0.01,
         winner=Plan(),
         default_figures=golden.figures(11e6),
@@ -281,10 +283,10 @@ KINDS: dict[str, Envelope] = {
     "large": large(),
     "bare": bare(),
     "memory": tuned(
-        estimand="peak memory",
+        statistic="peak memory",
         objective="memory",
         points=(),
-        against_default=confirmed(0.7, 0.65, 0.75, estimand="peak memory", guards=()),
+        against_default=confirmed(0.7, 0.65, 0.75, statistic="peak memory", guards=()),
         default_figures=msgspec.structs.replace(golden.figures(11e6), peak_bytes=4e8),
         winner_figures=msgspec.structs.replace(golden.figures(11e6), peak_bytes=2.8e8),
     ),

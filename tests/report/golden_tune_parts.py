@@ -30,7 +30,7 @@ from ortune.records import (
 )
 from ortune.records import Case as ShapeCase
 
-ESTIMAND = "p50 latency (of each process)"
+STATISTIC = "p50 latency (of each process)"
 WINNER = Plan(settings={"intra_op_num_threads": 2, "allow_spinning": False})
 CODE = """import onnxruntime as ort
 options = ort.SessionOptions()
@@ -43,7 +43,7 @@ session = ort.InferenceSession("model.onnx", options)
 def confirmed(ratio: float, low: float, high: float, **changes: object) -> Comparison:
     """A confirmation on 16 fresh blocks."""
     usual = Comparison(
-        estimand=ESTIMAND,
+        statistic=STATISTIC,
         ratio=ratio,
         ratio_low=low,
         ratio_high=high,
@@ -96,7 +96,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=Plan(),
             origin="baseline",
-            fate="default",
+            status="default",
             ratio=1.0,
             ratio_low=1.0,
             ratio_high=1.0,
@@ -105,7 +105,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=WINNER,
             origin="combination",
-            fate="winner",
+            status="winner",
             why="best estimate after eight blocks",
             ratio=0.885,
             ratio_low=0.85,
@@ -115,7 +115,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=plan(graph_optimization_level="extended"),
             origin="knob graph_optimization_level",
-            fate="retired",
+            status="eliminated",
             why="not better by 1 % after 8 blocks",
             ratio=1.002,
             ratio_low=0.97,
@@ -125,7 +125,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=plan(execution_mode="parallel"),
             origin="knob execution_mode",
-            fate="retired",
+            status="eliminated",
             why="screened out",
             ratio=1.31,
             ratio_low=0.0,
@@ -135,7 +135,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=plan(intra_op_num_threads=64),
             origin="knob intra_op_num_threads",
-            fate="retired",
+            status="eliminated",
             why="screened out",
             ratio=4.7,
             ratio_low=4.1,
@@ -145,7 +145,7 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=plan(intra_op_num_threads=2, allow_spinning=False, allocator="mimalloc"),
             origin="combination",
-            fate="pruned",
+            status="pruned",
             why="allocator did not pay",
             ratio=0.89,
             ratio_low=0.86,
@@ -155,20 +155,20 @@ def candidates() -> tuple[Candidate, ...]:
         Candidate(
             plan=plan(allocator="jemalloc"),
             origin="knob allocator",
-            fate="failed",
+            status="failed",
             why="crash: killed by SIGSEGV while loading",
         ),
         Candidate(
             plan=plan(set_denormal_as_zero=True),
             origin="knob set_denormal_as_zero",
-            fate="wrong-output",
+            status="wrong-output",
             why="output y differs by 40 %",
             outputs=off,
         ),
         Candidate(
             plan=Plan(rewrites=(RewriteSpec(name="ort-optimized-model"),)),
             origin="rewrite ort-optimized-model",
-            fate="not-tried",
+            status="not-tried",
             why="no time left in the budget",
             reason="budget",
         ),
@@ -192,7 +192,7 @@ def usual() -> TuneResult:
     return TuneResult(
         side=Side(label="model.onnx", model=model, plan=Plan(), runtime=runtime),
         objective="latency",
-        estimand=ESTIMAND,
+        statistic=STATISTIC,
         worth_ratio=0.01,
         winner=WINNER,
         default_figures=golden.figures(11e6),

@@ -51,7 +51,7 @@ def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None
 def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelope[TuneResult]) -> None:
     usual = golden_tune.tuned().result
     plan = Candidate(
-        plan=adopted.result.winner, origin="", fate="retired", why="slower", ratio=1.2, n_blocks=4
+        plan=adopted.result.winner, origin="", status="eliminated", why="slower", ratio=1.2, n_blocks=4
     )
     cost = msgspec.structs.replace(adopted.result.costs[0], shipped=False)
     result = msgspec.structs.replace(usual, candidates=(*usual.candidates, plan), costs=(cost,))

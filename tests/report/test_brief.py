@@ -168,13 +168,13 @@ def test_figures_agree_with_the_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimand", "name"),
+    ("statistic", "name"),
     [("p95 latency", "p95 latency"), ("throughput (mean latency, back to back)", "time a run")],
 )
-def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name: str) -> None:
+def test_the_latency_stays_a_median_beside_what_was_compared(statistic: str, name: str) -> None:
     envelope = golden_tune.tuned(
-        estimand=estimand,
-        against_default=confirmed(0.5, 0.45, 0.55, estimand=estimand),
+        statistic=statistic,
+        against_default=confirmed(0.5, 0.45, 0.55, statistic=statistic),
         default_figures=golden.figures(11e6, objective_ns=30e6),
         winner_figures=golden.figures(9.9e6, objective_ns=15e6),
     )

@@ -88,7 +88,7 @@ def test_next_step_compares_with_what_runs_today_under_the_same_load() -> None:
     envelope = golden.compared(
         base=base,
         new=new,
-        comparison=golden.comparison(verdict="inconclusive", guards=(), estimand="peak memory"),
+        comparison=golden.comparison(verdict="inconclusive", guards=(), statistic="peak memory"),
     )
     found = made(msgspec.structs.replace(envelope, workload=work))
     assert found.next_steps[1] == (

@@ -169,7 +169,7 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimand", "ratio", "said"),
+    ("statistic", "ratio", "said"),
     [
         (
             "p50 latency (of each process)",
@@ -197,23 +197,23 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
         ("throughput (mean latency, back to back)", 1.25, "slower: 1.25x in throughput (95 % interval"),
     ],
 )
-def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: str) -> None:
+def test_the_claim_names_what_was_compared(statistic: str, ratio: float, said: str) -> None:
     verdict = "faster" if ratio < 1 else "slower"
     ends = {"ratio_low": 0.98 * ratio, "ratio_high": 1.02 * ratio}
-    made = golden.comparison(estimand=estimand, ratio=ratio, verdict=verdict, **ends)
+    made = golden.comparison(statistic=statistic, ratio=ratio, verdict=verdict, **ends)
     assert compare_headline.headline(golden.compared(comparison=made).result).startswith(said)
 
 
 @pytest.mark.parametrize(
-    ("estimand", "row"),
+    ("statistic", "row"),
     [
         ("p95 latency", "p95 15.0 ms 12.5 ms -17.0 %"),
         ("p10 latency (of all runs of a block)", "p10 15.0 ms 12.5 ms -17.0 %"),
         ("throughput (mean latency, back to back)", "throughput 66.7 runs/s 80.0 runs/s +20.5 %"),
     ],
 )
-def test_what_was_compared_has_its_own_row_beside_the_p50(estimand: str, row: str) -> None:
-    made = golden.comparison(estimand=estimand, ratio=0.83, ratio_low=0.82, ratio_high=0.84)
+def test_what_was_compared_has_its_own_row_beside_the_p50(statistic: str, row: str) -> None:
+    made = golden.comparison(statistic=statistic, ratio=0.83, ratio_low=0.82, ratio_high=0.84)
     envelope = golden.compared(
         comparison=made,
         base_figures=golden.figures(11e6, objective_ns=15e6),
@@ -227,13 +227,13 @@ def test_what_was_compared_has_its_own_row_beside_the_p50(estimand: str, row: st
 
 
 def test_a_throughput_is_in_runs_a_second() -> None:
-    estimand = "throughput (mean latency, back to back)"
+    statistic = "throughput (mean latency, back to back)"
     sides = {
         "base_figures": golden.figures(11e6, objective_ns=1.18e6),
         "new_figures": golden.figures(9.9e6, objective_ns=565e3),
     }
     ends = {"ratio_low": 0.45, "ratio_high": 0.55}
-    found = golden.comparison(estimand=estimand, ratio=0.52, **ends)
+    found = golden.comparison(statistic=statistic, ratio=0.52, **ends)
     faster = golden.compared(comparison=found, **sides)
     facts(
         compare_headline.headline(faster.result),
@@ -242,14 +242,14 @@ def test_a_throughput_is_in_runs_a_second() -> None:
     )
     # More runs a second are a change upwards.
     unsure = golden.comparison(
-        estimand=estimand, ratio=0.76, ratio_low=0.45, ratio_high=1.2, verdict="inconclusive"
+        statistic=statistic, ratio=0.76, ratio_low=0.45, ratio_high=1.2, verdict="inconclusive"
     )
     text = compare_headline.claim(golden.compared(comparison=unsure, **sides).result)
     facts(text, "+31.6 % in throughput", "A 847 runs/s -> B 1,770 runs/s")
 
 
 @pytest.mark.parametrize(
-    ("estimand", "base", "new"),
+    ("statistic", "base", "new"),
     [
         ("p50 latency (median over rounds of the ratio of p50s within a round)", {}, {}),
         ("p95 latency", {"objective_ns": 12e6}, {"objective_ns": 9.9e6}),
@@ -258,14 +258,14 @@ def test_a_throughput_is_in_runs_a_second() -> None:
     ],
 )
 def test_two_figures_that_show_another_change_than_the_claim_are_not_shown_both(
-    estimand: str, base: dict[str, float], new: dict[str, float]
+    statistic: str, base: dict[str, float], new: dict[str, float]
 ) -> None:
     """As 12.1 ms -> 9.88 ms beside 1.38x (1.24-1.40)."""
-    made = golden.comparison(estimand=estimand, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
+    made = golden.comparison(statistic=statistic, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
     a, b = golden.figures(12.1e6, **base), golden.figures(9.88e6, **new)
     envelope = golden.compared(comparison=made, base_figures=a, new_figures=b, gate=None, cases=())
-    what = sides.statistic(estimand)
-    shown_values = sides.value(a, estimand), sides.value(b, estimand)
+    what = sides.statistic_name(statistic)
+    shown_values = sides.value(a, statistic), sides.value(b, statistic)
     for text in (shown(envelope, 140), markdown.render(compare_words.document(envelope))):
         assert shown_values[0] in text, f"{what} of the base is still told"
         assert f"{shown_values[0]} -> {shown_values[1]}" not in text

@@ -86,7 +86,7 @@ def test_another_model_workload_or_runtime_forbids_comparing() -> None:
         "workload": msgspec.structs.replace(
             golden_tune.tuned(), workload=msgspec.structs.replace(gap, seed=gap.seed + 1)
         ),
-        "figure": golden_tune.tuned(estimand="peak memory"),
+        "figure": golden_tune.tuned(statistic="peak memory"),
     }
     for name, envelope in others.items():
         found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)])
@@ -115,7 +115,7 @@ def test_no_command_is_given_that_would_compare_something_else() -> None:
         winner=Plan(settings={"intra_op_num_threads": 4}),
         notes=("in an emulated container: 2 CPUs by cgroup",),
     )
-    memory = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}), estimand="peak memory")
+    memory = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}), statistic="peak memory")
     for envelope in (moved, in_a_pod, memory):
         both = stored(golden_tune.tuned(), 1), stored(envelope, 2)
         assert history.side_by_side(both).next_step == ""

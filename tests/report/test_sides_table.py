@@ -30,13 +30,13 @@ def rows(**changes: object) -> list[str]:
             ("A", golden.figures(11e6, objective_ns=12e6)),
             ("B", golden.figures(9.9e6, objective_ns=11e6, peak_mib=338)),
         ],
-        found.estimand, found, "A",
+        found.statistic, found, "A",
     )  # fmt: skip
     return [" ".join(cell.text for cell in row) for row in table.rows] + list(table.notes)
 
 
 @pytest.mark.parametrize(
-    ("estimand", "name", "kind"),
+    ("statistic", "name", "kind"),
     [
         ("p50 latency (median over rounds of the ratio of p50s within a round)", "p50", "latency"),
         ("p25 latency (median over rounds of the ratio of p25s within a round)", "p25", "latency"),
@@ -48,13 +48,13 @@ def rows(**changes: object) -> list[str]:
         ("cold start (load and first run)", "cold start", "cold"),
     ],
 )  # fmt: skip
-def test_a_statistic_has_one_name(estimand: str, name: str, kind: str) -> None:
-    assert (sides.statistic(estimand), sides.kind(estimand)) == (name, kind)
+def test_a_statistic_has_one_name(statistic: str, name: str, kind: str) -> None:
+    assert (sides.statistic_name(statistic), sides.kind(statistic)) == (name, kind)
 
 
 def test_what_was_compared_comes_first_and_all_that_is_paired_has_its_change() -> None:
     found = rows(
-        estimand="p10 latency (of all runs of a block)",
+        statistic="p10 latency (of all runs of a block)",
         beside=(
             FigureChange(figure="p50", ratio=0.95, ratio_low=0.9, ratio_high=1.01),
             FigureChange(figure="load", ratio=1.2, ratio_low=1.1, ratio_high=1.3),
@@ -124,11 +124,11 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
         codes=("SES002",),
         plan=Plan(settings={"graph_optimization_level": "all"}),
         figures=golden.figures(9.9e6, objective_ns=9e6),
-        comparison=golden.comparison(estimand=QUARTILE),
+        comparison=golden.comparison(statistic=QUARTILE),
     )
     result = DiagnoseResult(
         side=golden.side(),
-        estimand=QUARTILE,
+        statistic=QUARTILE,
         figures=golden.figures(11e6, objective_ns=10e6),
         findings=(Finding(code="SES002", what="graph optimisations are limited to level basic"),),
         tried=(fix,),
@@ -188,7 +188,7 @@ def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str
         for verdict in verdicts
     )  # fmt: skip
     result = DiagnoseResult(
-        side=golden.side(), estimand=QUARTILE, figures=golden.figures(11e6), tried=tried,
+        side=golden.side(), statistic=QUARTILE, figures=golden.figures(11e6), tried=tried,
         findings=(Finding(code="SES002", what="a finding"),),
         controls=(msgspec.structs.replace(golden.CONTROLS[1], detected=False),),
     )  # fmt: skip
@@ -208,32 +208,34 @@ def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str
     ],
 )
 def test_a_history_says_no_change_only_where_that_was_shown(verdict: str, told: str) -> None:
-    found = golden.comparison(estimand=QUARTILE, ratio=1.73, ratio_low=0.8, ratio_high=2.2, verdict=verdict)
+    found = golden.comparison(statistic=QUARTILE, ratio=1.73, ratio_low=0.8, ratio_high=2.2, verdict=verdict)
     newest = ReleaseRow(release="1.31.1", figures=golden.figures(11e6), since_previous=found)
-    result = HistoryResult(side=golden.side(), estimand=QUARTILE, rows=(newest,), changed=(), whole=None)
+    result = HistoryResult(side=golden.side(), statistic=QUARTILE, rows=(newest,), changed=(), whole=None)
     assert history_words.headline(result).startswith(told)
 
 
 def test_a_release_whose_median_shows_another_change_has_the_change_alone() -> None:
-    found = golden.comparison(estimand=QUARTILE, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
+    found = golden.comparison(statistic=QUARTILE, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
     rows_ = (
         ReleaseRow(release="1.22.1", figures=golden.figures(12.1e6)),
         ReleaseRow(release="1.31.1", figures=golden.figures(9.88e6), since_previous=found),
     )
-    result = HistoryResult(side=golden.side(), estimand=QUARTILE, rows=rows_, changed=("1.31.1",), whole=None)
+    result = HistoryResult(
+        side=golden.side(), statistic=QUARTILE, rows=rows_, changed=("1.31.1",), whole=None
+    )
     envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(history_words.document(envelope), 120).split())
     assert "1.22.1 12.1 ms" in text and "9.88 ms" not in text and "-27.8 % (-28.6 % to -19.1 %)" in text
 
 
 def test_a_history_names_what_was_compared() -> None:
-    found = golden.comparison(estimand=QUARTILE)
+    found = golden.comparison(statistic=QUARTILE)
     newest = ReleaseRow(
         release="1.31.1", figures=golden.figures(9.9e6, objective_ns=9e6), since_previous=found
     )
     oldest = ReleaseRow(release="1.22.1", figures=golden.figures(11e6, objective_ns=10e6))
     result = HistoryResult(
-        side=golden.side(), estimand=QUARTILE, rows=(newest, oldest), changed=("1.31.1",), whole=found
+        side=golden.side(), statistic=QUARTILE, rows=(newest, oldest), changed=("1.31.1",), whole=found
     )
     assert history_words.headline(result) == (
         "faster: 1.11x in p25 (95 % interval 1.09-1.14x, 24 blocks), 1.31.1 against 1.22.1; "

@@ -69,7 +69,7 @@ def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
     assert not tune_words.explored(golden_tune.default_best().result).rows
     found = golden_tune.exploratory().result
     for ratio in (None, 0.05):
-        wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output", ratio=ratio)
+        wrong = msgspec.structs.replace(found.candidates[1], status="wrong-output", ratio=ratio)
         both = msgspec.structs.replace(found, candidates=(found.candidates[0], wrong))
         shown = tune_words.explored(both)
         assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
@@ -81,7 +81,7 @@ def test_the_fastest_that_worsens_another_metric_is_rejected_in_the_table_and_no
     best, *others = found.candidates
     worse = msgspec.structs.replace(
         others[0],
-        fate="retired",
+        status="eliminated",
         ratio=0.5,
         n_blocks=2,
         reason="guard",
@@ -114,11 +114,11 @@ def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed()
 def test_one_block_of_a_plan_is_told_with_what_was_seen_and_what_decides() -> None:
     """The budget ended before its second block: something was tested, and it claims nothing."""
     entry = Entry(plan=Plan(settings={"intra_op_num_threads": 1}), origin="knob", ratios=[math.log(0.08)])
-    entry.retire("not-tried", ENDED)
+    entry.eliminate("not-tried", ENDED)
     race = SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None)
     search = SimpleNamespace(race=race, default=Plan(), current=None)
     rows = candidates(cast("Any", search), [], Plan(), None, exploring=True)
-    assert [(row.fate, row.ratio, row.n_blocks) for row in rows] == [("retired", pytest.approx(0.08), 1)]
+    assert [(row.status, row.ratio, row.n_blocks) for row in rows] == [("eliminated", pytest.approx(0.08), 1)]
     envelope = golden_tune.exploratory(candidates=rows)
     text = tune_headline.headline(envelope.result)
     facts(text, "inconclusive: intra_op_num_threads=1 looks 12.5x faster in p50", "1 block, unconfirmed")
@@ -143,12 +143,12 @@ def test_plans_that_the_budget_or_a_guard_left_out_are_known_by_a_code_not_by_th
     waiting, ended, impossible, seen, larger = (
         Entry(plan=Plan(settings={"intra_op_num_threads": n}), origin="knob") for n in range(1, 6)
     )
-    ended.retire("not-tried", ENDED)
-    impossible.retire("not-tried", "the model could not be rewritten: over its budget of memory")
+    ended.eliminate("not-tried", ENDED)
+    impossible.eliminate("not-tried", "the model could not be rewritten: over its budget of memory")
     seen.ratios.append(0.0)
-    seen.retire("not-tried", ENDED)
+    seen.eliminate("not-tried", ENDED)
     larger.worsens = "peak memory +30 %, limit +26 %"
-    larger.retire("retired", f"{WORSENS}: {larger.worsens}")
+    larger.eliminate("eliminated", f"{WORSENS}: {larger.worsens}")
     race = SimpleNamespace(entries={}, with_current=False, timed_only=None)
     search = SimpleNamespace(race=race, default=Plan(), current=None)
     rows = candidates(cast("Any", search), [waiting, ended, impossible, seen, larger], Plan(), None)
@@ -162,10 +162,10 @@ def untested(kind: str = "default") -> Envelope:
     """A tuning whose time was over after calibrating."""
     left = tuple(
         msgspec.structs.replace(
-            c, fate="not-tried", why="not tested", reason="budget", ratio=None, n_blocks=0
+            c, status="not-tried", why="not tested", reason="budget", ratio=None, n_blocks=0
         )
         for c in golden_tune.candidates()
-        if c.fate not in ("default", "current")
+        if c.status not in ("default", "current")
     )
     changes = {"candidates": left, "smallest_effect_ratio": None, "against_current": None}
     if kind == "default":
@@ -259,9 +259,9 @@ def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
 
 def test_configurations_that_all_failed_are_no_proof() -> None:
     failed = tuple(
-        msgspec.structs.replace(c, fate="failed", ratio=None, n_blocks=0)
+        msgspec.structs.replace(c, status="failed", ratio=None, n_blocks=0)
         for c in golden_tune.candidates()
-        if c.fate not in ("default", "current", "not-tried")
+        if c.status not in ("default", "current", "not-tried")
     )
     text = tune_headline.headline(
         golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result

@@ -52,7 +52,7 @@ def test_a_headline_has_two_lines_at_most_and_is_the_same_everywhere(kind: str) 
     assert text in " ".join(golden.printed(document, 100).split())
     assert text in github.render(document).replace("%25", "%")
     assert text in Page(pages.render(envelope)).text
-    assert heads.word(tune_facts.verdict(envelope.result), envelope.result.estimand) == text.split(":")[0]
+    assert heads.word(tune_facts.verdict(envelope.result), envelope.result.statistic) == text.split(":")[0]
 
 
 @pytest.mark.parametrize("kind", ["winner", "default-best", "exploratory", "current-best"])
@@ -118,7 +118,7 @@ def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
     fell = "intra_op_num_threads=2 failed 2 times during confirmation: crash: killed by SIGSEGV"
-    text = tune_headline.headline(golden_tune.default_best(fell=fell).result)
+    text = tune_headline.headline(golden_tune.default_best(failed_leader=fell).result)
     assert f"the leader failed: {fell}" in text
     assert "keep" not in text
 
@@ -137,7 +137,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
 def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> None:
     """Of a speech model OpenVINO took 59 % less and twice the memory, which only the long form told."""
     aside = "OpenVINO was faster than the default (-59 % in 2 blocks) but was rejected: --allow memory"
-    found = golden_tune.default_best(left_aside=aside)
+    found = golden_tune.default_best(rejected=aside)
     assert aside in " ".join(golden.printed(tune_words.document(found), 100).split())
     assert aside not in golden.printed(tune_words.document(golden_tune.default_best()), 100)
     assert "59 %" in pages.render(found)
@@ -223,7 +223,7 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimand", "part"),
+    ("statistic", "part"),
     [
         ("peak memory", "less memory: 1.11x in peak memory (95 % interval 1.09-1.13x"),
         ("CPU time per run", "less CPU time: 1.11x in CPU time per run (95 % interval 1.09-1.13x"),
@@ -232,10 +232,10 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
         ("p10 latency (of all runs of a block)", "faster: 1.11x in p10 (95 % interval 1.09-1.13x"),
     ],
 )
-def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:
-    found = confirmed(0.9, 0.885, 0.917, estimand=estimand)
+def test_the_gain_is_named_after_what_was_compared(statistic: str, part: str) -> None:
+    found = confirmed(0.9, 0.885, 0.917, statistic=statistic)
     assert tune_headline.headline(
-        golden_tune.tuned(estimand=estimand, against_default=found).result
+        golden_tune.tuned(statistic=statistic, against_default=found).result
     ).startswith(part)
 
 

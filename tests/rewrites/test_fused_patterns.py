@@ -22,7 +22,7 @@ from fused_forms import (
     norm_plain,
 )
 from onnx import TensorProto, helper, numpy_helper
-from test_activations_and_affine import optimised
+from test_activations_and_affine import optimised, optimised_session
 
 import zoo
 from onnx_text import assemble
@@ -220,9 +220,11 @@ def test_torchs_form_between_transposes_is_left_by_onnx_runtime_and_is_made(tmp_
         "input_lengths": np.array([20]),
         "scales": np.array([0, 1, 0], np.float32),  # no noise: outputs may be compared
     }
-    assert not optimised(opened.path, tmp_path)["LayerNormalization"]
-    assert optimised(tmp_path / "made.onnx", tmp_path)["LayerNormalization"] == 36
-    ours, theirs = outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds)
+    kinds, session = optimised_session(opened.path, tmp_path)
+    made_kinds, made_session = optimised_session(tmp_path / "made.onnx", tmp_path)
+    assert not kinds["LayerNormalization"]
+    assert made_kinds["LayerNormalization"] == 36
+    ours, theirs = made_session.run(None, feeds), session.run(None, feeds)
     np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3 * np.abs(theirs[0]).max())
 
 

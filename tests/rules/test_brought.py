@@ -79,7 +79,7 @@ def test_what_a_fix_brought_is_told_of_models_alike_until_it_is_measured() -> No
         "estimate: 1.38x (1.24-1.40x) measured on a similar model (ppocrv4-rec), together with "
     )
     measured = Comparison(
-        estimand="median", ratio=1.0, ratio_low=0.9, ratio_high=1.1, level=0.95, method="wilcoxon", n_blocks=9,
+        statistic="median", ratio=1.0, ratio_low=0.9, ratio_high=1.1, level=0.95, method="wilcoxon", n_blocks=9,
         smallest_effect_ratio=None, phase="confirm", verdict="inconclusive",
     )  # fmt: skip
     assert finding_words.estimate(msgspec.structs.replace(finding, verified=measured)) == ""

@@ -40,4 +40,4 @@ def calibration(runs: int, rounds: int = 6) -> list[Block]:
 
 @pytest.mark.parametrize(("runs", "chosen"), [(8, {"p10"}), (2, set(PAIRED))])
 def test_a_tenth_percentile_wants_runs_enough(runs: int, chosen: set[str]) -> None:
-    assert controls.judge(calibration(runs), None).estimand in chosen
+    assert controls.judge(calibration(runs), None).statistic in chosen

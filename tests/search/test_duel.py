@@ -57,7 +57,7 @@ def test_equivalent_is_said_as_soon_as_the_interval_lies_inside(seed: int) -> No
     if found.verdict == "equivalent":
         assert 0.99 <= found.ratio_low < found.ratio_high <= 1.01
         del state.blocks[-1:]
-        fewer = duel.Duel(estimand=state.estimand, blocks=state.blocks, prior_scale=state.prior_scale)
+        fewer = duel.Duel(statistic=state.statistic, blocks=state.blocks, prior_scale=state.prior_scale)
         assert len(state.blocks) < 9 or not duel.decided(fewer, rules(), plan)
     else:
         assert state.ended in ("blocks", "verdict")
@@ -74,7 +74,7 @@ def test_never_more_than_the_blocks_allowed() -> None:
     machine = Machine(4, {}, noise=0.05, trial_ns=1_000_000)
     state = fight(machine, rules(max_blocks=20))
     assert state.ended in ("blocks", "verdict")
-    assert len(log_ratios(state.blocks, NEW, state.estimand)) <= 20
+    assert len(log_ratios(state.blocks, NEW, state.statistic)) <= 20
 
 
 def test_dear_trials_get_a_fixed_number_of_blocks_and_an_exact_test() -> None:
@@ -286,7 +286,7 @@ def test_a_stop_later_keeps_what_is_known() -> None:
     machine = Machine(15, {}, noise=0.05)
     state = fight(machine, rules(), stop=lambda: len(machine.calls) >= 50)
     assert state.ended == "stopped"
-    assert len(log_ratios(state.blocks, NEW, state.estimand)) >= 9
+    assert len(log_ratios(state.blocks, NEW, state.statistic)) >= 9
 
 
 @pytest.mark.parametrize(("factor", "answer"), [(1.15, "fail"), (1.0, "pass"), (0.9, "pass")])

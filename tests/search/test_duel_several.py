@@ -69,7 +69,7 @@ def test_among_several_equal_sides_hardly_any_is_told_apart(n: int) -> None:
 
 def test_once_one_side_is_proven_holm_tests_the_next_at_more_of_the_error() -> None:
     r = rules()
-    state = duel.Duel(arms=(NEW, "new-c"), estimand="median", prior_scale=0.02)
+    state = duel.Duel(arms=(NEW, "new-c"), statistic="median", prior_scale=0.02)
     rng = np.random.default_rng(5)
     # The evidence against "no difference" of the second lies between the two limits, 1 / 0.025 and 1 / 0.05.
     series = {NEW: rng.normal(-0.3, 0.01, 20), "new-c": np.tile([0.012, 0.03, 0.002, 0.022, -0.012], 6)[:15]}

@@ -41,9 +41,9 @@ def test_too_few_processes_give_no_interval() -> None:
     assert found.spread_low_ratio is None
 
 
-@pytest.mark.parametrize(("estimand", "quantile"), [("p95", 0.95), ("p10", 0.1)])
-def test_the_latency_is_the_median_whatever_was_compared(estimand: str, quantile: float) -> None:
-    found, plain = describe(trials(9), estimand), describe(trials(9), "median")
+@pytest.mark.parametrize(("statistic", "quantile"), [("p95", 0.95), ("p10", 0.1)])
+def test_the_latency_is_the_median_whatever_was_compared(statistic: str, quantile: float) -> None:
+    found, plain = describe(trials(9), statistic), describe(trials(9), "median")
     assert found.latency_ns == plain.latency_ns
     assert plain.objective_ns is None
     typical = plain.latency_ns / 1.25  # the shortest run of the process in the middle
@@ -92,13 +92,13 @@ def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:
     assert found.latency_ns > 1e6
 
 
-@pytest.mark.parametrize("estimand", ["median", "cold-start", "memory", "cpu"])
-def test_what_has_a_row_of_its_own_is_not_told_twice(estimand: str) -> None:
-    assert describe(trials(9), estimand).objective_ns is None
+@pytest.mark.parametrize("statistic", ["median", "cold-start", "memory", "cpu"])
+def test_what_has_a_row_of_its_own_is_not_told_twice(statistic: str) -> None:
+    assert describe(trials(9), statistic).objective_ns is None
 
 
-@pytest.mark.parametrize("estimand", ["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"])
-def test_without_its_latencies_a_block_tells_the_same(estimand: str) -> None:
+@pytest.mark.parametrize("statistic", ["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"])
+def test_without_its_latencies_a_block_tells_the_same(statistic: str) -> None:
     crash = BlockTrial(arm="b", outcome=Failed(plan="b", reason="crash", what="killed"))
     mine = trials(9)
     mine[3] = msgspec.structs.replace(
@@ -108,9 +108,9 @@ def test_without_its_latencies_a_block_tells_the_same(estimand: str) -> None:
     small = without_latencies(block)
     assert small.trials[-1] == crash
     kept = [t.outcome for t in small.trials if isinstance(t.outcome, Measured)]
-    assert [figure(t, estimand) for t in kept] == [figure(t, estimand) for t in mine]
-    assert figure(kept[3], estimand, "x") == figure(mine[3], estimand, "x")
-    assert describe(kept, estimand) == describe(mine, estimand)
+    assert [figure(t, statistic) for t in kept] == [figure(t, statistic) for t in mine]
+    assert figure(kept[3], statistic, "x") == figure(mine[3], statistic, "x")
+    assert describe(kept, statistic) == describe(mine, statistic)
     assert all(len(samples(t)) == 0 for t in kept)
 
 

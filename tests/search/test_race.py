@@ -23,8 +23,8 @@ def test_the_fastest_of_many_is_found_and_the_slow_ones_retire() -> None:
     best = run.live()
     assert best[0].plan == plan("0")
     assert len(best[0].ratios) == 8
-    assert [e.status for e in run.entries.values()].count("retired") >= 9
-    assert all(e.why for e in run.entries.values() if e.status == "retired")
+    assert [e.status for e in run.entries.values()].count("eliminated") >= 9
+    assert all(e.why for e in run.entries.values() if e.status == "eliminated")
 
 
 def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five() -> None:

@@ -93,7 +93,7 @@ def test_a_leader_that_fails_in_a_step_is_followed_by_the_next() -> None:
     run = race(machine)
     leader, second = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
     second.status = None
-    leader.retire("failed", "timeout")
+    leader.eliminate("failed", "timeout")
     assert run.go(combine(run, leader, Plan())) is second
 
 
@@ -167,7 +167,7 @@ def test_a_part_that_lost_alone_may_be_what_pruning_leaves() -> None:
         {"enable_mem_reuse": False},
     )
     alone = screened(run, *settings)
-    alone[0].retire("retired", "an accident of the screening")
+    alone[0].eliminate("eliminated", "an accident of the screening")
     winner = run.add(Entry(plan=Plan(settings={k: v for s in settings for k, v in s.items()}), origin="test"))
     assert run.go(run.block([winner]))
     pruned, _ = run.go(ablate(run, winner, Plan()))
@@ -190,7 +190,7 @@ def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
     assert "dynamic_block_base" in pruned.plan.settings
     assert len(pruned.plan.settings.keys() & set(machine.same[0])) == 1
     both = [e for e in run.entries.values() if e.plan.settings == {"dynamic_block_base": 8}]
-    assert [e.status for e in both] == ["retired"]
+    assert [e.status for e in both] == ["eliminated"]
 
 
 def test_what_was_asked_for_is_no_part_to_prune() -> None:

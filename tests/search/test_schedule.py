@@ -114,7 +114,7 @@ def test_a_side_that_is_decided_stands_in_no_further_block() -> None:
 
 
 def halving(*names: int) -> tuple[Halving, list[Entry]]:
-    schedule = Halving(worth=0.01, scale=0.01, estimand="median", first_trial_ns=TRIAL_NS)
+    schedule = Halving(worth=0.01, scale=0.01, statistic="median", first_trial_ns=TRIAL_NS)
     plans = (Plan(settings={"intra_op_num_threads": name}) for name in names)
     return schedule, [schedule.add(Entry(plan=plan, origin="test")) for plan in plans]
 
@@ -145,7 +145,7 @@ def test_a_plan_that_is_retired_when_its_block_is_asked_for_leaves_the_others_th
     schedule, entries = halving(1, 2)
     schedule.begin(schedule.screen(entries))
     assert schedule.ask(Left(ns=10**6)) is not None
-    entries[0].retire("not-tried", "its model could not be made")
+    entries[0].eliminate("not-tried", "its model could not be made")
     asked = run(schedule, {entry.arm: 990_000 for entry in entries})
     assert asked and not any(entries[0].arm in block.arms for block in asked)
     assert len(entries[1].ratios) == 8

@@ -58,7 +58,7 @@ def test_what_shows_where_a_known_slowdown_did_not_must_be_plain(detected: bool,
     race = SimpleNamespace(references=1, worth=0.01, objective="latency", with_current=False)
     search = Search(race=race, default=Plan(), current=None)  # type: ignore[arg-type]
     spike = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=detected)
-    search.judgement = Judgement(estimand="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
+    search.judgement = Judgement(statistic="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
     # Eight of nine blocks are faster, and the one that is not is among the nearest: p is 0.02.
     search.confirmation = confirmed(0.70, 0.75, 0.80, 0.84, 0.86, 0.88, 0.90, 1.12, 0.92)
     comparison = search.comparison("new")

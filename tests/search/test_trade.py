@@ -48,7 +48,7 @@ def tuning(blocks: list[Block]) -> Any:
     return SimpleNamespace(
         race=SimpleNamespace(seen=blocks, objective="latency", entries=entries, with_current=False),
         confirmation=[],
-        judgement=SimpleNamespace(estimand="median"),
+        judgement=SimpleNamespace(statistic="median"),
         current=None,
         default=Plan(),
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ortune.errors import OrtuneError
-from ortune.stats.calibration import choose_estimand, guard, identical_control, late_control, spike_control
+from ortune.stats.calibration import choose_statistic, guard, identical_control, late_control, spike_control
 from ortune.stats.multiplicity import holm
 from ortune.stats.warmup import runs_per_trial
 
@@ -64,10 +64,10 @@ def test_a_quiet_machine_is_not_invalid_for_what_the_wait_itself_disturbs():
 
 
 def test_the_usual_estimand_stays_unless_another_is_clearly_steadier():
-    assert choose_estimand({"paired": NOISE, "p10": 0.9 * NOISE}) == "paired"
-    assert choose_estimand({"paired": NOISE, "p10": 0.5 * NOISE}) == "p10"
-    assert choose_estimand({"paired": NOISE, "p10": 0.6 * NOISE, "mean": 0.4 * NOISE}) == "mean"
-    assert choose_estimand({"cpu": NOISE}) == "cpu"
+    assert choose_statistic({"paired": NOISE, "p10": 0.9 * NOISE}) == "paired"
+    assert choose_statistic({"paired": NOISE, "p10": 0.5 * NOISE}) == "p10"
+    assert choose_statistic({"paired": NOISE, "p10": 0.6 * NOISE, "mean": 0.4 * NOISE}) == "mean"
+    assert choose_statistic({"cpu": NOISE}) == "cpu"
 
 
 def test_guards_fail_only_wholly_above_their_limit():

@@ -11,7 +11,7 @@ import pytest
 from streams import KINDS
 
 from ortune.stats.calibration import (
-    choose_estimand,
+    choose_statistic,
     identical_control,
     late_control,
     null_scale,
@@ -166,7 +166,7 @@ beside a neighbour that comes and goes, and with one core taken all the time."""
 def test_recorded_turns_claim_nothing_whichever_statistic_calibration_chooses(stream):
     noise = {name: np.array(values) for name, values in stream["ratios"].items()}
     for sign in (1.0, -1.0):
-        chosen = choose_estimand({name: sign * d[:9] for name, d in noise.items()})
+        chosen = choose_statistic({name: sign * d[:9] for name, d in noise.items()})
         d, prior = sign * noise[chosen], null_scale(noise[chosen][:9])
         # As compare does: the blocks of the calibration count too.
         assert identical_control(d[:9]).ok
@@ -178,7 +178,7 @@ def test_recorded_turns_claim_nothing_whichever_statistic_calibration_chooses(st
 def test_five_percent_is_found_in_recorded_turns_wherever_a_core_is_free_now_and_then(effect):
     for stream in STREAMS:
         noise = {name: np.array(values) for name, values in stream["ratios"].items()}
-        chosen = choose_estimand({name: d[:9] for name, d in noise.items()})
+        chosen = choose_statistic({name: d[:9] for name, d in noise.items()})
         shifted = noise[chosen] + np.log1p(effect)
         found = (evidence_path(shifted, prior_scale=null_scale(noise[chosen][:9])) >= LIMIT).any()
         assert found or (stream["model"], stream["machine"]) == ("minilm-int8", "one core taken")
@@ -194,7 +194,7 @@ def test_choosing_the_steadiest_statistic_on_the_blocks_that_count_claims_no_mor
             n: 0.01 * (0.7 * common + w * rng.standard_t(3, 40))
             for n, w in (("a", 0.7), ("b", 0.5), ("c", 1.0))
         }
-        chosen = choose_estimand({name: values[:9] for name, values in d.items()})
+        chosen = choose_statistic({name: values[:9] for name, values in d.items()})
         path = evidence_path(d[chosen], prior_scale=null_scale(d[chosen][:9]))
         claims += bool((path >= LIMIT).any())
     assert claims / 2000 <= 0.02

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ortune.stats import pairs
-from ortune.stats.calibration import choose_estimand, identical_control, spike_control
+from ortune.stats.calibration import choose_statistic, identical_control, spike_control
 
 ARMS, ROUNDS, RUNS = 4, 5, 8  # base, new, identical, with a wait that is taken off
 WAIT = 0.05
@@ -51,7 +51,7 @@ def test_identical_sides_are_told_apart_once_in_twenty_at_most(streams: int, n: 
     for _ in range(streams):
         for _ in range(2):  # controls that fail are repeated once, on fresh blocks
             seen = figures(noise(rng, n), rng)
-            chosen = choose_estimand({name: np.concatenate([d[:, 1], d[:, 2]]) for name, d in seen.items()})
+            chosen = choose_statistic({name: np.concatenate([d[:, 1], d[:, 2]]) for name, d in seen.items()})
             new, identical, wait = seen[chosen].T
             known = np.full(n, np.log1p(WAIT))
             if identical_control(identical).ok and spike_control(wait + known, known).ok:

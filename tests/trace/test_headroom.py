@@ -110,10 +110,11 @@ def test_without_floors_nothing_is_said_of_kernels() -> None:
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        (300, "is known for only 30 % of their time"),
+        (300, "is known for only 30 % of kernel time"),
         (
             800,
-            "90 % of this machine's peak in the 80 % of their time that is known: int8 or another engine may help",
+            "90 % of this machine's peak in the 80 % of kernel time for which it is known: int8 or another "
+            "engine may help",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     text = terminal.render(diagnose_words.document(found))
     assert text is not None
     page = markdown.render(diagnose_words.document(found))
-    of = sides.statistic(result.estimand)
+    of = sides.statistic_name(result.statistic)
     assert f"x in {of} (95 % interval " in page.splitlines()[0] + page.splitlines()[2]
     assert "faster: " in page.splitlines()[0] + page.splitlines()[2]
     assert f"| {of} |" in page

@@ -102,14 +102,14 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
     _, document = tuned
     assert (document["schema"], document["status"]) == ("ortune/tune/1", "ok")
     result = msgspec.convert(document["result"], records.TuneResult)
-    assert result.headline.startswith(heads.word(document["verdict"], result.estimand, result.worth_ratio))
+    assert result.headline.startswith(heads.word(document["verdict"], result.statistic, result.worth_ratio))
     assert result.current == records.Plan(settings={"intra_op_num_threads": 1, "allow_spinning": False})
     assert result.candidates
-    assert {c.fate for c in result.candidates} <= {
-        "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
+    assert {c.status for c in result.candidates} <= {
+        "winner", "default", "current", "eliminated", "failed", "wrong-output", "pruned", "not-tried"
     }  # fmt: skip
     assert all(
-        c.why for c in result.candidates if c.fate in ("retired", "failed", "not-tried", "wrong-output")
+        c.why for c in result.candidates if c.status in ("eliminated", "failed", "not-tried", "wrong-output")
     )
     assert all(c.name for c in result.controls)
 
@@ -119,7 +119,7 @@ def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
     tried = {c.origin: c for c in result.candidates}
     (fix,) = (c for origin, c in tried.items() if origin.startswith("GRA002 "))
     assert [spec.name for spec in fix.plan.rewrites] == ["initializers-out-of-inputs"]
-    assert fix.fate != "not-tried"
+    assert fix.status != "not-tried"
 
 
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:

@@ -125,6 +125,7 @@ class Infinities:
         if data is not None and data.n_nan:
             return None
         signs = frozenset() if numbers is None else numbers.signs
+        # Minus infinity may be a mask that is meant: where both signs occur, plus infinity is the one to explain.
         return signs & {1} or signs
 
     def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
@@ -241,6 +242,7 @@ def _aligned(operand: _Numbers, result: _Numbers, places: Array) -> Array | None
     if not operand.whole:
         return None
     size = int(np.prod(result.shape))
+    # The sample of a large result is every ``step``-th element, so element i of it is element i * step of the result.
     step = 1 if result.whole else max(1, -(-size // KEPT))
     try:
         broadcast = np.broadcast_to(operand.elements().reshape(operand.shape), result.shape)

@@ -256,7 +256,8 @@ def _carried_from(side: Running) -> dict[str, str]:
 
 def _flat(value: Seen) -> bool:
     """One number over and over, which many values are."""
-    return value.figures[3] == value.figures[4]
+    least, largest = value.figures[3:5]
+    return least == largest
 
 
 def _by_structure(

@@ -132,22 +132,22 @@ def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
 def _one(raced: Raced, new: New, comparison: Comparison | None) -> ComparedSide:
     state, blocks = raced.state, raced.blocks
     trials = measured(blocks, new.arm)
-    estimand, scale = (state.estimand, state.prior_scale) if state else ("median", None)
+    statistic, scale = (state.statistic, state.prior_scale) if state else ("median", None)
     if comparison is None or state is None or new.arm in state.failed:
         comparison = None
     else:
         comparison = msgspec.structs.replace(
             comparison,
             guards=guards(blocks, raced.objective, arm=new.arm),
-            beside=beside(blocks, estimand, arm=new.arm),
+            beside=beside(blocks, statistic, arm=new.arm),
         )
     return ComparedSide(
         name=new.name,
         side=new.side.seen(trials),
         comparison=comparison,
         outputs=new.difference,
-        figures=describe(trials, estimand, new.trials, new.first_load_ns) if trials else None,
-        cases=case_results(blocks, raced.work, estimand, scale, arm=new.arm) if comparison else (),
+        figures=describe(trials, statistic, new.trials, new.first_load_ns) if trials else None,
+        cases=case_results(blocks, raced.work, statistic, scale, arm=new.arm) if comparison else (),
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},
         failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),

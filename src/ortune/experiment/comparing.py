@@ -23,9 +23,9 @@ from ortune.report.compare_outputs import outputs
 from ortune.report.placement_words import in_browser
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
-from ortune.search import controls, duel
+from ortune.search import budget, controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
-from ortune.search.phases import AFTER_SHARE, LEAST_LOAD_S, PROFILED_TRIALS
+from ortune.search.phases import AFTER_SHARE, LEAST_LOAD_S
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
 from ortune.trials import pairing
@@ -224,10 +224,6 @@ class Comparing:
         self._start_alone(self.state, self.design)
         require_unchanged(self.a, *(new.side for new in self.news))
 
-    def why_s(self, trial_ns: float) -> float:
-        """What a profiled process of each of two sides takes."""
-        return PROFILED_TRIALS * trial_ns / 1e9
-
     def _left_ns(self) -> int:
         return int(self.rules.budget_ns - 1e9 * self.clock.spent_s)
 
@@ -235,7 +231,7 @@ class Comparing:
         """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
         # STARTS further processes of every side, each alone.
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
-        later_s += self.why_s(trial_ns) if self.tells_why else 0.0
+        later_s += budget.profiled_pair_s(trial_ns) if self.tells_why else 0.0
         self.after_s = self.experiment.answer_s + later_s
         # In a small budget blocks come before starts and a reason, which get at most a fifth of it, and nothing that
         # the fewest blocks of a test need. The answer is written in any case.

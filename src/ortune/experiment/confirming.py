@@ -27,7 +27,7 @@ def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
     search = run.search
     if search.winner is not None and (search.winner.plan != search.default or search.race.with_current):
         _confirm(run, search.winner, others)
-    late = log_ratios(search.blocks, IDENTICAL, search.judgement.estimand)
+    late = log_ratios(search.blocks, IDENTICAL, search.judgement.statistic)
     search.controls += controls.late_controls(late)
     if not measured(search.calibration, BASE):
         raise MeasurementError("every trial failed")
@@ -99,10 +99,10 @@ def _see_outputs(run: Tuning, winner: Entry) -> None:
     outcome = outcomes[0]
     if isinstance(outcome, Failed):
         winner.failures.append(outcome)
-        winner.retire("failed", f"{outcome.reason}: {outcome.what}")
+        winner.eliminate("failed", f"{outcome.reason}: {outcome.what}")
     else:
         winner.outputs = run.plan_runs.check(winner, outcome)
         if not winner.outputs.ok:
-            winner.retire("wrong-output", winner.outputs.what)
+            winner.eliminate("wrong-output", winner.outputs.what)
     if run.replay.live:
         run.log.add(SEEN, {"arm": winner.arm})

@@ -114,7 +114,7 @@ def race(
         within: What stands beside the base, and its double where there are controls.
         watch: Is told how many blocks there will be, and how far it is.
         replay: Journals the blocks.
-        fixed: The estimand, where the objective says it.
+        fixed: The statistic, where the objective says it.
         rng: Draws the orders.
         clock: Of the command.
 

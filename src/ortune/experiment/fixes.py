@@ -52,7 +52,7 @@ class Fixes:
     Attributes:
         fixes: Each plan once; all of them together last, once they were tried.
         not_tried: Codes of fixes that nobody has allowed.
-        blocks, controls, estimand: What was raced; empty where nothing was.
+        blocks, controls, statistic: What was raced; empty where nothing was.
         enough_s: The budget that holds what this one did not; 0 where it held all.
         checks_s: Seconds for the checks that were left out, which that budget is to hold too.
     """
@@ -67,7 +67,7 @@ class Fixes:
         self.not_tried: list[str] = []
         self.blocks: list[Block] = []
         self.controls: list[Control] = []
-        self.estimand = ""
+        self.statistic = ""
         self.enough_s = 0
         self.checks_s = 0.0
         self._no_time = ""  # why not all were raced
@@ -193,7 +193,7 @@ class Fixes:
             clock=self.clock,
         )
         assert schedule.judgement is not None
-        self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
+        self.statistic, self.blocks = schedule.judgement.statistic, schedule.blocks
         self.controls = schedule.controls
         if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
             self._needs(enough_s(schedule, began_s))
@@ -212,12 +212,12 @@ class Fixes:
             controlled = bool(self.controls)
             # As many claims as fixes that could be raced: Bonferroni's share of the error for each.
             comparison = confirm.compare(
-                self.blocks, fix.arm, self.estimand, level=level, controlled=controlled
+                self.blocks, fix.arm, self.statistic, level=level, controlled=controlled
             )
         return TriedFix(
             codes=tuple(fix.codes),
             plan=fix.change,
-            figures=describe(trials, self.estimand) if trials else None,
+            figures=describe(trials, self.statistic) if trials else None,
             outputs=fix.outputs,
             comparison=comparison,
             failed=fix.failed or ("" if comparison else self._no_time or diagnose_words.STOPPED),

@@ -32,22 +32,34 @@ class LikelyMethods:
         self._key = digest(*about, *kinds)[:32]
 
     def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
-        """The plans to test first, and those for which there is no need if one of the first is right."""
-        methods = self._precision.replay.once("likely-methods", list[str], self._load)
-        first = [plan for plan in plans if _method(plan) in methods]
-        # Of another version of ortune no method may be left.
-        return (first, [plan for plan in plans if plan not in first]) if first else (list(plans), [])
+        """The plans to test, those of the best methods first; and those that were worse in the earlier model."""
+        known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
+        if not any(_method(plan) in known.best for plan in plans):  # another version of ortune kept them
+            return list(plans), []
+        worse = [plan for plan in plans if _method(plan) in known.worse]
+        wanted = [plan for plan in plans if plan not in worse]
+        return sorted(wanted, key=lambda plan: _method(plan) not in known.best), worse
 
-    def _load(self) -> list[str]:
-        return likely_methods.load(self._folder, self._key) if self._folder else []
+    def _load(self) -> likely_methods.Methods:
+        return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
 
-    def keep(self, models: Sequence[Model], winner: Plan) -> None:
-        """Keeps the winner's method, and those of which a right model was expected to be nearly as fast."""
+    def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
+        """Keeps which of a session's methods were best, and which of them no later session needs to test.
+
+        Args:
+            plans: Of all methods.
+            models: What became of those that were tested.
+            winner: Was confirmed to be faster.
+        """
         right = [model for model in models if is_right(model) and model.time_ns is not None]
         best_ns = next((model.time_ns or 0.0 for model in right if model.plan.id == winner.id), 0.0)
         near = [model.plan for model in right if (model.time_ns or 0.0) <= ALIKE * best_ns]
+        best = {_method(plan) for plan in (winner, *near)}
+        untested = {_method(plan) for plan in self._precision.untested}
+        worse = {_method(plan) for plan in plans} - best - untested
         if self._folder:
-            likely_methods.keep(self._folder, self._key, sorted({_method(plan) for plan in (winner, *near)}))
+            methods = likely_methods.Methods(best=tuple(sorted(best)), worse=tuple(sorted(worse)))
+            likely_methods.keep(self._folder, self._key, methods)
 
 
 def _method(plan: Plan) -> str:

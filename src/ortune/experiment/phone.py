@@ -116,7 +116,7 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
     arms = dict(zip([arm for arm in LETTERS if arm != BASE], news, strict=False))
     names = {base.name: BASE} | {entry.name: arm for arm, entry in arms.items()}
     blocks = [_block(number, block, names) for number, block in enumerate(result.blocks)]
-    state = duel.Duel(arms=tuple(arms), estimand=_ESTIMAND, blocks=blocks, ended="blocks")
+    state = duel.Duel(arms=tuple(arms), statistic=_ESTIMAND, blocks=blocks, ended="blocks")
     control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _ESTIMAND))
     if not control.ok:
         raise MeasurementError(

@@ -318,7 +318,7 @@ class Pilot:
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
         """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
         turns = self._field.executor.timing.turns
-        if judgement.estimand not in PAIRED or judgement.within <= 0 or self._field.executor.most_alive < 2:
+        if judgement.statistic not in PAIRED or judgement.within <= 0 or self._field.executor.most_alive < 2:
             return
         elapsed = float(np.median([t.elapsed_ns for t in trials]))
         # The formula is for runs within a process. Here the unit within is a round, with its cost and its

@@ -81,7 +81,7 @@ class PlanRuns:
             entry = self.search.race.entries[arm]
             model, failed = self.model_of(entry.plan)
             if model is None:
-                entry.retire("not-tried", f"the model could not be rewritten: {failed}")
+                entry.eliminate("not-tried", f"the model could not be rewritten: {failed}")
             else:
                 self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
             if entry.plan.rewrites:
@@ -98,7 +98,7 @@ class PlanRuns:
                 continue
             entry.outputs = self.check(entry, trial.outcome)
             if not entry.outputs.ok:
-                entry.retire("wrong-output", entry.outputs.what)
+                entry.eliminate("wrong-output", entry.outputs.what)
 
     def check(self, entry: Entry, trial: Measured) -> OutputDifference:
         """Compares a plan's outputs with the default's, and removes them."""

@@ -83,7 +83,7 @@ class Precision:
         tolerance: What the outputs must keep, and its ``limit`` as a number.
         rows: The whole models.
         late: A model could not be made or tested in the time that the budget gave it.
-        n_untested: Means that the budget did not hold.
+        untested: Means that the budget did not hold.
         enough_s: A budget that is expected to hold them too; 0 where it held all.
     """
 
@@ -113,7 +113,7 @@ class Precision:
         self.tolerance = tolerance
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
-        self.late, self.n_untested, self.enough_s = False, 0, 0.0
+        self.late, self.untested, self.enough_s = False, list[Plan](), 0.0
         self._clock, self._began_s = clock, clock.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
 
@@ -205,16 +205,15 @@ class Precision:
         """No further means is tried: says so of each, and how long a budget would hold them."""
         began_s, n_tried = self._began_s, len(self.rows)
         each_s = (self._clock.spent_s - began_s) / n_tried if n_tried else whole_s
-        self.late, self.n_untested = self.late or not n_tried, len(untried)
+        self.late = self.late or not n_tried
+        self.untested += untried
         needed_s = began_s + (n_tried + len(untried)) * each_s / WHOLE_MODELS_SHARE
         self.enough_s = max(needed_s, self._clock.budget_s + len(untried) * each_s)
         self.rows += [_untested(plan, "no time left") for plan in untried]
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
         """Says of methods that there was no need to test them."""
-        self.rows += [
-            _untested(plan, "another method was best in a model of the same layers") for plan in plans
-        ]
+        self.rows += [_untested(plan, "worse in a model of the same layers") for plan in plans]
 
     def _whole(self, plan: Plan) -> Model:
         baseline = self.baseline

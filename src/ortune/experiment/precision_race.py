@@ -58,7 +58,7 @@ def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, M
     _choose_confirmed(run, by_arm, held_out)
     if run.search.winner is not None and not right:
         outputs = by_arm[run.search.winner.arm].outputs
-        run.search.winner.retire("wrong-output", outputs.what if outputs is not None else "")
+        run.search.winner.eliminate("wrong-output", outputs.what if outputs is not None else "")
     return by_arm
 
 

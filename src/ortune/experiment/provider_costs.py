@@ -21,7 +21,7 @@ def provider_costs(
     Those of the shipped plan are its figures and the default's, whose sessions were created alone. The others were
     created in the race, where all processes of a block load at once, and stand beside the default's of those blocks.
     """
-    race, estimand = run.search.race, run.search.judgement.estimand
+    race, statistic = run.search.race, run.search.judgement.statistic
     best: dict[str, Entry] = {}
     for entry in sorted((e for e in race.entries.values() if e.trials), key=lambda e: e.middle):
         best.setdefault(entry.plan.provider_names[0], entry)
@@ -32,7 +32,7 @@ def provider_costs(
         if winner is not None and shipped.provider_names[0] == name:
             new, base = winner, default
         else:
-            new, base = (describe(trials, estimand) for trials in (entry.trials, of_default or entry.trials))
+            new, base = (describe(trials, statistic) for trials in (entry.trials, of_default or entry.trials))
         costs.append(
             ProviderCost(
                 provider=name,

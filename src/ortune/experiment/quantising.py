@@ -318,7 +318,7 @@ def table(
     plain = [
         c
         for c in raced_by_plan.values()
-        if c.fate not in ("failed", "wrong-output") and not is_quantising(c.plan)
+        if c.status not in ("failed", "wrong-output") and not is_quantising(c.plan)
     ]
     best = min(plain, key=lambda c: c.ratio or 1.0, default=None)
     exact = PrecisionRow(plan=Plan(), within_ratio=0.0, ratio=1.0, size_bytes=size_bytes)

@@ -97,7 +97,7 @@ def saturation(plan: Plan | None, host: Host) -> Saturation:
 def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
     """A row for each model, by error; the float model first, which has none."""
     search = run.search
-    estimand = search.judgement.estimand
+    statistic = search.judgement.statistic
     rows = [
         FrontRow(
             plan=run.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
@@ -119,7 +119,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
                 n_layers=n_layers,
                 size_bytes=model.size_bytes,
                 outputs=model.outputs,
-                figures=describe(trials, estimand) if trials else None,
+                figures=describe(trials, statistic) if trials else None,
                 comparison=search.comparison(arm) if blocks is search.confirmation else search.raced(arm),
                 chosen=model is winner,
                 failed=model.failed,

@@ -58,7 +58,7 @@ class Releases:
         self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
         self.objective, self.rng = objective, random.Random(f"history-{seed}")
         self.watch, self.clock = opened.watch, opened.clock
-        self.estimand: str = OBJECTIVES[objective] or "median"
+        self.statistic: str = OBJECTIVES[objective] or "median"
         self.first_trials: dict[str, Measured] = {}
         self.outputs: dict[str, OutputDifference] = {}
         self.compared: list[str] = []
@@ -99,7 +99,7 @@ class Releases:
         )
         require_unchanged(baseline.side)
         assert schedule.judgement is not None
-        self.estimand = schedule.judgement.estimand
+        self.statistic = schedule.judgement.statistic
         self.blocks, self.controls = schedule.blocks, schedule.controls
         if not self.blocks and not self.watch.stop():
             self.missing.update(
@@ -159,7 +159,7 @@ class Releases:
             command = shlex.join(["ortune", "compare", *again, *pair])
         return HistoryResult(
             side=baseline.side.record,
-            estimand=WORDS[self.estimand],
+            statistic=WORDS[self.statistic],
             rows=rows,
             changed=changed,
             whole=self._against(compared[0], compared[-1]) if len(compared) > 1 else None,
@@ -183,7 +183,9 @@ class Releases:
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)
         controlled = bool(self.controls)
-        return confirm.compare(self.blocks, arm, self.estimand, base=base, level=level, controlled=controlled)
+        return confirm.compare(
+            self.blocks, arm, self.statistic, base=base, level=level, controlled=controlled
+        )
 
     def _arm(self, release: str) -> str:
         return BASE if release == self.compared[0] else release
@@ -199,7 +201,7 @@ class Releases:
                 ReleaseRow(
                     release=release,
                     runtime=self.runtimes.get(release),
-                    figures=describe(trials or first, self.estimand, []) if trials or first else None,
+                    figures=describe(trials or first, self.statistic, []) if trials or first else None,
                     outputs=self.outputs.get(release),
                     since_previous=self._against(release, older[release]) if release in older else None,
                     failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),

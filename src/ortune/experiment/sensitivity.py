@@ -18,7 +18,8 @@ from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.records import Plan
-from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE
+from ortune.search import budget
+from ortune.search.phases import SENSITIVITY_SHARE
 from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
 from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
@@ -159,7 +160,8 @@ class LayerByLayer:
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled in time."""
-        if not self._precision.holds(PROFILED_TRIALS * self._precision.baseline.pilot.first.elapsed_ns / 1e9):
+        pair_s = budget.profiled_pair_s(self._precision.baseline.pilot.first.elapsed_ns)
+        if not self._precision.holds(pair_s):
             return [], []
         self._precision.watch.line("profiling the float and the quantized model")
         before, after = self._times(self._precision.baseline, plan, path)

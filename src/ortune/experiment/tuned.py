@@ -45,7 +45,7 @@ which on they are told."""
 
 def make_result(run: Tuning) -> TuneResult:
     """The whole answer, but for what the session knows: its number, its words and its profile."""
-    search, race, estimand = run.search, run.search.race, run.search.judgement.estimand
+    search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
     against_default = search.comparison(tried.arm) if tried else None
     against_current = search.comparison(tried.arm, CURRENT) if tried and race.with_current else None
@@ -60,14 +60,14 @@ def make_result(run: Tuning) -> TuneResult:
     )
     default = default or [run.baseline.pilot.first]  # of a budget that held no more than the pilot
     won = measured(search.confirmation, winner.arm) if winner else []
-    default_figures = describe(default, estimand, [run.baseline.pilot.first, *measured(search.alone, BASE)])
+    default_figures = describe(default, statistic, [run.baseline.pilot.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     block_points, unspent_ns = tuple(points(search)), run.unspent_ns
     mended = _rewritable(run)
     enough_s = run.enough_s or run.checks_s  # what was said while it ran: an answer names one budget
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
-    winner_figures = describe(won, estimand, alone, written) if won else None
+    winner_figures = describe(won, statistic, alone, written) if won else None
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
@@ -75,7 +75,7 @@ def make_result(run: Tuning) -> TuneResult:
         wrong_default_figures=_wrong_default(run),
         wrong_against_default=search.raced(race.timed_only.arm) if race.timed_only is not None else None,
         objective=race.objective,
-        estimand=WORDS[estimand],
+        statistic=WORDS[statistic],
         worth_ratio=race.worth,
         winner=shipped,
         # The right level replaces a wrong default even where nothing else is faster than it.
@@ -88,10 +88,10 @@ def make_result(run: Tuning) -> TuneResult:
             today=search.comparison(CURRENT) if race.with_current and search.confirmation else None,
         ),
         refused=refused,
-        fell=_fell(search),
+        failed_leader=_failed_leader(search),
         current=search.current,
         default_figures=default_figures,
-        current_figures=describe(current, estimand, measured(search.alone, CURRENT)) if current else None,
+        current_figures=describe(current, statistic, measured(search.alone, CURRENT)) if current else None,
         winner_figures=winner_figures,
         costs=provider_costs(run, shipped, winner_figures, default_figures),
         against_default=against_default,
@@ -102,7 +102,7 @@ def make_result(run: Tuning) -> TuneResult:
         candidates=rows,
         trade=trade(search, shipped, won, default_figures),
         cases=case_results(
-            search.confirmation, run.baseline.work, estimand, arm=winner.arm, base=search.base, fixed=True
+            search.confirmation, run.baseline.work, statistic, arm=winner.arm, base=search.base, fixed=True
         )
         if winner
         else (),
@@ -117,9 +117,9 @@ def make_result(run: Tuning) -> TuneResult:
             *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
             *awake(race.seen),
-            *_phases(estimand, block_points),
+            *_phases(statistic, block_points),
         ),
-        left_aside=_guarded(search),
+        rejected=_guarded(search),
         not_tried=run.refused,
         untested_targets=run.untested,
         budget=BudgetReport(
@@ -157,7 +157,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
     if race.timed_only is None:
         return None
     trials = measured(race.seen, race.timed_only.arm) or race.timed_only.trials
-    return describe(trials, run.search.judgement.estimand) if trials else None
+    return describe(trials, run.search.judgement.statistic) if trials else None
 
 
 def _rewritable(run: Tuning) -> list[Finding]:
@@ -241,14 +241,14 @@ def _decide(
         why = f"{plan.describe()} is better but worsens {names}: {name} is kept ({allow})"
     else:
         return plan, None
-    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.estimand)
+    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
     return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
 
 
-def _phases(estimand: str, block_points: Sequence[BlockPoint]) -> list[str]:
+def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
     """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
-    if estimand == "memory" or len(values) < LEAST_SEEN:
+    if statistic == "memory" or len(values) < LEAST_SEEN:
         return []
     low, high = np.quantile(values, (0.1, 0.9))
     if high < PHASES * low:
@@ -259,7 +259,7 @@ def _phases(estimand: str, block_points: Sequence[BlockPoint]) -> list[str]:
     ]
 
 
-def _fell(search: Search) -> str:
+def _failed_leader(search: Search) -> str:
     """The leader that failed while it was confirmed."""
     winner = search.winner
     if winner is None or winner.status != "failed" or not search.confirmation:
@@ -274,7 +274,7 @@ def _guarded(search: Search) -> str:
     if search.winner is not None:
         least = min(least, search.winner.middle)
     rejected = [
-        e for e in search.race.entries.values() if e.status == "retired" and e.worsens and e.middle < least
+        e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
     ]
     if not rejected:
         return ""

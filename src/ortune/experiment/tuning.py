@@ -28,7 +28,6 @@ from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import (
     LEAST_CHECKS_S,
-    PROFILED_TRIALS,
     RACE_TIMES,
     WHY_SHARE,
 )
@@ -134,7 +133,7 @@ class Tuning:
 
     def keep_for_why(self, objective: str) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
-        each_s = PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns / 1e9
+        each_s = budget.profiled_pair_s(self.baseline.pilot.first.elapsed_ns)
         if objective in TIMES:
             spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
             self.why_processes = max(0, min(WHY_PROCESSES, int(spare_s / each_s)))
@@ -213,7 +212,7 @@ class Tuning:
     def without_controls(self, scale: float) -> None:
         """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
         race = self.search.race
-        race.estimand, race.scale = OBJECTIVES[race.objective] or LATENCIES[0], scale
+        race.statistic, race.scale = OBJECTIVES[race.objective] or LATENCIES[0], scale
         self.search.judgement = controls.unjudged(OBJECTIVES[race.objective], scale)
 
     def pass_on(self) -> None:
@@ -269,7 +268,7 @@ class Tuning:
         raced = sum(arm in race.entries for arm in trials) / max(1, len(trials))
         self.spent["race"] = int(raced * (self.clock() - began))
         self.spent["calibration"] = self.clock() - began - self.spent["race"]
-        race.estimand, race.scale = search.judgement.estimand, search.judgement.scale
+        race.statistic, race.scale = search.judgement.statistic, search.judgement.scale
         if not search.judgement.controls:
             self._cut_short()
         if self.exploring:

@@ -12,10 +12,11 @@ from ortune.profiling.why import why
 from ortune.records import Headroom, ProfileDifference, ProfileResult, TuneResult
 from ortune.report import headroom_words
 from ortune.report.difference_words import worded
+from ortune.search import budget
 from ortune.search.blocks import BASE
 from ortune.search.figures import TIMES, figure
 from ortune.search.halving import CURRENT
-from ortune.search.phases import PROFILE_BEFORE_RACE_SHARE, PROFILED_TRIALS
+from ortune.search.phases import PROFILE_BEFORE_RACE_SHARE
 
 PROFILED_NODES = 10
 
@@ -87,7 +88,7 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
             None,
             run.watch.line,
             processes=run.why_processes,
-            each_s=PROFILED_TRIALS * run.baseline.pilot.trial_ns / 1e9,
+            each_s=budget.profiled_pair_s(run.baseline.pilot.trial_ns),
             # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
             left_s=lambda: run.budget_s - run.clock() / 1e9 - run.answer_s - run.map_s,
         )

@@ -26,7 +26,7 @@ class Answer(Record, frozen=True, kw_only=True):
 
     side: Side
     headline: str = ""
-    estimand: str = ""
+    statistic: str = ""
     winner: Plan
     changes: bool = False
     default_figures: Figures

@@ -44,7 +44,7 @@ class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against baseline over blocks.
 
     Attributes:
-        estimand: The compared quantity, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".
+        statistic: The compared quantity, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".
         level: Confidence level of the interval.
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value; None if the method gives a p-value.
@@ -58,7 +58,7 @@ class Comparison(Record, frozen=True, kw_only=True):
             loaded alone.
     """
 
-    estimand: str
+    statistic: str
     ratio: float
     ratio_low: float
     ratio_high: float | None

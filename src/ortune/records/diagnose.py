@@ -55,7 +55,7 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
     """
 
     side: Side
-    estimand: str = ""
+    statistic: str = ""
     figures: Figures | None = None
     findings: tuple[Finding, ...] = ()
     tried: tuple[TriedFix, ...] = ()

@@ -41,7 +41,7 @@ class HistoryResult(Record, frozen=True, kw_only=True):
     """
 
     side: Side
-    estimand: str
+    statistic: str
     rows: tuple[ReleaseRow, ...]
     changed: tuple[str, ...] = ()
     whole: Comparison | None = None

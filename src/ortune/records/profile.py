@@ -223,7 +223,6 @@ class Headroom(Record, frozen=True, kw_only=True):
         parts: That share by category.
         kernels_ratio: Roofline bound divided by kernel time: how close the kernels are to the peak of the available
             threads. None if unknown, or if ``settings_ratio`` is None.
-        kernels_least: In older documents: the ratio is a lower bound, because other programs used the CPUs.
         plain_kernels_ratio: A lower bound of the ratio, assuming that the unprofiled run consists only of kernels; 0.0
             if that run is unknown.
         unbounded: Why the gain has no bound (weights among the inputs, optimisation off); "" if the roofline bounds
@@ -246,7 +245,6 @@ class Headroom(Record, frozen=True, kw_only=True):
     settings_ratio: float | None
     parts: dict[str, float] = {}
     kernels_ratio: float | None = None
-    kernels_least: bool = False
     unbounded: str = ""
     covered_ratio: float = 0.0
     overhead_ratio: float = 0.0

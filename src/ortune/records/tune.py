@@ -17,7 +17,7 @@ from ortune.records.profile import Headroom, ProfileResult
 from ortune.records.protocol import GpuRun, Placement
 
 PlanStatus = Literal[
-    "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
+    "winner", "default", "current", "eliminated", "failed", "wrong-output", "pruned", "not-tried"
 ]
 WORSENS = "worsens another metric"
 """Why a configuration was rejected whose other metric became worse than its guard allows, in words."""
@@ -30,7 +30,6 @@ class Candidate(Record, frozen=True, kw_only=True):
 
     Attributes:
         origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
-        status: The former name of ``fate``; may be None.
         why: The reason for its outcome, one sentence.
         reason: Why it was not tried, or was rejected, as a code where a report depends on it: no budget was left, or a
             guard of another metric than the objective was broken. Otherwise None.
@@ -39,7 +38,7 @@ class Candidate(Record, frozen=True, kw_only=True):
 
     plan: Plan
     origin: str
-    fate: PlanStatus
+    status: PlanStatus
     why: str = ""
     reason: Literal["budget", "guard"] | None = None
     ratio: float | None = None
@@ -48,7 +47,6 @@ class Candidate(Record, frozen=True, kw_only=True):
     n_blocks: int = 0
     figures: Figures | None = None
     outputs: OutputDifference | None = None
-    status: PlanStatus | None = None
 
 
 class SettingWorth(Record, frozen=True, kw_only=True):
@@ -74,7 +72,7 @@ class SettingWorth(Record, frozen=True, kw_only=True):
 
 
 class BlockPoint(Record, frozen=True, kw_only=True):
-    """One block of a chart: the estimand's value by side or plan id (nanoseconds, or bytes for memory)."""
+    """One block of a chart: the statistic's value by side or plan id (nanoseconds, or bytes for memory)."""
 
     index: int
     phase: Literal["calibration", "race", "prune", "confirm"]
@@ -248,8 +246,8 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         fallback: For a winner on a browser's GPU: the WebAssembly plan that it was compared with, used where the winner
             cannot run. None otherwise, and if none was measured.
         refused: The configuration that looked fastest and was rejected.
-        fell: The leader that failed during its confirmation, and how; "" for none.
-        left_aside: The fastest configuration that worsens another metric more than allowed; "" for none.
+        failed_leader: The leader that failed during its confirmation, and how; "" for none.
+        rejected: The fastest configuration that worsens another metric more than allowed; "" for none.
         rewritten: The rewrites of the winner's model; "" for the original model.
         not_tried: Plans that are not possible or not allowed here, each with the reason in words.
         untested_targets: Execution providers that were not compared, or not by their default, with the reason.
@@ -273,13 +271,13 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     """
 
     objective: str
-    estimand: str
+    statistic: str
     worth_ratio: float
     default: Plan = Plan()
     fallback: Plan | None = None
     refused: Refused | None = None
-    fell: str = ""
-    left_aside: str = ""
+    failed_leader: str = ""
+    rejected: str = ""
     current: Plan | None = None
     current_figures: Figures | None = None
     against_current: Comparison | None = None

@@ -44,7 +44,7 @@ class Answer:
     new_figures: Figures | None
     comparison: Comparison | None
     settled: bool
-    estimand: str
+    statistic: str
     outputs: OutputDifference | None
     read_back: tuple[tuple[str, str], ...]
     findings: tuple[Finding, ...]
@@ -74,7 +74,7 @@ def _compared(result: CompareResult) -> Answer:
         new_figures=result.new_figures,
         comparison=result.comparison,
         settled=result.comparison is not None,
-        estimand=result.comparison.estimand if result.comparison else "",
+        statistic=result.comparison.statistic if result.comparison else "",
         outputs=result.outputs,
         read_back=tuple((r.knob, r.level) for r in result.read_back),
         findings=result.findings,
@@ -107,7 +107,7 @@ def _tuned(result: TuneResult) -> Answer:
         new_figures=None if kept else result.winner_figures or default,
         comparison=comparison,
         settled=comparison is not None and comparison.phase == "confirm",
-        estimand=result.estimand,
+        statistic=result.statistic,
         outputs=result.outputs,
         read_back=tuple((s.name, s.read_back) for s in result.settings if s.kept),
         findings=result.findings,

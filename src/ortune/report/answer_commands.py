@@ -45,9 +45,9 @@ def plan_options(plan: Plan, flag: str) -> list[str]:
     return words
 
 
-def objective_options(estimand: str) -> list[str]:
+def objective_options(statistic: str) -> list[str]:
     """``--objective`` for a figure that is no latency."""
-    name = next((name for start, name in _OBJECTIVES.items() if estimand.startswith(start)), "")
+    name = next((name for start, name in _OBJECTIVES.items() if statistic.startswith(start)), "")
     return ["--objective", name] if name else []
 
 
@@ -117,13 +117,13 @@ def _shape(choice: InputChoice) -> str:
     return f"{choice.name}:{'x'.join(map(str, choice.shape))}"
 
 
-def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[str] = ()) -> list[str]:
+def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()) -> list[str]:
     """The tuning of a side's model under the same workload; [] where it cannot be written."""
     options = workload_options(work, notes)
     if options is None or side.plan.providers:
         return []
     python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
-    return ["ortune", "tune", model_of(side), *options, *objective_options(estimand), *python]
+    return ["ortune", "tune", model_of(side), *options, *objective_options(statistic), *python]
 
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
@@ -217,7 +217,7 @@ def lines(*commands: Sequence[str]) -> list[str]:
 
 
 def compare_line(
-    a: Side, b: Side, work: Workload | None, estimand: str, notes: Sequence[str] = ()
+    a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()
 ) -> list[str]:
     """The comparison of two sides under a workload; [] where it cannot be written."""
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
@@ -239,7 +239,7 @@ def compare_line(
         words += ["--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
         words += ["--runtime", _named(a.runtime)]
-    return [*words, *options, *objective_options(estimand)]
+    return [*words, *options, *objective_options(statistic)]
 
 
 def _bundle_of(a: Side, b: Side) -> str:

@@ -139,10 +139,8 @@ def _correction(result: Record) -> str:
 def _answer(both: Answer, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
-        gain = f"{times(1 / compared.ratio)} in {sides.statistic(compared.estimand)}"
-        return (
-            f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch to the tuned configuration"
-        )
+        gain = f"{times(1 / compared.ratio)} in {sides.statistic_name(compared.statistic)}"
+        return f"{heads.word('faster', compared.statistic)}: {gain}, confirmed; switch to the tuned configuration"
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
         failed = both.outputs is not None and not both.outputs.ok
@@ -164,7 +162,7 @@ def _evidence(both: Answer) -> str:
     if compared is None:
         return "nothing was timed" if both.new is not None else ""
     level, n = interval_name(compared.level), blocks(compared)
-    figure = compared.estimand.partition(" (")[0]
+    figure = compared.statistic.partition(" (")[0]
     if compared.verdict == "faster":
         return f"{tune_headline.gain_words(compared)}, {level} {tune_headline.bounds(compared)}, {n}"
     if sides.no_interval(compared):
@@ -189,11 +187,13 @@ def _figures(
     base, new = both.base_figures, both.new_figures
     if base is None or new is None:
         return (), _cpus_today(base, load)
-    kind = sides.kind(both.estimand)
+    kind = sides.kind(both.statistic)
     rows: dict[str, BriefFigure | None] = {}
     if kind == "latency":
         now, then = sides.compared_ns(base), sides.compared_ns(new)
-        rows["latency"] = _row(f"{sides.statistic(both.estimand)} latency", "ns", now, then, both.comparison)
+        rows["latency"] = _row(
+            f"{sides.statistic_name(both.statistic)} latency", "ns", now, then, both.comparison
+        )
     elif kind == "cold":
         now, then = (f.load_ns + f.first_run_ns for f in (base, new))
         rows["cold"] = _row("cold start", "ns", now, then, both.comparison)
@@ -202,7 +202,7 @@ def _figures(
         rows["latency"] = _row("p50 latency", "ns", base.latency_ns, new.latency_ns, None)
         if kind == "other":
             # Paired ratios are of times: a throughput is the time a run here.
-            name = both.estimand.partition(" (")[0].replace("throughput", "time a run")
+            name = both.statistic.partition(" (")[0].replace("throughput", "time a run")
             rows["other"] = _row(name, "ns", sides.compared_ns(base), sides.compared_ns(new), both.comparison)
     claims = {name: both.comparison if kind == name else _guard(both, name) for name in ("cpu", "memory")}
     rows["cpu"] = _row("CPU time per run", "ns", base.cpu_per_run_ns, new.cpu_per_run_ns, claims["cpu"])
@@ -263,11 +263,11 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
     if decision == "ship" and both.bundle:
         return (f"ship the bundle {both.bundle}", *_proof_line(both, work))
     if decision == "ship" and new is not None:
-        line = tune_line(new, work, both.estimand, both.notes)
+        line = tune_line(new, work, both.statistic, both.notes)
         bundle = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
         return (f"switch to B: {new.label}, {plan_words(new.plan)}", *bundle)
     if decision == "unproven" and new is not None:
-        line = compare_line(both.base, new, work, both.estimand, both.notes)
+        line = compare_line(both.base, new, work, both.statistic, both.notes)
         return (
             "keep the current configuration",
             *([f"to find out: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
@@ -282,7 +282,7 @@ def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
     options = workload_options(work, both.notes)
     if options is None:
         return ()
-    words = ["ortune", "compare", operand(both.bundle), *options, *objective_options(both.estimand)]
+    words = ["ortune", "compare", operand(both.bundle), *options, *objective_options(both.statistic)]
     return (f"confirm it on the production machine: {shlex.join(words)}",)
 
 

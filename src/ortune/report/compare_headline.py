@@ -40,7 +40,7 @@ def headline(result: CompareResult) -> str:
         outputs(result.outputs),
         rerun(result),
     )
-    return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
+    return heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
 
 
 def rerun(result: CompareResult) -> str:
@@ -107,10 +107,10 @@ def claim(result: CompareResult) -> str:
 
 def _looks(name: str, c: Comparison) -> str:
     """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
-    of, ratio = sides.statistic(c.estimand), sides.as_shown(c)[0]
-    if sides.kind(c.estimand) in ("memory", "cpu"):
+    of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
+    if sides.kind(c.statistic) in ("memory", "cpu"):
         return f"{name} appears to need {change(ratio)} {of} compared with A"
-    started = "to start " if sides.kind(c.estimand) == "cold" else ""
+    started = "to start " if sides.kind(c.statistic) == "cold" else ""
     what = "" if started else f" in {of}"
     return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
 
@@ -119,7 +119,7 @@ def _fastest(result: CompareResult) -> str:
     """Says that A is ahead of several sides, where each is proven slower: the one named first is then the next."""
     compared = [side.comparison for side in result.candidates if side.comparison]
     if len(compared) < 2 or any(
-        c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared
+        c.verdict != "slower" or sides.kind(c.statistic) != "latency" for c in compared
     ):
         return ""
     return f"A is the fastest of {len(compared) + 1}"

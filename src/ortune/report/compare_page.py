@@ -35,13 +35,13 @@ def _head(result: CompareResult) -> Head:
     claim = result.comparison
     if claim is None:
         return Head(unit="Not timed", tone="unsure")
-    text = heads.word(claim.verdict, claim.estimand)
+    text = heads.word(claim.verdict, claim.statistic)
     limits = [] if result.outputs.ok and not result.wrong_sides else ["outputs differ"]
     if claim.verdict in PROVEN and not result.controls:
         limits.append("controls not run")
     if limits or claim.verdict not in heads.PROVEN:
         return Head(unit="; ".join([text[:1].upper() + text[1:], *limits]), tone="unsure")
-    of = sides.statistic(claim.estimand)
+    of = sides.statistic_name(claim.statistic)
     large = f"{factor(max(claim.ratio, 1 / claim.ratio))}×"
     tone: Tone = "bad" if claim.verdict == "slower" else ""
     return Head(large=large, unit=f"{text} in {of}, {result.name} against A", tone=tone)
@@ -81,5 +81,7 @@ def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[
     return [
         Cell(f"{name} {label}", tone=tone),
         Cell(f"{name} against A: {text}", marks=(mark,)),
-        Cell(text, f"{sides.statistic(claim.estimand)}, {heads.count(claim.n_blocks, 'block')}", "strong"),
+        Cell(
+            text, f"{sides.statistic_name(claim.statistic)}, {heads.count(claim.n_blocks, 'block')}", "strong"
+        ),
     ]

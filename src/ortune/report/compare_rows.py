@@ -70,8 +70,8 @@ def ranking(result: CompareResult) -> Table:
     """Every side that was held against the base, the fastest first; of one side alone no rows."""
     ranked = result.candidates
     compared = [c for c in (side.comparison for side in ranked) if c is not None]
-    estimand = compared[0].estimand if compared else "p50 latency"
-    figure = sides.statistic(estimand)
+    statistic = compared[0].statistic if compared else "p50 latency"
+    figure = sides.statistic_name(statistic)
     ranked_sides = [side.side for side in ranked] + [result.base]
     which = [
         (Column("model", "name"), [side.label for side in ranked_sides]),
@@ -87,7 +87,7 @@ def ranking(result: CompareResult) -> Table:
         (
             side.name,
             *called,
-            _value(result, side, estimand),
+            _value(result, side, statistic),
             _against(side),
             "" if side.comparison is None else sides.interval(side.comparison),
             outputs_cell(side),
@@ -95,16 +95,16 @@ def ranking(result: CompareResult) -> Table:
         for side, called in zip(ranked, names, strict=False)
     ]
     if rows and result.base_figures is not None:
-        rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
+        rows.append(("A", *names[-1], sides.value(result.base_figures, statistic), "", "", ""))
     holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
     together = f"the intervals are simultaneous 95 % confidence intervals{holm}"
     return table(columns, rows, notes=[together] if compared else [])
 
 
-def _value(result: CompareResult, side: ComparedSide, estimand: str) -> str:
+def _value(result: CompareResult, side: ComparedSide, statistic: str) -> str:
     """A side's figure, unless it shows another change than the one beside it."""
     if side.figures is None or side.comparison is None:
-        return "" if side.figures is None else sides.value(side.figures, estimand)
+        return "" if side.figures is None else sides.value(side.figures, statistic)
     return sides.beside(result.base_figures, side.figures, side.comparison)
 
 

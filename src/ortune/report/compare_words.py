@@ -74,7 +74,7 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
         if read_back
     ]
     if result.comparison:
-        rows.append(("statistic", result.comparison.estimand))
+        rows.append(("statistic", result.comparison.statistic))
         rows.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         rows.append(("noise", noise(result)))
     rows += finding_words.rows(result.findings)
@@ -178,7 +178,7 @@ def _figures(result: CompareResult) -> Table:
     a, b, c = result.base_figures, result.new_figures, result.comparison
     if a is None or b is None or c is None:
         return table((), ())
-    return sides.sides_table([("A", a), (result.name, b)], c.estimand, c, "A")
+    return sides.sides_table([("A", a), (result.name, b)], c.statistic, c, "A")
 
 
 def _called(result: CompareResult) -> list[tuple[str, str]]:
@@ -227,7 +227,7 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     again: list[str] = []
     if (result.enough_s or (c and c.verdict == "inconclusive")) and not result.candidates:
         said = work and as_said(work)
-        again = compare_line(result.base, result.new, said, c.estimand if c else "", result.notes)
+        again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
         again += [*_accepting(result.outputs), *_of_gate(result.gate), *_longer(result)] if again else []
     return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
 

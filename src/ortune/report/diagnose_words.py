@@ -96,7 +96,7 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
-    return heads.headline(comparison.verdict, said, which, estimand=comparison.estimand)
+    return heads.headline(comparison.verdict, said, which, statistic=comparison.statistic)
 
 
 def _ratio(fix: TriedFix) -> float:
@@ -168,11 +168,11 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         columns = [
             Column("fix for", "label"),
             Column("change", "text"),
-            Column(sides.statistic(result.estimand)),
+            Column(sides.statistic_name(result.statistic)),
             Column("difference"),
             Column("", "text"),
         ]
-        base = sides.value(result.figures, result.estimand) if result.figures else ""
+        base = sides.value(result.figures, result.statistic) if result.figures else ""
         rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
         rows += [_row(result, fix, together=fix is result.together) for fix in tried]
         blocks.append(table(columns, rows, dense=True))
@@ -234,8 +234,8 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
 
 
 def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
-    if result.estimand:
-        yield "statistic", result.estimand
+    if result.statistic:
+        yield "statistic", result.statistic
     if result.controls:
         troubled = "; ".join(text for text in map(trouble, result.controls) if text)
         yield "checks", troubled or "passed: A/A check, sensitivity check"

@@ -31,7 +31,7 @@ PROVEN = ("faster", "slower")
 
 
 def headline(
-    verdict: VerdictName, figure: str, *takes: str, estimand: str = "", within: float = WITHIN
+    verdict: VerdictName, figure: str, *takes: str, statistic: str = "", within: float = WITHIN
 ) -> str:
     """The whole: "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks); with intra_op_num_threads=2".
 
@@ -39,19 +39,19 @@ def headline(
         verdict: Whose word begins it.
         figure: What was seen, from ``measured`` where an interval is known.
         takes: What it takes and what it costs; "" for nothing.
-        estimand: What was compared, if anything.
+        statistic: What was compared, if anything.
         within: Half-width of "equivalent", as a share.
     """
-    text = f"{word(verdict, estimand, within)}: {figure}"
+    text = f"{word(verdict, statistic, within)}: {figure}"
     rest = ", ".join(part for part in takes if part)
     return f"{text}; {rest}" if rest else text
 
 
-def word(verdict: VerdictName, estimand: str = "", within: float = WITHIN) -> str:
+def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> str:
     """The verdict in words: "faster", "equivalent (within 1 %)", "less memory"."""
     if verdict == "equivalent":
         return f"{WORDS[verdict]} (within {100 * within:.3g} %)"
-    return _OF_RESOURCES.get(sides.kind(estimand), {}).get(verdict, WORDS[verdict])
+    return _OF_RESOURCES.get(sides.kind(statistic), {}).get(verdict, WORDS[verdict])
 
 
 def measured(comparison: Comparison, blocks: str, level: float | None = None) -> str:
@@ -63,7 +63,7 @@ def measured(comparison: Comparison, blocks: str, level: float | None = None) ->
         level: Of the interval, where it holds for several comparisons together.
     """
     name = interval_name(comparison.level if level is None else level)
-    of = sides.statistic(comparison.estimand)
+    of = sides.statistic_name(comparison.statistic)
     if comparison.verdict in PROVEN:
         ratio = comparison.ratio
         return f"{factor(max(ratio, 1 / ratio))}x in {of} ({name} {bounds(comparison)}, {blocks})"

@@ -138,7 +138,7 @@ def _kernels(headroom: Headroom) -> str:
         why = headroom.no_peak or headroom.busy or (faster if headroom.beyond_peak else "")
         return f"kernel efficiency relative to {whose} peak is unknown{f': {why}' if why else ''}"
     if covered < COVERED:
-        return f"kernel efficiency relative to {whose} peak is known for only {round(100 * covered)} % of their time"
+        return f"kernel efficiency relative to {whose} peak is known for only {round(100 * covered)} % of kernel time"
     if headroom.overhead_ratio > MOSTLY:
         each_us = headroom.overhead_ns / headroom.overhead_calls / 1000
         return (
@@ -146,7 +146,9 @@ def _kernels(headroom: Headroom) -> str:
             "too short to reach any peak: per-node overhead dominates, and fewer nodes or larger batches help"
         )
     what = "memory bandwidth" if headroom.memory_bound else "peak"
-    partly = f" in the {round(100 * covered)} % of their time that is known" if covered < PROVEN else ""
+    partly = (
+        f" in the {round(100 * covered)} % of kernel time for which it is known" if covered < PROVEN else ""
+    )
     of = f" ({headroom.peak_of})" if headroom.peak_of else ""
     return (
         f"the kernels run at {round(100 * headroom.kernels_ratio)} % of {whose} {what}{partly}{of}"

@@ -150,10 +150,10 @@ def _candidate(session: StoredSession) -> Plan | None:
     return session.bundle.plan if session.bundle else None
 
 
-def _estimand(session: StoredSession) -> str:
+def _statistic(session: StoredSession) -> str:
     both = _answer(session)
-    if both is not None and both.estimand:
-        return both.estimand
+    if both is not None and both.statistic:
+        return both.statistic
     result = session.result
     if isinstance(result, ProfileResult):
         return "mean steady run, profiled"
@@ -166,7 +166,7 @@ _PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
     ("workload", True, _workload),
     ("machine", True, _machine),
     ("runtime", True, _runtime),
-    ("figure", True, _estimand),
+    ("figure", True, _statistic),
     ("base plan", False, _base_plan),
     ("new plan", False, _new_plan),
     ("ortune", False, lambda s: s.ortune or UNKNOWN),
@@ -178,13 +178,18 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     if len(sessions) != 2:
         return ""
     a, b = (_answer(s) for s in sessions)
-    if a is None or b is None or a.estimand != b.estimand or _workload(sessions[0]) != _workload(sessions[1]):
+    if (
+        a is None
+        or b is None
+        or a.statistic != b.statistic
+        or _workload(sessions[0]) != _workload(sessions[1])
+    ):
         return ""
     one, two = (session.new or session.base for session in (a, b))
     if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
         return ""
     work = sessions[0].document.workload if sessions[0].document else None
-    line = compare_line(one, two, work, a.estimand, (*a.notes, *b.notes))
+    line = compare_line(one, two, work, a.statistic, (*a.notes, *b.notes))
     return visible(shlex.join(line)) if line else ""
 
 
@@ -201,9 +206,9 @@ def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
     return [_row(s) for s in sessions]
 
 
-def value(figures: Figures | None, estimand: str) -> str:
+def value(figures: Figures | None, statistic: str) -> str:
     """The figure that was compared, a latency where none was; "" where it was not measured."""
-    return figure_value(figures, estimand or "p50 latency") if figures else ""
+    return figure_value(figures, statistic or "p50 latency") if figures else ""
 
 
 def _row(session: StoredSession) -> tuple[str, ...]:
@@ -214,13 +219,13 @@ def _row(session: StoredSession) -> tuple[str, ...]:
         result = session.result
         profiled = duration(result.wall_ns) if isinstance(result, ProfileResult) else ""
         return (*head, profiled, "", state)
-    base = value(both.base_figures, both.estimand)
+    base = value(both.base_figures, both.statistic)
     if both.new is None:
         return (*head, base, "", STANDING.get(both.standing or "best", "no better configuration found"))
     if both.comparison is None:
         comparable = both.outputs is None or both.outputs.comparable
         why = "not timed" if comparable else "wrong outputs: not timed"
-        return (*head, base, value(both.new_figures, both.estimand), why)
+        return (*head, base, value(both.new_figures, both.statistic), why)
     new = figure_beside(both.base_figures, both.new_figures, both.comparison)
     standing = "" if both.controls else ", controls not run"
     standing = standing if both.settled else ", not confirmed"

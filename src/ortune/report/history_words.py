@@ -27,7 +27,7 @@ def headline(result: HistoryResult) -> str:
     changes = [
         f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
     ]
-    of = sides.statistic(result.estimand)
+    of = sides.statistic_name(result.statistic)
     unsure = any(release is not None and release.verdict == "inconclusive" for release in rows.values())
     confirmed = "is confirmed to have changed" if unsure else "changed"
     same = f"no release {confirmed} the {of}"
@@ -41,7 +41,7 @@ def headline(result: HistoryResult) -> str:
     if whole is None:
         return heads.headline("inconclusive", ", ".join(changes) or same)
     said = f"{heads.measured(whole, heads.count(whole.n_blocks, 'block'))}, {ran[0]} against {ran[-1]}"
-    return heads.headline(whole.verdict, said, *(changes or [same]), estimand=whole.estimand)
+    return heads.headline(whole.verdict, said, *(changes or [same]), statistic=whole.statistic)
 
 
 def document(envelope: Envelope[HistoryResult]) -> Document:
@@ -49,7 +49,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     result = envelope.result
     assert result is not None
     tone: Tone = "strong" if result.changed else "unsure"
-    columns = [Column("onnxruntime", "label"), Column(sides.statistic(result.estimand))]
+    columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
     columns += [Column("than the previous one", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text")]
     blocks: list[Block] = [
@@ -72,13 +72,13 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
     rows, before = [], None  # the figures that stand above
     for row in result.rows:
-        rows.append(_row(row, result.estimand, before))
+        rows.append(_row(row, result.statistic, before))
         if row.figures is not None:
             before = row.figures if rows[-1][1] else None
     return rows
 
 
-def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, ...]:
+def _row(row: ReleaseRow, statistic: str, before: Figures | None) -> tuple[str, ...]:
     """A release; without its figure where that shows another change than the paired one beside it."""
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
@@ -88,13 +88,15 @@ def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, .
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
     since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
     value = (
-        sides.beside(before, figures, comparison) if comparison and before else sides.value(figures, estimand)
+        sides.beside(before, figures, comparison)
+        if comparison and before
+        else sides.value(figures, statistic)
     )
     return (row.release, value, since, duration(figures.load_ns), peak, differ)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:
-    rows = [("statistic", result.estimand)]
+    rows = [("statistic", result.statistic)]
     rows += [("noise", text) for text in control_words(result.controls)]
     rows += finding_words.rows(result.findings)
     rows += [("note", text) for text in result.notes]
@@ -103,7 +105,7 @@ def _details(result: HistoryResult) -> list[tuple[str, str]]:
 
 
 def _words(comparison: Comparison) -> str:
-    figure = sides.statistic(comparison.estimand)
+    figure = sides.statistic_name(comparison.statistic)
     return f"{comparison.verdict} than the previous release in {figure} by {_interval(comparison)}"
 
 

@@ -80,7 +80,7 @@ def left_out(n: int) -> str:
     """Says that an earlier answer spared methods."""
     what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
     return (
-        f"{what} not tested: another one was best in an earlier model of the same layers "
+        f"{what} not tested: each was worse than the winner in an earlier model of the same layers "
         "(with a new --store, all are tested)"
     )
 
@@ -349,7 +349,7 @@ def _chart(result: QuantizeResult) -> Section | None:
 
 
 def _details(result: QuantizeResult) -> list[tuple[str, str]]:
-    rows = [("tolerance", result.tolerance), ("statistic", result.estimand)]
+    rows = [("tolerance", result.tolerance), ("statistic", result.statistic)]
     rows += [("noise", text) for text in control_words(result.controls)]
     rows += finding_words.rows(result.findings)
     rows += [("note", text) for text in result.notes]

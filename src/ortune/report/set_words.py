@@ -65,14 +65,14 @@ def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
     files = dict(zip(string.ascii_uppercase, (entry.file for entry in matrix.entries), strict=False))
     news = {side.name: side for side in compared.candidates or (_only(compared),)}
     first = files["A"]
-    estimand = next((side.comparison.estimand for side in news.values() if side.comparison), "p50 latency")
-    base = sides.value(compared.base_figures, estimand) if compared.base_figures else ""
+    statistic = next((side.comparison.statistic for side in news.values() if side.comparison), "p50 latency")
+    base = sides.value(compared.base_figures, statistic) if compared.base_figures else ""
     rows = [(first, base, "baseline", "", "", "")]
     for name, file in files.items():
         if name in news:
-            rows.append((file, *_row(compared, news[name], estimand)))
+            rows.append((file, *_row(compared, news[name], statistic)))
     columns = [
-        Column("file", "label"), Column(sides.statistic(estimand)), Column(f"against {first}", "text"),
+        Column("file", "label"), Column(sides.statistic_name(statistic)), Column(f"against {first}", "text"),
         Column("change"), Column("95 % interval", "text"), Column("outputs", "text"),
     ]  # fmt: skip
     board = _board(compared)
@@ -103,7 +103,7 @@ def _only(compared: CompareResult) -> ComparedSide:
     )
 
 
-def _row(compared: CompareResult, side: ComparedSide, estimand: str) -> tuple[str, str, str, str, str]:
+def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[str, str, str, str, str]:
     """A file's time, verdict, change with its interval, and outputs."""
     claim = side.comparison
     if claim is None:
@@ -114,7 +114,7 @@ def _row(compared: CompareResult, side: ComparedSide, estimand: str) -> tuple[st
 
 def _verdict(claim: Comparison) -> str:
     """The verdict's word; of an equivalent file, that there is no difference."""
-    return heads.word(claim.verdict, claim.estimand).replace("equivalent", "no difference")
+    return heads.word(claim.verdict, claim.statistic).replace("equivalent", "no difference")
 
 
 def not_measured(why: str) -> str:

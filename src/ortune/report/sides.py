@@ -49,24 +49,24 @@ class Changed:
         return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 
 
-def statistic(estimand: str) -> str:
+def statistic_name(statistic: str) -> str:
     """Says which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
-    if match := _LATENCY.match(estimand):
+    if match := _LATENCY.match(statistic):
         return match[1]
-    return estimand.partition(" (")[0].replace("a run", "per run")
+    return statistic.partition(" (")[0].replace("a run", "per run")
 
 
-def kind(estimand: str) -> str:
+def kind(statistic: str) -> str:
     """What kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
     starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold"}
-    if statistic(estimand) in ("p50", "p25", "p10"):
+    if statistic_name(statistic) in ("p50", "p25", "p10"):
         return "latency"
-    return next((name for start, name in starts.items() if estimand.startswith(start)), "other")
+    return next((name for start, name in starts.items() if statistic.startswith(start)), "other")
 
 
-def is_rate(estimand: str) -> bool:
+def is_rate(statistic: str) -> bool:
     """Returns whether more is better: a time a run that is shown as runs a second."""
-    return estimand.startswith("throughput")
+    return statistic.startswith("throughput")
 
 
 def compared_ns(figures: Figures) -> float:
@@ -74,10 +74,10 @@ def compared_ns(figures: Figures) -> float:
     return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
 
 
-def value(figures: Figures | None, estimand: str) -> str:
-    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+def value(figures: Figures | None, statistic: str) -> str:
+    """The figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
-    match kind(estimand):
+    match kind(statistic):
         case "memory":
             return memory(figures.peak_bytes)
         case "cpu":
@@ -85,7 +85,7 @@ def value(figures: Figures | None, estimand: str) -> str:
         case "cold":
             return duration(figures.load_ns + figures.first_run_ns)
         case _:
-            return rate(compared_ns(figures)) if is_rate(estimand) else duration(compared_ns(figures))
+            return rate(compared_ns(figures)) if is_rate(statistic) else duration(compared_ns(figures))
 
 
 def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
@@ -97,8 +97,8 @@ def values(base: Figures | None, new: Figures | None, comparison: Comparison) ->
     """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where the interval of the paired change excludes their ratio."""
     if base is None or new is None:
         return ""
-    a, b = _number(base, comparison.estimand), _number(new, comparison.estimand)
-    texts = value(base, comparison.estimand), value(new, comparison.estimand)
+    a, b = _number(base, comparison.statistic), _number(new, comparison.statistic)
+    texts = value(base, comparison.statistic), value(new, comparison.statistic)
     if not a or not b or not _changed(comparison).agrees(a, b, texts):
         return ""
     return " -> ".join(texts)
@@ -113,20 +113,20 @@ def case_value(case: CaseResult) -> str:
 
 def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
     """Ratio and interval of the figure that is shown: of a throughput, whose times were compared, turned round."""
-    if not is_rate(comparison.estimand):
+    if not is_rate(comparison.statistic):
         return comparison.ratio, comparison.ratio_low, comparison.ratio_high
     low = 1 / comparison.ratio_high if comparison.ratio_high else 0.0
     return 1 / comparison.ratio, low, 1 / comparison.ratio_low if comparison.ratio_low else None
 
 
 def sides_table(
-    sides: Sequence[tuple[str, Figures]], estimand: str, comparison: Comparison | None, against: str
+    sides: Sequence[tuple[str, Figures]], statistic: str, comparison: Comparison | None, against: str
 ) -> Table:
     """A row a figure, a column a side, and the last side's change against ``against``.
 
     Args:
         sides: Names and figures, in their order.
-        estimand: What was compared.
+        statistic: What was compared.
         comparison: The last side against ``against``; None where nothing was compared.
         against: Which of the sides that is.
     """
@@ -134,7 +134,7 @@ def sides_table(
     base = dict(sides).get(against, figures[0])
     changes = dict(_changes(comparison)) if comparison else {}
     rows, drifted, at = [], False, names.index(against) if against in names else 0
-    for name, texts, numbers in _rows(figures, estimand, base):
+    for name, texts, numbers in _rows(figures, statistic, base):
         changed = changes.get(name)
         if changed and numbers and not changed.agrees(*numbers, (texts[at], texts[-1])):
             # Two times that show another change than the one beside them: only the change is shown.
@@ -149,21 +149,21 @@ def sides_table(
         columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
         if comparison.level < NOMINAL - 0.01:
             notes.append(
-                f"too few blocks for 95 %: {statistic(estimand)} has a {interval_name(comparison.level)}"
+                f"too few blocks for 95 %: {statistic_name(statistic)} has a {interval_name(comparison.level)}"
             )
         notes += [DRIFTED] if drifted else []
     return table(columns, rows, notes=notes)
 
 
 def _rows(
-    figures: Sequence[Figures], estimand: str, base: Figures
+    figures: Sequence[Figures], statistic: str, base: Figures
 ) -> Iterator[tuple[str, list[str], tuple[float, float] | None]]:
     """Name, a text a side, and the numbers of base and last side where they can be held against a change."""
     last = figures[-1]
-    first = statistic(estimand)
+    first = statistic_name(statistic)
     # What was compared comes first, whatever it is.
-    both = _both(_number(base, estimand), _number(last, estimand))
-    yield first, [value(f, estimand) for f in figures], both
+    both = _both(_number(base, statistic), _number(last, statistic))
+    yield first, [value(f, statistic) for f in figures], both
     if first != "p50":
         yield "p50", [duration(f.latency_ns) for f in figures], _both(base.latency_ns, last.latency_ns)
     if first != "p95" and all(f.p95_ns for f in figures):
@@ -182,8 +182,8 @@ def _both(a: float | None, b: float | None) -> tuple[float, float] | None:
     return (a, b) if a and b else None
 
 
-def _number(figures: Figures, estimand: str) -> float | None:
-    match kind(estimand):
+def _number(figures: Figures, statistic: str) -> float | None:
+    match kind(statistic):
         case "memory":
             return figures.peak_bytes
         case "cpu":
@@ -226,7 +226,7 @@ def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
     for guard in comparison.guards:
         if guard.figure in rows:
             yield rows[guard.figure], _guarded(guard)
-    yield statistic(comparison.estimand), _changed(comparison)
+    yield statistic_name(comparison.statistic), _changed(comparison)
 
 
 def _guarded(guard: Guard) -> Changed:

@@ -28,11 +28,11 @@ from ortune.report.tune_headline import counted
 NAMED = 6  # plans in a list, at most
 LEAST_LEFT_S = 1.0
 """Of a budget: less is not worth a word."""
-FATES: dict[PlanStatus, str] = {
+STATUSES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
     "current": "runs today",
-    "retired": "retired",
+    "eliminated": "eliminated",
     "failed": "failed",
     "wrong-output": "wrong output",
     "pruned": "removed, no gain",
@@ -116,7 +116,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     kept = [s for s in result.settings if s.kept]
     rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
     rows.append(("winner", settings_summary(result.settings)))
-    rows.append(("statistic", result.estimand))
+    rows.append(("statistic", result.statistic))
     if result.runtime is not None:
         runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
         rows.append(("runtime", runtimes))
@@ -140,7 +140,9 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         rows.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
     for status in ("failed", "wrong-output"):
         rows += [
-            (FATES[status], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == status
+            (STATUSES[status], f"{c.plan.describe()}: {c.why}")
+            for c in result.candidates
+            if c.status == status
         ]
     if left := left_out(result.candidates):
         names = [c.plan.describe() for c in left]

@@ -62,7 +62,7 @@ def nothing_tested(result: TuneResult) -> bool:
     compared = (result.against_default, result.against_current, result.refused)
     return (
         not tried(result.candidates)
-        and not result.fell
+        and not result.failed_leader
         and all(comparison is None for comparison in compared)
     )
 
@@ -84,7 +84,7 @@ def standing(result: TuneResult) -> Standing:
     least = least_seen(result)
     ran = any(c.n_blocks for c in tried(result.candidates))
     missed = least is None or least > MOST_UNSEEN or not ran
-    return "not-shown" if verdict == "inconclusive" or result.fell or missed else "best"
+    return "not-shown" if verdict == "inconclusive" or result.failed_leader or missed else "best"
 
 
 def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -94,13 +94,13 @@ def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The plans that ran at least once, the default and today's plan left out."""
-    return [c for c in candidates if c.fate not in ("not-tried", "default", "current")]
+    return [c for c in candidates if c.status not in ("not-tried", "default", "current")]
 
 
 def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Returns the plans of which a time is known that means something: right outputs, and no failure."""
     ran = (c for c in tried(candidates) if c.ratio is not None)
-    return [c for c in ran if c.fate not in ("failed", "wrong-output")]
+    return [c for c in ran if c.status not in ("failed", "wrong-output")]
 
 
 def least_seen(result: TuneResult) -> float | None:

@@ -33,8 +33,8 @@ LONGEST_PLAN, LONGEST_LEADER = 70, 40
 
 def headline(result: TuneResult) -> str:
     """The answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
-    estimand, within = result.estimand, result.worth_ratio
-    return heads.headline(verdict(result), *_said(result), estimand=estimand, within=within)
+    statistic, within = result.statistic, result.worth_ratio
+    return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
 
 
 def limits(result: TuneResult) -> list[str]:
@@ -61,7 +61,7 @@ def _wrong_default(result: TuneResult) -> str:
     figures, comparison = result.wrong_default_figures, result.wrong_against_default
     if figures is None:
         return f"the default's outputs are wrong (not timed); {right}"
-    took = f"{two_sides.statistic(result.estimand)} {two_sides.value(figures, result.estimand)}"
+    took = f"{two_sides.statistic_name(result.statistic)} {two_sides.value(figures, result.statistic)}"
     if comparison is None:
         return f"the default's outputs are wrong ({took}, a single observation); {right}"
     ratio, low, high = two_sides.as_shown(comparison)
@@ -91,9 +91,9 @@ def _final(result: TuneResult) -> list[str]:
     return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 
 
-def gain_unit(ratio: float, estimand: str) -> str:
+def gain_unit(ratio: float, statistic: str) -> str:
     """What a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
-    kind, name = two_sides.kind(estimand), two_sides.statistic(estimand)
+    kind, name = two_sides.kind(statistic), two_sides.statistic_name(statistic)
     if kind in ("memory", "cpu"):
         return f"{'less' if ratio <= 1 else 'the'} {name}"
     text = "faster" if ratio <= 1 else "slower"
@@ -103,7 +103,7 @@ def gain_unit(ratio: float, estimand: str) -> str:
 def gain_words(comparison: Comparison) -> str:
     """What got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
     ratio = comparison.ratio
-    return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.estimand)}"
+    return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.statistic)}"
 
 
 def blocks_words(comparison: Comparison) -> str:
@@ -136,13 +136,13 @@ def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
         return [f"set {result.default.describe()}"]
     if today(result) is None:
         return ["keep the default"] if keep else []
-    of, figures = two_sides.statistic(result.estimand), result.current_figures
-    value = f" ({of} {two_sides.value(figures, result.estimand)})" if figures is not None else ""
+    of, figures = two_sides.statistic_name(result.statistic), result.current_figures
+    value = f" ({of} {two_sides.value(figures, result.statistic)})" if figures is not None else ""
     return [f"{'keep ' if keep else ''}what runs today{value}", _default_takes(result)]
 
 
 def _default_takes(result: TuneResult) -> str:
-    return f"the {default_name(result)} takes {two_sides.value(result.default_figures, result.estimand)}"
+    return f"the {default_name(result)} takes {two_sides.value(result.default_figures, result.statistic)}"
 
 
 def _rerun(result: TuneResult, said: str) -> list[str]:
@@ -196,7 +196,7 @@ def _exploratory(result: TuneResult) -> list[str]:
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
-        gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
+        gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
         blocks = heads.count(best.n_blocks, "block")
         text = f"{best.plan.describe()} looks {gain} (exploratory: {blocks}, unconfirmed)"
     else:
@@ -213,8 +213,8 @@ def _stays(result: TuneResult) -> list[str]:
     """Says that nothing better was confirmed, who came nearest, and what could have been seen."""
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
-    if refused is None or result.fell:
-        fell = f"the leader failed: {result.fell}" if result.fell else ""
+    if refused is None or result.failed_leader:
+        fell = f"the leader failed: {result.failed_leader}" if result.failed_leader else ""
         return [f"no gain confirmed among {n}", fell, *rest]
     if refused.comparison.verdict == "faster":
         return [
@@ -244,7 +244,7 @@ def _untested_words(result: TuneResult) -> str:
         why = result.budget.promise
     elif left_out(result.candidates) or not result.budget.n_trials:
         why = "the budget ran out before any other configuration ran"
-    elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
+    elif not_made := [c.why for c in result.candidates if c.status == "not-tried" and c.why]:
         why = not_made[0]
     return why
 
@@ -304,4 +304,4 @@ def bundle_headline(info: BundleInfo) -> str:
     if proof is None:
         return f"{info.plan.describe()}; the bundle contains no confirmation"
     said = heads.measured(proof, blocks_words(proof))
-    return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", estimand=proof.estimand)
+    return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", statistic=proof.statistic)

@@ -43,7 +43,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             beside=Section(
                 title="How sure", blocks=[*_gauge(result, deciding), Pairs(rows=_sure(result, deciding))]
             ),
-            origin=f"{result.estimand}{machine}, {result.side.runtime.build}",
+            origin=f"{result.statistic}{machine}, {result.side.runtime.build}",
             basis=BASIS,
         ),
     )
@@ -68,14 +68,14 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; without a proven gain the verdict in words."""
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
-        unit = tune_headline.gain_unit(claim.ratio, claim.estimand)
+        unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
         than = " than today" if tune_facts.today(result) is not None else ""
         return times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
     if result.wrong_default is not None and result.winner == result.default:
         return "", f"Set {result.default.describe()}"
     if tune_facts.stays_best(result):
         return "", "Keep the current configuration" if tune_facts.today(result) else "Keep the default"
-    text = heads.word(verdict, result.estimand, result.worth_ratio)
+    text = heads.word(verdict, result.statistic, result.worth_ratio)
     return "", text[:1].upper() + text[1:]
 
 
@@ -106,9 +106,9 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
     }
     wrong = result.wrong_default_figures
     return [
-        *([("other", tune_words.WRONG_DEFAULT, sides.value(wrong, result.estimand))] if wrong else []),
+        *([("other", tune_words.WRONG_DEFAULT, sides.value(wrong, result.statistic))] if wrong else []),
         *(
-            (role, points.role_words(result, role), sides.value(side, result.estimand))
+            (role, points.role_words(result, role), sides.value(side, result.statistic))
             for role in points.roles(result)
             if (side := figures[role]) is not None and (role != "winner" or tune_headline.both_values(result))
         ),

@@ -38,7 +38,7 @@ def won(difference: ProfileDifference) -> str:
 def left(result: TuneResult) -> list[tuple[str, str]]:
     """Says without a winner how near the nearest came, what settings cannot reach, and what was not tried."""
     rows = []
-    measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.fate == "retired"]
+    measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.status == "eliminated"]
     nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)
     if result.refused is not None:
         rows.append(("nearest", result.refused.why))
@@ -48,7 +48,7 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
         rows.append(("nearest", f"{text}, exploratory"))
     if result.headroom is not None:
         rows.append(("remaining potential", result.headroom.sentence))
-    untested = [c for c in result.candidates if c.fate == "not-tried"]
+    untested = [c for c in result.candidates if c.status == "not-tried"]
     if untested:
         names = ", ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
         more = f" and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""

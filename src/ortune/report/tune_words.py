@@ -86,7 +86,7 @@ def figures_table(result: TuneResult) -> Table:
         columns.append(("leader", result.refused.figures))
         comparison = result.refused.comparison
     return two_sides.sides_table(
-        columns, result.estimand, comparison, base if base in dict(columns) else default
+        columns, result.statistic, comparison, base if base in dict(columns) else default
     )
 
 
@@ -162,7 +162,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             cases(result.cases, base_name(result), "winner", "change"),
             Pairs(rows=[("why", text) for text in causes(result)]),
             *_checks(result),
-            Line(result.left_aside),
+            Line(result.rejected),
             Line(untested(result), "faint"),
             Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
             Code(title="to paste", lines=() if stays(result) else code_lines(result.code)),

@@ -1,4 +1,4 @@
-"""Quantizes MatMul weights to 8 or 4 bits; activations stay in float32.
+"""Quantizes MatMul weights to 8 or 4 bits; inputs and outputs of each node stay in float32.
 
 What it is: ONNX Runtime's weight-only quantizer: a MatMul with constant weights becomes MatMulNBits, with weights in
     blocks that have one scale each.
@@ -58,7 +58,7 @@ REWRITE = Rewrite(
             kind="choice",
             default="int8",
             choices=("int8", "float32"),
-            summary="type in which products are computed",
+            summary="`int8` quantizes the input to 8 bits before multiplying, `float32` dequantizes the weights",
         ),
         LEAVE,
     ),

@@ -36,19 +36,19 @@ def failures(blocks: Sequence[Block], arm: str) -> list[Failed]:
 
 
 def log_ratios(
-    blocks: Sequence[Block], arm: str, estimand: str, *, base: str = BASE, case: str | None = None
+    blocks: Sequence[Block], arm: str, statistic: str, *, base: str = BASE, case: str | None = None
 ) -> np.ndarray:
     """log(arm / base) of every block that counts and holds both, in order; shape (n,)."""
-    ratios = (log_ratio(block, arm, estimand, base=base, case=case) for block in blocks if not block.dropped)
+    ratios = (log_ratio(block, arm, statistic, base=base, case=case) for block in blocks if not block.dropped)
     return np.asarray([ratio for ratio in ratios if ratio is not None], dtype=float)
 
 
 def log_ratio(
-    block: Block, arm: str, estimand: str, *, base: str = BASE, case: str | None = None
+    block: Block, arm: str, statistic: str, *, base: str = BASE, case: str | None = None
 ) -> float | None:
     """log(arm / base) of one block; None where it does not hold both, or the figure was not measured."""
     both = pair(block, arm, base)
-    return compared(*both, estimand, case) if both else None
+    return compared(*both, statistic, case) if both else None
 
 
 def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] | None:
@@ -90,10 +90,10 @@ def awake(blocks: Sequence[Block]) -> list[str]:
     return [f"waiting trials kept {100 * share:.0f} % of a CPU busy and disturbed the others"]
 
 
-def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:
+def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndarray:
     """Returns an arm's recorded waits as log(with / without), one per block that counts; shape (n,).
 
-    In the estimand's own terms: a wait that was itself interrupted must not count for a median.
+    In the statistic's own terms: a wait that was itself interrupted must not count for a median.
     """
     waits = []
     for trial in measured(blocks, arm):
@@ -107,6 +107,6 @@ def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarr
         waited = sum(sum(c.waits_ns) for c in trial.done.cases) // trial.done.n_callers
         done = msgspec.structs.replace(trial.done, cases=cases, wall_ns=trial.done.wall_ns - waited)
         bare = msgspec.structs.replace(trial, done=done)
-        ratio = compared(trial, bare, estimand)
+        ratio = compared(trial, bare, statistic)
         waits.append(np.nan if ratio is None else ratio)
     return np.asarray(waits, dtype=float)

@@ -1,7 +1,7 @@
 """What a tuning budget holds, said before it starts and kept.
 
-At most a quarter goes to calibration where the budget allows, at least 30 % is kept for confirmation, the rest is
-the race. A budget too small takes fewer plans, never fewer blocks.
+The calibration is nine blocks. 30 % of what is left after the pilot is for the confirmation, within its fewest and most
+blocks, and the rest is the race. A budget too small takes fewer plans, never fewer blocks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ import math
 from dataclasses import dataclass
 
 from ortune.search.controls import CALIBRATION_BLOCKS
-from ortune.search.phases import ALONE_SHARE, CONFIRM_SHARE, NEXT_TIMES, RACE_TIMES, TRY_SHARE
+from ortune.search.phases import (
+    ALONE_SHARE,
+    CONFIRM_SHARE,
+    NEXT_TIMES,
+    PROFILED_TRIALS,
+    RACE_TIMES,
+    TRY_SHARE,
+)
 
 LEAST_CONFIRM, USUAL_CONFIRM, MOST_CONFIRM = 9, 16, 24
 """Blocks of the confirmation: the fewest, as many as it gets where the time allows, and the most."""
@@ -19,7 +26,7 @@ LEAST_ALONE, MOST_ALONE = 4, 6
 ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
-"""Live plans in one block; a larger field is dealt at random into several, each with its own baseline."""
+"""Live plans in one block; a larger field is divided among several of nearly one size, each with its own baseline."""
 SECOND_SHARE = 0.8
 """Of the plans, those that need a second block: the others are plainly slower in their first."""
 IN_CALIBRATION = 5
@@ -207,3 +214,8 @@ def others(left_ns: float, trial_ns: float, references: int) -> int:
 def confirm_blocks(left_ns: float, trial_ns: float, references: int) -> int:
     """Blocks of the confirmation: as many as the time left holds, 9 to 24."""
     return max(LEAST_CONFIRM, min(MOST_CONFIRM, int(left_ns / ((references + 1) * trial_ns * RACE_TIMES))))
+
+
+def profiled_pair_s(trial_ns: float) -> float:
+    """Returns the seconds of one profiled process of each of two sides, of trials that take so long."""
+    return PROFILED_TRIALS * trial_ns / 1e9

@@ -40,7 +40,7 @@ def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict
             if live and winner.live and not (yield from race.block([winner, *live])):
                 break
     mine = race.blocks[first:]
-    return {e.arm: log_ratios(mine, e.arm, race.estimand, base=winner.arm) for e in without}
+    return {e.arm: log_ratios(mine, e.arm, race.statistic, base=winner.arm) for e in without}
 
 
 def confirm(
@@ -95,7 +95,7 @@ def confirm(
         failed = failures(blocks, winner.arm)
         if len(failed) >= FAILURES_RETIRE:
             why = f"failed {len(failed)} times during confirmation: {failed[-1].reason}: {failed[-1].what}"
-            winner.retire("failed", why)
+            winner.eliminate("failed", why)
             break
 
 
@@ -128,7 +128,7 @@ def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: lis
 def compare(
     blocks: Sequence[Block],
     arm: str,
-    estimand: str,
+    statistic: str,
     *,
     base: str = BASE,
     level: float = 0.95,
@@ -139,7 +139,7 @@ def compare(
 
     Fewer blocks than a confirmation has, and blocks of which no controls are known, show a difference and claim none.
     """
-    d = log_ratios(blocks, arm, estimand, base=base)
+    d = log_ratios(blocks, arm, statistic, base=base)
     if len(d) == 0:
         return None
     interval = pairs.wilcoxon_interval(d, level)
@@ -147,7 +147,7 @@ def compare(
     smallest = detect.smallest_effect(scale, len(d), 1 - level, method="wilcoxon")
     claims = controlled and len(d) >= LEAST_CONFIRM
     return Comparison(
-        estimand=WORDS[estimand],
+        statistic=WORDS[statistic],
         ratio=interval.ratio,
         ratio_low=interval.ratio_low,
         ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,

@@ -1,4 +1,4 @@
-"""Calibration: what the controls say, and which estimand and scale follow from them."""
+"""Calibration: what the controls say, and which statistic and scale follow from them."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Judgement:
     """What a calibration's blocks say.
 
     Attributes:
-        estimand: What counts: fixed by the objective, else what "latency" means here.
+        statistic: What counts: fixed by the objective, else what "latency" means here.
         scale: Robust scale of what does not differ, log units.
         within, between: Variance of a round's log ratio within a block, and of blocks beyond that, log units squared.
     """
 
-    estimand: str
+    statistic: str
     controls: tuple[Control, ...]
     scale: float
     within: float
@@ -64,30 +64,32 @@ class Judgement:
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     """Reads the controls off the blocks of one calibration."""
     # A wait within runs shows in nothing else; what remains when it is taken off is noise like the identical plan's.
-    estimands = [fixed] if fixed else list(_tellable(blocks))
-    spikes = {e: log_ratios(blocks, SPIKE, e) for e in estimands if e in WAITED}
+    statistics = [fixed] if fixed else list(_tellable(blocks))
+    spikes = {e: log_ratios(blocks, SPIKE, e) for e in statistics if e in WAITED}
     waits = {e: recorded_waits(blocks, SPIKE, e) for e in spikes}
-    noise = {e: log_ratios(blocks, IDENTICAL, e) for e in estimands}
+    noise = {e: log_ratios(blocks, IDENTICAL, e) for e in statistics}
     # Four sessions on two CPUs: 5 % of waiting took 27 % of the throughput, again and again.
     alone = all(t.done.n_callers == 1 for t in measured(blocks, SPIKE))
     if alone:
         noise = {e: np.concatenate([d, spikes[e] - waits[e]]) if e in spikes else d for e, d in noise.items()}
     # Chosen on what does not differ, so that the choice cannot favour a side.
-    estimand = calibration.choose_estimand(noise)
-    controls = [calibration.identical_control(log_ratios(blocks, IDENTICAL, estimand))]
-    if estimand in spikes:
-        controls.append(calibration.spike_control(spikes[estimand], waits[estimand], alone=alone))
-    scale = calibration.null_scale(noise[estimand])
-    within, n_rounds = round_variance(blocks, estimand if estimand in PAIRED else LATENCIES[0])
+    statistic = calibration.choose_statistic(noise)
+    controls = [calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))]
+    if statistic in spikes:
+        controls.append(calibration.spike_control(spikes[statistic], waits[statistic], alone=alone))
+    scale = calibration.null_scale(noise[statistic])
+    within, n_rounds = round_variance(blocks, statistic if statistic in PAIRED else LATENCIES[0])
     # What rounds alone explain is taken off the variance of blocks; the rest is how processes differ.
     # The median of n rounds varies by pi / 2 n of what one does.
     between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
-    return Judgement(estimand=estimand, controls=tuple(controls), scale=scale, within=within, between=between)
+    return Judgement(
+        statistic=statistic, controls=tuple(controls), scale=scale, within=within, between=between
+    )
 
 
 def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
     """Judges without controls: the usual statistic, of whose figures none is a claim."""
-    return Judgement(estimand=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
+    return Judgement(statistic=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
 def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
@@ -96,12 +98,12 @@ def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
     return tuple(PAIRED) if few else LATENCIES
 
 
-def round_variance(blocks: Sequence[Block], estimand: str) -> tuple[float, float]:
+def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, float]:
     """Robust variance of one round's log(identical / baseline) about its block's middle, and the rounds of a block."""
     off: list[float] = []
     counts = []
     for ours, theirs in pairs(blocks, IDENTICAL):
-        a, b = turns(ours, estimand), turns(theirs, estimand)
+        a, b = turns(ours, statistic), turns(theirs, statistic)
         n = min(len(a), len(b))
         rounds = np.log(a[:n] / b[:n])
         # About their own middle few rounds scatter less than they should.

@@ -31,7 +31,7 @@ class Rules:
         delta_ratio: Half-width of "equivalent", as a share.
         threshold_ratio: The regression that a gate must find, as a share; None without a gate.
         control_every: One block in so many carries an identical arm after calibration.
-        estimand: Fixed by the objective, or None for what the calibration finds steadiest.
+        statistic: Fixed by the objective, or None for what the calibration finds steadiest.
     """
 
     budget_ns: int
@@ -40,7 +40,7 @@ class Rules:
     delta_ratio: float = 0.01
     threshold_ratio: float | None = None
     control_every: int = 10
-    estimand: str | None = None
+    statistic: str | None = None
 
     def share(self, n_new: int) -> float:
         """Each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""
@@ -106,7 +106,7 @@ class Duel:
 
     arms: tuple[str, ...] = (NEW,)
     live: list[str] = field(default_factory=list)
-    estimand: str = "median"
+    statistic: str = "median"
     blocks: list[Block] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     calibrations: int = 0
@@ -120,9 +120,9 @@ class Duel:
         """log(arm / base) of the blocks that count; each block is read once, however often this is asked."""
         # A failed calibration drops blocks that may have been read before, and the next one may choose
         # another statistic. Both are part of the key, so a stale series is never extended.
-        key = arm, self.estimand, self.calibrations
+        key = arm, self.statistic, self.calibrations
         n_read, values = self._series.get(key, (0, np.empty(0)))
-        values = np.concatenate([values, log_ratios(self.blocks[n_read:], arm, self.estimand)])
+        values = np.concatenate([values, log_ratios(self.blocks[n_read:], arm, self.statistic)])
         self._series[key] = len(self.blocks), values
         return values
 
@@ -274,7 +274,7 @@ def conclude(
     if verdict == "inconclusive" and not missing:
         more = detect.more_blocks(d, interval, rules.delta_ratio, alpha, duel.prior_scale, method)
     return Comparison(
-        estimand=WORDS[duel.estimand],
+        statistic=WORDS[duel.statistic],
         ratio=interval.ratio,
         ratio_low=interval.ratio_low,
         ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,

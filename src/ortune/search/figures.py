@@ -1,4 +1,4 @@
-"""One number a trial: what an estimand means, read off a measured trial.
+"""One number a trial: what an statistic means, read off a measured trial.
 
 A number over several input shapes is their weighted mean, with the workload's weights.
 """
@@ -15,7 +15,7 @@ from ortune.errors import UsageError
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
-Estimand = Literal[
+Statistic = Literal[
     "paired",
     "paired-low",
     "median",
@@ -32,7 +32,7 @@ Estimand = Literal[
 PAIRED = {"paired": 0.5, "paired-low": 0.25}
 """Estimands that compare turns of the same round, by a quantile of each turn's runs."""
 
-LATENCIES: tuple[Estimand, ...] = ("paired", "paired-low", "p10")
+LATENCIES: tuple[Statistic, ...] = ("paired", "paired-low", "p10")
 """What "latency" may mean, the usual one first; calibration takes the steadier. Where neighbours come and go, runs that
 are close in time are best compared with each other; where one holds a core all the time each run is either disturbed
 or not, and the undisturbed ones are best."""
@@ -54,7 +54,7 @@ WORDS: dict[str, str] = {
     "cpu": "CPU time per run",
 }
 
-OBJECTIVES: dict[str, Estimand | None] = {
+OBJECTIVES: dict[str, Statistic | None] = {
     "latency": None,  # one of LATENCIES, as the calibration finds
     "p95": "p95",
     "throughput": "mean",
@@ -94,7 +94,7 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
     Attributes:
         by_name: Quantiles and mean, nanoseconds.
-        turns_ns: Of each turn, by estimand of ``PAIRED``.
+        turns_ns: Of each turn, by statistic of ``PAIRED``.
     """
 
     n_runs: int
@@ -119,47 +119,47 @@ def without_latencies(block: Block) -> Block:
     return msgspec.structs.replace(block, trials=tuple(trials))
 
 
-def figure(trial: Measured, estimand: str, case: str | None = None) -> float | None:
+def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
     """The trial's number in nanoseconds (bytes for memory), or None where it was not measured.
 
     Of one input shape, or of the weighted mix; memory, cold start and CPU time are of the whole trial.
     """
     done = trial.done
-    if estimand == "memory":
+    if statistic == "memory":
         return None if done.peak_bytes is None else float(done.peak_bytes)
-    if estimand == "mean" and case is None and done.n_callers > 1:
+    if statistic == "mean" and case is None and done.n_callers > 1:
         # Callers overlap, so the sum of their latencies is longer than the time that the process took for all
         # runs.
         return done.wall_ns / done.n_runs if done.n_runs else None
-    if estimand == "cpu":
+    if statistic == "cpu":
         # A browser elsewhere tells none.
         return done.cpu_ns / done.n_runs if done.n_runs and done.cpu_ns else None
     cases = [c for c in done.cases if case is None or c.case == case]
-    if estimand in (*FROM_START, *OF_PAGES):
-        return _of_start_or_page(trial, estimand, cases)
+    if statistic in (*FROM_START, *OF_PAGES):
+        return _of_start_or_page(trial, statistic, cases)
     if not all(_n_runs(c) for c in cases):
         return None
-    return _mix(cases, [_of_case(c, estimand) for c in cases])
+    return _mix(cases, [_of_case(c, statistic) for c in cases])
 
 
-def compared(ours: Measured, theirs: Measured, estimand: str, case: str | None = None) -> float | None:
+def compared(ours: Measured, theirs: Measured, statistic: str, case: str | None = None) -> float | None:
     """log(ours / theirs) of two trials of one group; None where one was not measured.
 
     What is paired is compared round by round: each turn of one with the other's turn of the same round.
     """
-    if estimand in PAIRED:
-        a, b = turns(ours, estimand, case), turns(theirs, estimand, case)
+    if statistic in PAIRED:
+        a, b = turns(ours, statistic, case), turns(theirs, statistic, case)
         # A trial that was cut short lacks the last rounds: only those that both have are paired.
         n = min(len(a), len(b))
         return float(np.median(np.log(a[:n] / b[:n]))) if n else None
-    new, old = figure(ours, estimand, case), figure(theirs, estimand, case)
+    new, old = figure(ours, statistic, case), figure(theirs, statistic, case)
     return float(np.log(new / old)) if new and old else None
 
 
-def turns(trial: Measured, estimand: str, case: str | None = None) -> np.ndarray:
+def turns(trial: Measured, statistic: str, case: str | None = None) -> np.ndarray:
     """The quantile of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
     cases = [c for c in trial.done.cases if case is None or c.case == case]
-    of_cases = [_turns(c, estimand) for c in cases]
+    of_cases = [_turns(c, statistic) for c in cases]
     n = min((len(of_case) for of_case in of_cases), default=0)
     weights = np.asarray([c.weight for c in cases])
     return weights @ np.asarray([of_case[:n] for of_case in of_cases]) / weights.sum() if n else np.empty(0)
@@ -173,7 +173,7 @@ def samples(trial: Measured) -> np.ndarray:
 
 def describe(
     trials: Sequence[Measured],
-    estimand: str,
+    statistic: str,
     alone: Sequence[Measured] = (),
     first_load_ns: float | None = None,
 ) -> Figures:
@@ -185,15 +185,15 @@ def describe(
     did, where there are others. Where the first load wrote what a setting keeps on disk, they are those of trials that
     read it.
     """
-    starts = trials if estimand in FROM_START else alone or trials
+    starts = trials if statistic in FROM_START else alone or trials
     starts = [t for t in starts if not _logged(t)] or starts
     if first_load_ns is not None:
         starts = [t for t in starts if not t.done.wrote] or starts
     load_ns = float(np.median([t.done.load_ns for t in starts]))
     low, middle, high = _middle_half(trials, "median")
     own = (
-        _middle_half(trials, estimand)
-        if estimand in ("paired-low", "p10", "p95", "mean", *OF_PAGES)
+        _middle_half(trials, statistic)
+        if statistic in ("paired-low", "p10", "p95", "mean", *OF_PAGES)
         else (None, None, None)
     )
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
@@ -227,26 +227,26 @@ def _logged(trial: Measured) -> bool:
     return trial.done.page is not None and bool(trial.done.placement)
 
 
-def _middle_half(trials: Sequence[Measured], estimand: str) -> tuple[float, float, float]:
+def _middle_half(trials: Sequence[Measured], statistic: str) -> tuple[float, float, float]:
     """Lower quartile, median and upper quartile over trials."""
-    values = np.asarray([figure(t, estimand) or np.nan for t in trials])
+    values = np.asarray([figure(t, statistic) or np.nan for t in trials])
     low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
 
 
-def _of_start_or_page(trial: Measured, estimand: str, cases: Sequence[CaseTimes]) -> float | None:
+def _of_start_or_page(trial: Measured, statistic: str, cases: Sequence[CaseTimes]) -> float | None:
     done = trial.done
-    if estimand == "main-thread":
+    if statistic == "main-thread":
         return float(done.page.block_ns) or None if done.page else None
     load_and_run = done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])
-    if estimand == "cold-start":
+    if statistic == "cold-start":
         return load_and_run
     return None if done.page is None else done.page.download_ns + done.page.import_ns + load_and_run
 
 
-def _turns(case: CaseTimes, estimand: str) -> np.ndarray:
+def _turns(case: CaseTimes, statistic: str) -> np.ndarray:
     if isinstance(case, CaseFigures):
-        return np.asarray(case.turns_ns[estimand])
+        return np.asarray(case.turns_ns[statistic])
     values = np.asarray(case.latency_ns, dtype=float)
     ends = np.cumsum(case.turn_runs or (values.size,))
     parts = [part for part in np.split(values, ends[:-1]) if part.size]
@@ -255,19 +255,19 @@ def _turns(case: CaseTimes, estimand: str) -> np.ndarray:
     # All turns of one length at once: one by one they were a tenth of what ortune itself computes.
     for size in set(sizes):
         (places,) = np.nonzero(sizes == size)
-        quantiles[places] = np.quantile([parts[place] for place in places], PAIRED[estimand], axis=1)
+        quantiles[places] = np.quantile([parts[place] for place in places], PAIRED[statistic], axis=1)
     return quantiles
 
 
-def _of_case(case: CaseTimes, estimand: str) -> float:
-    if estimand in PAIRED:
-        return float(np.median(_turns(case, estimand)))
+def _of_case(case: CaseTimes, statistic: str) -> float:
+    if statistic in PAIRED:
+        return float(np.median(_turns(case, statistic)))
     if isinstance(case, CaseFigures):
-        return case.by_name[estimand]
+        return case.by_name[statistic]
     values = np.asarray(case.latency_ns, dtype=float)
-    if estimand == "mean":
+    if statistic == "mean":
         return float(values.mean())
-    return float(np.quantile(values, _QUANTILES[estimand]))
+    return float(np.quantile(values, _QUANTILES[statistic]))
 
 
 def _n_runs(case: CaseTimes) -> int:

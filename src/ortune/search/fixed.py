@@ -88,6 +88,6 @@ class Fixed(Schedule):
         while len(self.blocks) < self.n_blocks and not self.left.stop and not self.late(len(self.arms)):
             index = first + len(self.blocks)
             yield NextBlock(arms=self.arms, index=index, phase="confirm", needed=(BASE,), whole=True)
-        ratios = log_ratios([*self.calibration, *self.blocks], IDENTICAL, judgement.estimand)
+        ratios = log_ratios([*self.calibration, *self.blocks], IDENTICAL, judgement.statistic)
         if judgement.controls:
             self.controls = [*judgement.controls, *controls.late_controls(ratios)]

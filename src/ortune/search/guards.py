@@ -38,7 +38,7 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
 
 
 def beside(
-    blocks: Sequence[Block], estimand: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
+    blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
     """Compares what else changed: the p50 where another time of a run was compared, and the load.
 
@@ -46,9 +46,9 @@ def beside(
     ``alone``, one process at a time.
     """
     ratios_by_figure: dict[Literal["p50", "load"], np.ndarray] = {}
-    if estimand not in ("paired", "median"):
+    if statistic not in ("paired", "median"):
         ratios_by_figure["p50"] = log_ratios(blocks, arm, "paired", base=base)
-    starts = blocks if estimand in FROM_START else alone
+    starts = blocks if statistic in FROM_START else alone
     loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(starts, arm, base)]
     ratios_by_figure["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
     changes = []
@@ -111,7 +111,7 @@ def _peak(trials: Sequence[Measured]) -> float | None:
 def case_results(
     blocks: Sequence[Block],
     work: Workload,
-    estimand: str,
+    statistic: str,
     prior_scale: float | None = None,
     *,
     arm: str = NEW,
@@ -122,16 +122,16 @@ def case_results(
 
     ``fixed``: the number of blocks was fixed beforehand (a confirmation), so that the interval is Wilcoxon's.
     """
-    if len(work.cases) < 2 or not measured(blocks, arm) or estimand not in WAITED:
+    if len(work.cases) < 2 or not measured(blocks, arm) or statistic not in WAITED:
         return ()
     results = []
     for case in work.cases:
-        d = log_ratios(blocks, arm, estimand, case=case.name, base=base)
+        d = log_ratios(blocks, arm, statistic, case=case.name, base=base)
         if not len(d):
             continue
         interval = wilcoxon_interval(d) if fixed else evidence.confidence_sequence(d, 0.05, prior_scale)
         old, new = (
-            [figure(t, estimand, case.name) or np.nan for t in measured(blocks, which)]
+            [figure(t, statistic, case.name) or np.nan for t in measured(blocks, which)]
             for which in (base, arm)
         )
         results.append(

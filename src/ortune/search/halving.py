@@ -1,7 +1,7 @@
 """Successive halving: many plans, one baseline, few blocks. It chooses; it claims nothing. ``tune`` runs it.
 
 Screening drops what is plainly slower in its first block, and halves the field on block medians after 2, 4 and 8.
-The evidence only retires: a plan that is not better by the smallest effect that matters, or that the leader beats.
+The evidence only eliminates: a plan that is not better by the smallest effect that matters, or that the leader beats.
 Retired means "not worth more time".
 """
 
@@ -26,7 +26,7 @@ from ortune.stats import evidence
 CURRENT = "current"
 FAILURES_RETIRE = 2
 AT_ONCE = ("unsupported", "unknown-key", "timeout")
-"""Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
+"""Reasons that eliminate a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 ENDED = "the budget ran out first"
@@ -94,7 +94,7 @@ class Entry:
         """Median log ratio so far; 0 (as the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
-    def retire(self, status: PlanStatus, why: str) -> None:
+    def eliminate(self, status: PlanStatus, why: str) -> None:
         """Takes it out of the race, with the reason."""
         self.status, self.why = status, why
 
@@ -104,13 +104,13 @@ class Halving(Schedule):
     """Plans while they are halved, and what is built on those that lead; it is begun with each of its stages.
 
     Who runs the blocks makes the model of a plan before its first one, and checks its outputs after it; what fails
-    there, it retires.
+    there, is eliminated.
 
     Attributes:
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
         default: What all plans are held against.
-        estimand, scale: From the calibration; the scale of blocks, log units.
+        statistic, scale: From the calibration; the scale of blocks, log units.
         with_current: What the user runs today stands in every block too.
         timed_only: The default with wrong outputs, timed for whoever runs it today: it can be neither won nor lost to.
         earlier: The calibration's blocks, in which plans took their turns too.
@@ -119,7 +119,7 @@ class Halving(Schedule):
         took_ns: What the last block took.
     """
 
-    estimand: str = "paired"
+    statistic: str = "paired"
     worth: float
     scale: float = 0.0
     objective: str = "latency"
@@ -200,12 +200,14 @@ class Halving(Schedule):
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
-        """Returns whether a plan runs again before it has so many blocks; retires it where its first one is enough."""
+        """Returns whether a plan runs again before it has so many blocks; its first one may eliminate it."""
         # One block decides against a plan where it is so far behind that no noise of this session explains it: what a
         # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
         if entry.live and entry.ratios and entry.middle > limit:
-            entry.retire("retired", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %")
+            entry.eliminate(
+                "eliminated", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %"
+            )
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
@@ -260,14 +262,14 @@ class Halving(Schedule):
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
 
-        Of the better half too goes what is behind the best and no better than the default. The evidence retires what
+        Of the better half too goes what is behind the best and no better than the default. The evidence eliminates what
         cannot win, and what a guard would refuse goes.
         """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
         # Half of them, rounded up: of three two stay, and the last one is never lost.
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
-            self._retire_on_evidence(entry)
+            self._eliminate_on_evidence(entry)
             # Example: at a scale of 1.5 % and two blocks, plans within 2 x 0.015 x sqrt(2 / 2) = 3 % stay
             # together.
             # The difference of two means of n blocks has a standard error of scale * sqrt(2 / n).
@@ -275,11 +277,11 @@ class Halving(Schedule):
             # Half of the least gain that matters: what may still reach it together with others stays.
             idle = entry.middle > -0.5 * math.log1p(self.worth)
             if entry.live and behind and idle:
-                entry.retire("retired", f"no better than the default in {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", f"no better than the default in {len(entry.ratios)} blocks")
             elif entry.live and place >= keep and behind and not last:
-                entry.retire("retired", f"in the slower half after {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", f"in the slower half after {len(entry.ratios)} blocks")
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
-                entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", f"slower than the default in {len(entry.ratios)} blocks")
 
     def refuse(self, entry: Entry) -> bool:
         """Retires a plan that worsens another metric more than its guard allows, and returns whether it did."""
@@ -288,15 +290,15 @@ class Halving(Schedule):
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
             entry.worsens = why
-            entry.retire("retired", f"{WORSENS}: {why}")
+            entry.eliminate("eliminated", f"{WORSENS}: {why}")
         return bool(why)
 
-    def _retire_on_evidence(self, entry: Entry) -> None:
+    def _eliminate_on_evidence(self, entry: Entry) -> None:
         gain = float(np.log1p(-self.worth))
         # One-sided, and against the gain that matters instead of 0: a plan that gains less is not worth more time,
         # whether or not it is slower. This evidence may be read after any block, so that looking costs nothing.
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
-            entry.retire("retired", f"not better than the default by {100 * self.worth:g} % or more")
+            entry.eliminate("eliminated", f"not better than the default by {100 * self.worth:g} % or more")
 
     def see(self, block: Block) -> None:
         """Takes note of what failed."""
@@ -324,21 +326,21 @@ class Halving(Schedule):
             entry = self.entries.get(trial.arm)
             # A dropped block is dropped for all of its plans: a rule that left out one arm alone could follow its
             # figure.
-            ratio = None if entry is None or block.dropped else log_ratio(block, trial.arm, self.estimand)
+            ratio = None if entry is None or block.dropped else log_ratio(block, trial.arm, self.statistic)
             if entry is not None and ratio is not None and isinstance(trial.outcome, Measured):
                 entry.ratios.append(ratio)
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:
         """Retires a plan that fails, and with it every plan that is this one and something more."""
-        failed.retire("failed", why)
+        failed.eliminate("failed", why)
         for entry in self.entries.values():
             # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.
             more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
                 spec in entry.plan.rewrites for spec in failed.plan.rewrites
             )
             if more and entry.live and not entry.ran:
-                entry.retire("not-tried", f"{failed.plan.describe()} fails")
+                entry.eliminate("not-tried", f"{failed.plan.describe()} fails")
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:
         """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""
@@ -346,4 +348,4 @@ class Halving(Schedule):
             # Two blocks are what a plan is ranked on at all. With these it keeps its rank, though the round asked for
             # more.
             if entry.live and len(entry.ratios) < min(target, ROUNDS[0]):
-                entry.retire("not-tried", ENDED)
+                entry.eliminate("not-tried", ENDED)

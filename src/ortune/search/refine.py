@@ -98,7 +98,7 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
             if plan.id not in race.entries:
                 near.append(race.add(Entry(plan=plan, origin=f"near the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
-        entry.retire("not-tried", "the leader has more neighbours than fit in one block")
+        entry.eliminate("not-tried", "the leader has more neighbours than fit in one block")
     return (yield from _raced_with(race, leader, [e for e in near if e.live], required))
 
 
@@ -146,7 +146,7 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
     race.reserved = 0
     for entry in others:
         if entry.live and not entry.ratios:
-            entry.retire("not-tried", ENDED)
+            entry.eliminate("not-tried", ENDED)
     best = field[0] if field else leader
     if not leader.live:
         return next((e for e in race.live() if e.ratios), leader)
@@ -157,7 +157,7 @@ def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
     """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
     if entry is leader:
         return 0.0
-    ratios = log_ratios(race.blocks, entry.arm, race.estimand, base=leader.arm)
+    ratios = log_ratios(race.blocks, entry.arm, race.statistic, base=leader.arm)
     # In the same blocks, not by their ratios to the default: what a block does to both cancels, which is all that can
     # tell plans of nearly one speed apart. One block's weight at 0 is against a lucky pair.
     return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
@@ -216,7 +216,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     ablated = race.add(ablated)
     if not _revive(ablated):
         return winner, costs
-    winner.retire("pruned", "some of its settings have no gain")
+    winner.eliminate("pruned", "some of its settings have no gain")
     return ablated, costs
 
 
@@ -228,11 +228,11 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
     for _ in range(CHECK):
         if not ablated.live or not (yield from race.block([winner, ablated])):
             break
-    shared = log_ratios(race.blocks, ablated.arm, race.estimand, base=winner.arm)
+    shared = log_ratios(race.blocks, ablated.arm, race.statistic, base=winner.arm)
     if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
         return True
     if ablated.live:
-        ablated.retire("retired", "slower than the complete winner" if len(shared) else ENDED)
+        ablated.eliminate("eliminated", "slower than the complete winner" if len(shared) else ENDED)
     return False
 
 
@@ -241,7 +241,7 @@ def _revive(entry: Entry) -> bool:
 
     Alone it was not worth more time, as a part of the winner it is.
     """
-    if entry.status not in (None, "retired", "not-tried"):
+    if entry.status not in (None, "eliminated", "not-tried"):
         return False
     entry.status, entry.why = None, ""
     return True

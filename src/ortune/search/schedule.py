@@ -150,7 +150,7 @@ class Schedule(ABC):
 
         Args:
             references: What stands in every block.
-            fixed: The estimand, where the objective says it.
+            fixed: The statistic, where the objective says it.
             also: What takes its turns in the next block too, where there is time for it.
             again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
 

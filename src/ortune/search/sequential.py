@@ -83,7 +83,7 @@ class Sequential(Schedule):
             state.ended = "stopped" if self.left.stop and not self.design.controlled else "blocks"
 
     def _controls(self) -> Steps[None]:
-        """A fixed number of blocks with both controls; where these hold, sets estimand, scale and judgement.
+        """A fixed number of blocks with both controls; where these hold, sets statistic, scale and judgement.
 
         Blocks may take longer than the pilot let expect. After the first none begins that would end too late; and where
         the fewest blocks of an exact test do not fit beside the controls, these are left out: the test comes before its
@@ -115,16 +115,16 @@ class Sequential(Schedule):
             if not state.live:
                 return
         if not design.controlled:
-            state.estimand = self.rules.estimand or LATENCIES[0]
+            state.statistic = self.rules.statistic or LATENCIES[0]
             return
         blocks = state.blocks[first:]
         # Judged on a number of blocks that was fixed beforehand. Were it read until it holds, it would always hold.
-        judgement = controls.judge(blocks, self.rules.estimand)
+        judgement = controls.judge(blocks, self.rules.statistic)
         state.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
         if not judgement.ok:
             state.blocks[first:] = controls.dropped(blocks)
             return
-        state.estimand, state.prior_scale = judgement.estimand, judgement.scale
+        state.statistic, state.prior_scale = judgement.statistic, judgement.scale
         self.judgement, self.calibration = judgement, blocks
 
     def _next_ns(self, others: Sequence[str] = ()) -> float:

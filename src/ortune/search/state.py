@@ -122,7 +122,7 @@ class Search:
         comparison = confirm.compare(
             self.confirmation,
             arm,
-            self.judgement.estimand,
+            self.judgement.statistic,
             base=base,
             # Against the default and against today are two claims, as each plan beside the winner is one: they share
             # the error (Holm's first step).
@@ -132,20 +132,20 @@ class Search:
         if comparison is None:
             return None
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
-        also = beside(self.confirmation, self.judgement.estimand, arm=arm, base=base, alone=self.alone)
+        also = beside(self.confirmation, self.judgement.statistic, arm=arm, base=base, alone=self.alone)
         return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def raced(self, arm: str) -> Comparison | None:
         """What the race saw of an arm, which claims nothing; None where too few blocks hold it."""
-        comparison = confirm.compare(self.race.seen, arm, self.judgement.estimand, controlled=False)
+        comparison = confirm.compare(self.race.seen, arm, self.judgement.statistic, controlled=False)
         return comparison and msgspec.structs.replace(comparison, phase="race")
 
     def comparison_alone(self) -> Comparison | None:
         """Compares the confirmed plan with the base by the last check, one process at a time."""
         if self.winner is None or not self.alone:
             return None
-        estimand, worth = self.judgement.estimand, self.race.worth
-        return confirm.compare(self.alone, self.winner.arm, estimand, base=self.base, delta=worth)
+        statistic, worth = self.judgement.statistic, self.race.worth
+        return confirm.compare(self.alone, self.winner.arm, statistic, base=self.base, delta=worth)
 
     def verdict(self, *, changes: bool) -> VerdictName:
         """Returns the verdict of the deciding comparison; a race without a challenger proves nothing either way."""

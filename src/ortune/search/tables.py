@@ -127,14 +127,14 @@ def candidates(
         elif entry.plan == search.default:
             status, why = "default", ""
         elif refused is not None and entry.plan == refused.plan:
-            status, why = "retired", refused.why
+            status, why = "eliminated", refused.why
         elif status is None and not entry.ratios:
             status, why = "not-tried", "not tested: the budget ran out"
         elif status == "not-tried" and entry.ratios:
-            status, why = "retired", "observed but not confirmed: the budget ran out after 1 block"
+            status, why = "eliminated", "observed but not confirmed: the budget ran out after 1 block"
         elif status is None:
             status, why = (
-                "retired",
+                "eliminated",
                 "observed but not confirmed" if exploring else "another configuration was faster",
             )
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
@@ -144,7 +144,6 @@ def candidates(
             Candidate(
                 plan=entry.plan,
                 origin=entry.origin,
-                fate=status,
                 status=status,
                 why=why,
                 reason=_reason(entry, status),
@@ -152,7 +151,7 @@ def candidates(
                 ratio_low=interval.ratio_low if interval else None,
                 ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
                 n_blocks=len(entry.ratios),
-                figures=describe(entry.trials, search.judgement.estimand) if entry.trials else None,
+                figures=describe(entry.trials, search.judgement.statistic) if entry.trials else None,
                 outputs=entry.outputs,
             )
         )
@@ -163,7 +162,7 @@ def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | No
     """Why a plan was not tried or was rejected, where a report depends on it."""
     if status == "not-tried" and entry.why in ("", ENDED):
         return "budget"
-    return "guard" if status == "retired" and entry.worsens else None
+    return "guard" if status == "eliminated" and entry.worsens else None
 
 
 def trade(
@@ -175,18 +174,20 @@ def trade(
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
     plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
-    ratios = {estimand: _relative(search, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
+    ratios = {
+        statistic: _relative(search, list(plans), statistic) for statistic in ("median", "cpu", "memory")
+    }
     own = {"latency": "fastest", "cpu": "least CPU time", "memory": "least memory"}.get(search.race.objective)
     rows = []
-    for title, estimand in (("fastest", "median"), ("least CPU time", "cpu"), ("least memory", "memory")):
+    for title, statistic in (("fastest", "median"), ("least CPU time", "cpu"), ("least memory", "memory")):
         mine = title == own
-        best = BASE if mine else min(ratios[estimand], key=lambda arm: ratios[estimand][arm][1])
+        best = BASE if mine else min(ratios[statistic], key=lambda arm: ratios[statistic][arm][1])
         plan, figures = plans[best], default
         if mine:
             plan = shipped
             stays = CURRENT if search.race.with_current and shipped == search.current else BASE
             trials = list(winner_trials) or measured(search.confirmation, stays)
-            figures = describe(trials, search.judgement.estimand) if trials else default
+            figures = describe(trials, search.judgement.statistic) if trials else default
         latency, cpu, memory = (of_arm.get(best, UNCHANGED)[0] for of_arm in ratios.values())
         rows.append(
             TradeRow(
@@ -202,14 +203,14 @@ def trade(
     return tuple(rows)
 
 
-def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, tuple[float, float]]:
+def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, tuple[float, float]]:
     """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
 
     Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
     of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
     and the default, first, is what it is.
     """
-    logs = {arm: log_ratios(search.race.seen, arm, estimand) for arm in arms if arm != BASE}
+    logs = {arm: log_ratios(search.race.seen, arm, statistic) for arm in arms if arm != BASE}
     logs = {arm: values for arm, values in logs.items() if len(values) >= 2}
     middle = {arm: float(np.median(values)) for arm, values in logs.items()}
     if not logs:
@@ -235,7 +236,7 @@ def points(search: Search) -> list[BlockPoint]:
         values = {}
         for trial in block.trials:
             value = (
-                figure(trial.outcome, search.judgement.estimand)
+                figure(trial.outcome, search.judgement.statistic)
                 if isinstance(trial.outcome, Measured)
                 else None
             )

@@ -32,7 +32,7 @@ GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
 MEMORY_SLACK_BYTES = 16_000_000
 
 MUCH_STEADIER = 0.8
-"""Another estimand replaces the usual one only if its scale is below this share: the usual one is what users feel."""
+"""Another statistic replaces the usual one only if its scale is below this share: the usual one is what users feel."""
 
 
 def identical_control(d: ArrayLike) -> Control:
@@ -83,7 +83,7 @@ def spike_control(
     )
 
 
-def choose_estimand(noise: Mapping[str, ArrayLike]) -> str:
+def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
     """What "latency" means in this session: the first, unless another is clearly steadier."""
     # Of nine blocks the steadiest statistic is partly luck, so that a small advantage changes nothing.
     usual, *others = noise

@@ -29,7 +29,7 @@ from ortune.errors import StoreError
 from ortune.store.places import data_folder
 
 DATABASE = "ortune.sqlite"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised with what documents hold: one of another version is neither read nor changed."""
 INLINE_BYTES = 64 * 1024  # a larger event goes to a file of its own, named by its sha256
 LOCAL_DISKS = frozenset(

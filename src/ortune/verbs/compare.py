@@ -38,7 +38,7 @@ from ortune.report.difference_words import no_reason, worded
 from ortune.report.finding_words import functional_only
 from ortune.report.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.report.sides import compared_ns
-from ortune.search import duel
+from ortune.search import budget, duel
 from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.trials import pairing
@@ -132,7 +132,7 @@ class _Run:
                 budget_ns=int(options.budget_s * 1e9),
                 max_blocks=options.most_blocks,
                 threshold_ratio=options.threshold_ratio,
-                estimand=OBJECTIVES[options.objective],
+                statistic=OBJECTIVES[options.objective],
             ),
             objective=options.objective,
             seed=options.seed,
@@ -193,7 +193,7 @@ class _Run:
                 (a.latency_ns, b.latency_ns),
                 plain,
                 self.experiment.watch.line,
-                each_s=self.comparing.why_s(self.baseline.pilot.trial_ns),
+                each_s=budget.profiled_pair_s(self.baseline.pilot.trial_ns),
                 left_s=lambda: clock.left_s - self.experiment.answer_s,
             )
             result = msgspec.structs.replace(result, why=worded(difference, result.name))
@@ -231,7 +231,7 @@ class _Run:
     def _envelope(self) -> Envelope[CompareResult]:
         comparing, state, baseline = self.comparing, self.comparing.state, self.baseline
         blocks = state.blocks if state else []
-        estimand = state.estimand if state else "median"
+        statistic = state.statistic if state else "median"
         raced = Raced(
             work=baseline.work,
             objective=self.options.objective,
@@ -248,7 +248,7 @@ class _Run:
             new=first.side,
             comparison=first.comparison,
             outputs=first.outputs,
-            base_figures=describe(base, estimand, comparing.starts, baseline.executor.first_load_ns(BASE))
+            base_figures=describe(base, statistic, comparing.starts, baseline.executor.first_load_ns(BASE))
             if base
             else None,
             new_figures=first.figures,

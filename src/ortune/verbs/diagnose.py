@@ -206,8 +206,8 @@ def _document(
     base = measured(fixes.blocks, BASE) or [baseline.pilot.first]
     result = DiagnoseResult(
         side=baseline.side.record,
-        estimand=WORDS[fixes.estimand] if fixes.estimand else "",
-        figures=None if functional_only else describe(base, fixes.estimand or "median"),
+        statistic=WORDS[fixes.statistic] if fixes.statistic else "",
+        figures=None if functional_only else describe(base, fixes.statistic or "median"),
         findings=ordered,
         tried=tuple(tried.values()),
         together=whole,

@@ -217,8 +217,8 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
             status="invalid",
         )
     state = schedule.state
-    scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.estimand))
-    latencies = sorted(figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE))
+    scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.statistic))
+    latencies = sorted(figure(t, state.statistic) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(
         model=baseline.side.label,
         latency_ns=latencies[len(latencies) // 2],

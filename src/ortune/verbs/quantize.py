@@ -187,7 +187,7 @@ class _Quantization:
         if task is not None:
             result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
         if result.changes and result.against_default and result.against_default.verdict == "faster":
-            likely.keep(models, result.winner)
+            likely.keep(self.plans, models, result.winner)
         result = self._elsewhere(precision, result)
         no_time, enough_s = self._lack(run, precision, models, result)
         if result.checked_needed:
@@ -266,10 +266,10 @@ class _Quantization:
             least_s = int(MORE_TO_MAKE * self.options.budget_s)
             enough_s = max(run.budget_for_s(1, trial_ns), least_s)
             no_time = quantize_words.not_made(enough_s)
-        elif precision.n_untested and not any(row.ok for row in result.front if row.plan.rewrites):
+        elif precision.untested and not any(row.ok for row in result.front if row.plan.rewrites):
             confirmed_s = run.budget_for_s(1, trial_ns)
             enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
-            no_time = quantize_words.untested(precision.n_untested, len(precision.rows), enough_s)
+            no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
         return no_time, enough_s
 
     def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:

@@ -29,9 +29,6 @@ from ortune.trials.sides import Resolved, SideText, in_pages, require_unchanged,
 from ortune.verbs._elsewhere import browser_elsewhere
 from ortune.verbs._session import experiment, go_on, keep
 
-"""A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
-minutes held no plan at all of three of five models."""
-
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
     """Finds the fastest plan and proves it. The bundle is written where one is asked for.

@@ -1,7 +1,7 @@
 """Which kernels attention may use.
 
 What it is: a bit mask: 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused attention, 8 cuDNN's flash
-    attention, 16 unfused attention. TensorRT also has 32 flash, 64 cross and 128 causal attention; 256 is lean
+    attention, 16 unfused attention. 32, 64 and 128 are TensorRT's flash, cross and causal attention; 256 is lean
     attention.
 Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime decides by heuristics.
 Evidence: latency of models with fused attention (MultiHeadAttention, GroupQueryAttention).

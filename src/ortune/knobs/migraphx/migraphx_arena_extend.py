@@ -1,6 +1,6 @@
 """How the GPU's arena grows.
 
-What it is: ``doubling`` rounds each extension up to the next power of two; ``as_requested`` allocates exactly what is
+What it is: ``doubling`` makes each extension twice as large as the last; ``as_requested`` allocates exactly what is
     requested.
 Why it costs: doubling holds up to twice the memory that is used; exact requests call the driver more often.
 Evidence: the GPU's memory, and time of the first runs.

@@ -4,8 +4,8 @@ What it is: with 1 the nodes of a float32 model run on the NPU in float16; with 
     float32.
 Why it costs: the NPU has no float32 arithmetic: with 0, float32 nodes stay on the CPU or run far slower.
 Evidence: placement, latency, and the output error relative to the CPU.
-Fix and its safety: on for float models; numerics. NPUs before v68 have no float16. onnxruntime-qnn 2.7.0 takes 1 only
-    with ``qnn_device_model``.
+Fix and its safety: on for float models; numerics. NPUs before v68 have no float16. onnxruntime-qnn 2.7.0 accepts
+    the value 1 only together with ``qnn_device_model``.
 Example: ``--target qnn --set qnn_fp16=1 --set qnn_device_model=60``
 References: ONNX Runtime documentation, "QNN Execution Provider", ``enable_htp_fp16_precision``.
 """

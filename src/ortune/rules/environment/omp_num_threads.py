@@ -1,6 +1,7 @@
 """OMP_NUM_THREADS is set, but ONNX Runtime ignores it.
 
-What it is: ONNX Runtime uses its own thread pool. Only old builds with OpenMP read this variable.
+What it is: ONNX Runtime uses its own thread pool. Only builds with OpenMP (up to 1.7) and oneDNN read this
+    variable.
 Why it costs: a process that should share the machine gets one thread per core instead.
 Evidence: OMP_NUM_THREADS is set, and neither intra_op_num_threads nor ORT_INTRA_OP_NUM_THREADS is.
 Fix and its safety: exact: set the number of threads on the session.

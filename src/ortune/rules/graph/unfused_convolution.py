@@ -3,7 +3,7 @@
 What it is: a Conv followed by BatchNormalization or an activation, where a second node or a graph output also reads
     the Conv.
 Why it costs: the tensor is written and read once more. A BatchNormalization that could be folded into the weights runs
-    as a separate convolution.
+    as a separate node (in the blocked layout, as a depthwise convolution).
 Evidence: the nodes. ONNX Runtime 1.31 does not fuse them.
 Fix and its safety: advice: let the second reader use the fused output, or remove graph outputs that nobody needs.
 Example: a model exported with intermediate features as outputs

@@ -1,8 +1,8 @@
 """Performance drifted during the measurement.
 
 What it is: the last third of the steady runs differs from the first third by more than chance.
-Why it costs: the CPU frequency fell as the machine warmed up, memory filled, or another program started or ended. The
-    mean of such runs represents none of them.
+Why it costs: the mean of such runs represents none of them. Possible causes: the CPU warmed up and lowered its
+    frequency, memory filled up, or another program started or ended.
 Evidence: a rank-sum test at a level of 0.001, and a difference of more than 5 %.
 Fix and its safety: advice: use a longer warm-up or an idle machine, or check CPU frequency and temperature.
 Example: ``ortune doctor``

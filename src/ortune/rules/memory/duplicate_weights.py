@@ -4,7 +4,8 @@ What it is: initializers with equal type, shape and values under different names
     before the export, and tables repeated in every layer.
 Why it costs: file size, load time and memory grow, and a run reads each copy.
 Evidence: hashes of the values. Only weights with equal type, shape and first values are read in full.
-Fix and its safety: advice: let every node read one of the copies, or use an export that keeps shared weights shared.
+Fix and its safety: exact: the rewrite ``duplicate-nodes`` lets every node read one of the copies. Advice: use an
+    export that keeps shared weights shared.
 Example: the token embedding of a language model, stored once for the input and once for the output
 References: ONNX IR specification, "Graphs", on initializers.
 """
@@ -44,5 +45,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"bytes): "
             f"{listed(names)}",
             where=names,
-            fix="let every node read one of the copies, or export with shared weights kept shared",
+            fix="merge them with the rewrite duplicate-nodes, or export with shared weights kept shared",
         )

@@ -3,7 +3,7 @@
 What it is: initializers that no node reads and that are not a graph output.
 Why it costs: the file and its download are larger, and loading reads them before they are dropped.
 Evidence: the readers of each. Reported if they take at least 64 KiB and at least 1 % of the bytes of all weights.
-Fix and its safety: advice: save the model without unused initializers.
+Fix and its safety: exact: the rewrite ``dead-nodes`` removes them.
 Example: the classifier head of a model that is used only for its features
 References: ONNX IR specification, "Graphs", on initializers.
 """
@@ -72,5 +72,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{len(names)} unused {plural(len(names), 'initializer')} ({percent(size / total)} of the bytes): "
             f"{listed(names)}",
             where=names,
-            fix="save the model without unused initializers",
+            fix="remove them with the rewrite dead-nodes",
         )

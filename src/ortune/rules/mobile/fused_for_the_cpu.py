@@ -6,8 +6,9 @@ Why it costs: these providers support only standard ONNX operators. Fused nodes 
     into parts with copies between them.
 Evidence: the operators.
 Fix and its safety: advice: ship the .onnx that the file was converted from, or convert it again for its target:
-    ``ortune convert --to ort --for nnapi`` uses level basic. With ``--style runtime``, ONNX Runtime fuses the nodes
-    that no accelerator runs when it loads the file. With ``--aware``, they are already fused in the file.
+    ``ortune convert --to ort --for nnapi`` uses level basic. With ``--style runtime``, ONNX Runtime fuses the
+    remaining CPU nodes at load time, if ``session.enable_saved_runtime_optimizations`` is 1. With ``--aware``, they are
+    already fused in the file.
 Example: ``ortune convert model.onnx --to ort --for nnapi``
 References: microsoft/onnxruntime#9054, #13709; ONNX Runtime documentation, "ORT model format" (runtime optimizations).
 """

@@ -2,8 +2,9 @@
 
 What it is: float16 matrix multiplications, convolutions, recurrent layers and Attention, as in models exported for
     GPUs, on the CPU (native or WebAssembly).
-Why it costs: on x86-64 ONNX Runtime casts to float32 around nearly every operator, and nodes between casts are not
-    fused. The file is half as large, but a run does more work.
+Why it costs: on x86-64 ONNX Runtime computes most operators in float32 and inserts Casts around them. It removes many
+    of these Casts when it loads the model. Each remaining one costs a pass and prevents fusions, and loading takes
+    longer.
 Evidence: the operators with float16 inputs, by name.
 Fix and its safety: numerics: the rewrite ``float16-to-float32``. Where it does not apply, advice: run the original
     float32 model on the CPU, or quantize it. Keep the float16 file for GPUs.

@@ -45,8 +45,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(weights)} {dtype} {plural(len(weights), 'weight')} {are(len(weights))} only cast to float32, "
-            "which saves disk space but no memory",
+            what=f"{len(weights)} {plural(len(weights), 'weight')} {are(len(weights))} stored in {dtype} and cast to "
+            "float32 before use, which saves disk space but no memory",
             where=tuple(weights),
         )
 

@@ -5,7 +5,7 @@ Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies in
     dequantizes the weights to float32, which is several times slower for a single row.
 Evidence: the attribute, where the target is the CPU.
 Fix and its safety: advice: set accuracy_level to 4 in the model and compare the outputs, which change.
-Example: ``--set qdq_matmulnbits_accuracy_level=4`` where the model has DequantizeLinear and MatMul instead
+Example: ``--rewrite weight-only-bits:bits=4`` on the float32 model, which writes accuracy_level 4
 References: onnxruntime/mobius#402; microsoft/onnxruntime#23004, #29849.
 """
 

@@ -4,7 +4,8 @@ What it is: uint8 weights in quantized convolutions and matrix multiplications, 
 Why it costs: the 8-bit dot product of x86 takes one signed and one unsigned operand. For two unsigned operands ONNX
     Runtime uses a code path that is up to ten times slower.
 Evidence: the type of the weights, and a CPU with VNNI.
-Fix and its safety: advice: quantize again with symmetric int8 weights and uint8 activations.
+Fix and its safety: numerics: the rewrite ``uint8-weights-to-int8``. Where it does not apply, advice: quantize again
+    with symmetric int8 weights and uint8 activations.
 Example: ``quantize_static(..., weight_type=QuantType.QInt8)``
 References: microsoft/onnxruntime#6732, #17389, #12854.
 """
@@ -73,7 +74,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"uint8 weights are slow on a CPU with VNNI: {counted(products)}",
             where=tuple(map(name_of, products)),
-            fix="quantize again with symmetric int8 weights",
+            fix="shift them with the rewrite uint8-weights-to-int8, or quantize again with symmetric int8 weights",
         )
 
 

@@ -1,7 +1,7 @@
 """Matrix multiplications were fused for the CPU before the model was saved.
 
 What it is: FusedGemm or FusedMatMul in a model for WebGPU. ONNX Runtime creates these operators when it saves a model
-    for the CPU at level extended or higher; the converter to ORT format always does.
+    for the CPU at level extended or higher. Its converter to ORT format uses level all by default.
 Why it costs: WebGPU has no kernel for them. In an .onnx file, each silently runs in WebAssembly, with copies from and
     to the GPU. ONNX Runtime inserts no copies into an .ort file, so the whole surrounding part of the graph stays on
     the CPU.

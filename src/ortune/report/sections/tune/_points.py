@@ -45,17 +45,17 @@ def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
 
 
 def words(result: TuneResult) -> Callable[[float], str]:
-    """How a value of the estimand is written in its unit."""
-    return memory if sides.kind(result.estimand) == "memory" else duration
+    """How a value of the statistic is written in its unit."""
+    return memory if sides.kind(result.statistic) == "memory" else duration
 
 
 def shown(result: TuneResult, number: float | None) -> str:
-    """A value of the estimand; "" where there is none."""
+    """A value of the statistic; "" where there is none."""
     return "" if number is None else words(result)(number)
 
 
 def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, float | None]:
-    """Median and middle half of a role as the session recorded them, in the estimand's unit."""
+    """Median and middle half of a role as the session recorded them, in the statistic's unit."""
     figures = {
         "default": result.default_figures,
         "current": result.current_figures,
@@ -63,7 +63,7 @@ def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, f
     }[role]
     if figures is None:
         return None, None, None
-    kind = sides.kind(result.estimand)
+    kind = sides.kind(result.statistic)
     if kind == "memory":
         return figures.peak_bytes, None, None
     if kind == "cpu":

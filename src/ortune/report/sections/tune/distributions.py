@@ -37,7 +37,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         Column("IQR"),
     ]
     rows = [_row(result, role, numbers, axis) for role, numbers in values.items()]
-    return [table(columns, rows, title=f"{result.estimand}, in the blocks of {phase}")]
+    return [table(columns, rows, title=f"{result.statistic}, in the blocks of {phase}")]
 
 
 def _row(result: TuneResult, role: str, values: Sequence[float], axis: Axis) -> list[Cell]:

@@ -14,7 +14,7 @@ PLACES = 20
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Findings with their evidence and fix, then notes."""
     result = envelope.result
-    notes = [*([result.left_aside] if result.left_aside else []), *result.notes]
+    notes = [*([result.rejected] if result.rejected else []), *result.notes]
     if result.hardware_bound:
         notes.append(
             "The winner runs a model optimised for this CPU. On other hardware the bundle uses the portable "

@@ -16,15 +16,15 @@ NOTE = (
     "best of many looks better than it is. Retired means not worth more time, not slower."
 )
 STOPPED = ("failed", "wrong-output", "not-tried")
-WITHOUT = (Column("plan", "name"), Column("fate", "label"), Column("why", "text"))
+WITHOUT = (Column("plan", "name"), Column("status", "label"), Column("why", "text"))
 TONES: dict[str, Tone] = {"winner": "good", "current": "look"}
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Measured plans in the order of their ratio, then those that failed or were not tried with the reason."""
     result = envelope.result
-    measured = [c for c in result.candidates if c.ratio is not None and c.fate not in STOPPED]
-    rest = [c for c in result.candidates if c.ratio is None or c.fate in STOPPED]
+    measured = [c for c in result.candidates if c.ratio is not None and c.status not in STOPPED]
+    rest = [c for c in result.candidates if c.ratio is None or c.status in STOPPED]
     if not result.candidates and not tune_details.not_tried(result) and result.wrong_against_default is None:
         return []
     confirmed = result.against_default if result.winner != result.default else None
@@ -32,14 +32,18 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     rows = [_confirmed(result.winner, confirmed)] if confirmed is not None else []
     rows += [_raced(c) for c in sorted(measured, key=lambda c: c.ratio or 0.0)]
     rows += _wrong_default(result)
-    less = sides.kind(result.estimand) in ("memory", "cpu")
+    less = sides.kind(result.statistic) in ("memory", "cpu")
     columns = [
         Column("plan", "name"),
         Column("", "chart", axis=axis, ends=("more", "less") if less else ("slower", "faster")),
         Column("against the default, and outcome", "text"),
     ]
     reasons: list[Row] = [
-        [Cell(c.plan.describe(), c.origin), tune_details.FATES[c.fate], c.why or "no reason was recorded"]
+        [
+            Cell(c.plan.describe(), c.origin),
+            tune_details.STATUSES[c.status],
+            c.why or "no reason was recorded",
+        ]
         for c in rest
     ]
     return [
@@ -56,7 +60,7 @@ def _wrong_default(result: TuneResult) -> list[list[Cell]]:
         return []
     bounds = (seen.ratio_low, seen.ratio_high) if not sides.no_interval(seen) else (None, None)
     name = Cell(plan.describe(), "the requested default", "bad")
-    return [_row(name, seen.ratio, bounds, seen.n_blocks, tune_details.FATES["wrong-output"], "")]
+    return [_row(name, seen.ratio, bounds, seen.n_blocks, tune_details.STATUSES["wrong-output"], "")]
 
 
 def _axis(
@@ -73,21 +77,23 @@ def _axis(
 
 def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
     sure = claim.phase == "confirm"
-    fate = "winner, confirmed" if sure and claim.verdict == "faster" else "winner, not confirmed"
+    outcome = "winner, confirmed" if sure and claim.verdict == "faster" else "winner, not confirmed"
     why = "on fresh blocks, none of them from the search" if sure else ""
     bounds = (claim.ratio_low, claim.ratio_high)
     return _row(
-        Cell(winner.describe(), tone="good"), claim.ratio, bounds, claim.n_blocks, fate, why, sure=sure
+        Cell(winner.describe(), tone="good"), claim.ratio, bounds, claim.n_blocks, outcome, why, sure=sure
     )
 
 
 def _raced(candidate: Candidate) -> list[Cell]:
-    fate = "winner, in the search" if candidate.fate == "winner" else tune_details.FATES[candidate.fate]
-    name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.fate, ""))
+    outcome = (
+        "winner, in the search" if candidate.status == "winner" else tune_details.STATUSES[candidate.status]
+    )
+    name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.status, ""))
     bounds = (candidate.ratio_low, candidate.ratio_high)
-    if candidate.fate == "default":
+    if candidate.status == "default":
         bounds = (None, None)  # it is what the others are held against
-    return _row(name, candidate.ratio or 1.0, bounds, candidate.n_blocks, fate, candidate.why)
+    return _row(name, candidate.ratio or 1.0, bounds, candidate.n_blocks, outcome, candidate.why)
 
 
 def _row(
@@ -95,7 +101,7 @@ def _row(
     ratio: float,
     bounds: tuple[float | None, float | None],
     n_blocks: int,
-    fate: str,
+    outcome: str,
     why: str,
     *,
     sure: bool = False,
@@ -106,7 +112,7 @@ def _row(
     interval = f" ({numbers.factors(*bounds)})" if has_interval else ""
     text = f"{numbers.times(factor)}{interval}"
     blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
-    beneath = f"{blocks}; {fate}{f': {why}' if why else ''}"
+    beneath = f"{blocks}; {outcome}{f': {why}' if why else ''}"
     alt = f"{text} {'confirmed' if sure else 'exploratory'}"
     mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=sure)
     return [name, Cell(alt, marks=(mark,)), Cell(text, beneath, "strong")]

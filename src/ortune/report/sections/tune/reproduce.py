@@ -88,7 +88,7 @@ def _measurement(result: TuneResult) -> list[tuple[str, str]]:
     budget = result.budget
     return [
         ("objective", result.objective),
-        ("estimand", result.estimand),
+        ("statistic", result.statistic),
         ("promised", budget.promise),
         ("spent", spent(result)),
         ("budget", f"{budget.budget_s:.0f} s, {budget.trial_s:.2f} s per trial"),
