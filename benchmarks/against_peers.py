@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import ortune
-from common import model_path
+from common import model_path, write_between
 from ortune import platform, rewrites
 from ortune.errors import OrtuneError
 from ortune.fleet.runtimes import find_runtime
@@ -98,7 +98,6 @@ EXACT = {"runtime": "openvino", "set": ["openvino_precision=f32"]}
 TARGETS = "auto"
 OLD = "onnxruntime-openvino 1.24.1 as it is, `tune` on the CPU alone"
 """What rows were measured with that do not name it."""
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
 MARKS = "<!-- against_peers -->", "<!-- end of against_peers -->"
 LETTERS = "bcdef"
 """Names of the sides beside the base; more of them in one block make each wait long for its turn."""
@@ -163,7 +162,7 @@ def main() -> None:
     text = "\n\n".join(peers_part(mine) for mine in sets(rows))
     print(text)
     if asked.rows == parser.get_default("rows"):
-        write(text)
+        write_between(MARKS, text)
 
 
 def setup() -> str:
@@ -198,15 +197,6 @@ def sets(rows: Sequence[Row]) -> list[list[Row]]:
         parts.append([row for row in mine if row["model"] not in told])
         told |= {row["model"] for row in mine}
     return [part for part in parts if part]
-
-
-def write(text: str) -> None:
-    """Puts the tables between the marks of the page."""
-    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
-    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

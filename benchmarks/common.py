@@ -29,7 +29,18 @@ __all__ = [
     "running",
     "same_again",
     "weights_as_inputs",
+    "write_between",
 ]
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
+
+
+def write_between(marks: tuple[str, str], text: str) -> None:
+    """Puts a text between two marks of the page of results."""
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not end:
+        raise SystemExit(f"{PAGE} has no marks {marks[0]} and {marks[1]}")
+    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def disguised_copy(model: Path, folder: Path) -> Path:

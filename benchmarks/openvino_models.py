@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import ortune
-from common import model_path
+from common import model_path, write_between
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.fleet import made
@@ -39,7 +39,6 @@ SIDES = {
     "OpenVINO 2025.4, float32": {"runtime": OLD, "target": "openvino", "set": ["openvino_precision=f32"]},
 }
 ROWS = Path(__file__).parent / "rows" / "openvino_models.jsonl"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
 MARKS = "<!-- openvino_models -->", "<!-- end of openvino_models -->"
 Row = dict[str, Any]
 
@@ -128,15 +127,6 @@ def pair(row: Row, side: Row, figure: str) -> str:
     return f"{row[figure]} -> {side[figure]}" if side.get(figure) else ""
 
 
-def write(text: str) -> None:
-    """Puts the table between the marks of the page."""
-    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
-    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
-
-
 def main() -> None:
     """Measures what is missing, prints the table of this processor and writes it into the page."""
     parser = argparse.ArgumentParser(
@@ -168,7 +158,7 @@ def main() -> None:
     if mine:
         print(table(mine))
         if asked.rows == ROWS:
-            write(table(mine))
+            write_between(MARKS, table(mine))
 
 
 if __name__ == "__main__":

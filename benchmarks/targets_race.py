@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import ortune
-from common import model_path
+from common import model_path, write_between
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.fleet import made
@@ -42,7 +42,6 @@ FEW = ("ppocrv4-rec", "ppocrv2-cls", "oww-embedding", "basic-pitch", "magika", "
 BETWEEN_S = 10.0
 """Of a short run, what is kept for each model beside its budget: reading it, writing its bundle."""
 ROWS = Path(__file__).parent / "rows" / "targets_race.jsonl"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
 MARKS = "<!-- targets_race -->", "<!-- end of targets_race -->"
 OPENVINO = "openvino"
 Row = dict[str, Any]
@@ -125,13 +124,9 @@ def write(rows: Sequence[Row]) -> None:
         f"{' or '.join(budgets)} ({software}). Load and memory are those of the default and of the winner, "
         "where that runs on another execution provider."
     )
-    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
     lines = textwrap.fill(head, 118, break_on_hyphens=False)
     text = f"### Execution providers compared by `tune`\n\n{lines}\n\n{table(rows)}"
-    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+    write_between(MARKS, text)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ Where a test is about what a session does once its controls hold, a busy machine
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,6 @@ from ortune.records.protocol import CaseTimes
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
-from ortune.targets.turns import ALONE, Turns
 
 RUN_NS = 50_000
 PROCESS, NOISE = 0.02, 0.005
@@ -37,14 +36,8 @@ class Steady(Machine):
         """None are taken."""
         return 0.0
 
-    def _run(
-        self,
-        tasks: Sequence[Task],
-        turns: Turns = ALONE,
-        rng: random.Random | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> tuple[Outcome, ...] | None:
-        outcomes = run(tasks, Machine(), turns, rng, stop)
+    def _run(self, tasks: Sequence[Task], *how: Any) -> tuple[Outcome, ...] | None:
+        outcomes = run(tasks, Machine(), *how)
         return outcomes and tuple(
             self._steady(outcome) if isinstance(outcome, Measured) else outcome for outcome in outcomes
         )

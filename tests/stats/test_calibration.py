@@ -63,7 +63,7 @@ def test_a_quiet_machine_is_not_invalid_for_what_the_wait_itself_disturbs():
     assert not spike_control(quiet - 0.006, math.log(1.05)).ok
 
 
-def test_the_usual_estimand_stays_unless_another_is_clearly_steadier():
+def test_the_usual_statistic_stays_unless_another_is_clearly_steadier():
     assert choose_statistic({"paired": NOISE, "p10": 0.9 * NOISE}) == "paired"
     assert choose_statistic({"paired": NOISE, "p10": 0.5 * NOISE}) == "p10"
     assert choose_statistic({"paired": NOISE, "p10": 0.6 * NOISE, "mean": 0.4 * NOISE}) == "mean"

@@ -69,7 +69,7 @@ def usable_here(
     wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
     runtimes: dict[str, Runtime] = {}
     for target in wanted:
-        if target.provider.name in (*side.runtime.providers, *side.runtime.plugins):
+        if target.provider.name in side.runtime.offered:
             report = target.discover(side.runtime)
             if report.usable and not report.emulated:
                 runtimes[target.name] = side.runtime

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.precision_race import is_right
+from ortune.experiment.quantising import changed
 from ortune.graph.fingerprints import digest
-from ortune.graph.groups import layer_groups
 from ortune.records import Plan
+from ortune.report import rewrite_words
 from ortune.search.precision import ALIKE
 from ortune.store import likely_methods
 
@@ -24,7 +25,7 @@ class LikelyMethods:
     def __init__(self, precision: Precision) -> None:
         self._precision, side = precision, precision.baseline.side
         self._folder = precision.baseline.log.folder
-        kinds = sorted({group.kind for group in layer_groups(precision.model)})
+        kinds = sorted({group.kind for group in precision.groups})
         about = (
             precision.baseline.host.fingerprint, side.runtime.build, precision.tolerance.text,
             repr(precision.limit), precision.baseline.check.metric,
@@ -64,7 +65,4 @@ class LikelyMethods:
 
 def _method(plan: Plan) -> str:
     """The rewrites of a plan, whichever layers they leave in float."""
-    return "; ".join(
-        ",".join([spec.name, *(f"{name}={value}" for name, value in spec.params.items() if name != "leave")])
-        for spec in plan.rewrites
-    )
+    return "; ".join(map(rewrite_words.spec, changed(plan, leave="").rewrites))

@@ -47,7 +47,7 @@ SLOWED_DOWN = 3
 """Of the thermal status: from here on the system slows down."""
 HOT = "the phone was too hot"
 MOST_BYTES = 1 << 30
-_ESTIMAND = "median"
+_STATISTIC = "median"
 _TYPES = {
     "FLOAT": np.float32, "DOUBLE": np.float64, "FLOAT16": np.float16, "INT8": np.int8, "UINT8": np.uint8,
     "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_,
@@ -116,8 +116,8 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
     arms = dict(zip([arm for arm in LETTERS if arm != BASE], news, strict=False))
     names = {base.name: BASE} | {entry.name: arm for arm, entry in arms.items()}
     blocks = [_block(number, block, names) for number, block in enumerate(result.blocks)]
-    state = duel.Duel(arms=tuple(arms), statistic=_ESTIMAND, blocks=blocks, ended="blocks")
-    control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _ESTIMAND))
+    state = duel.Duel(arms=tuple(arms), statistic=_STATISTIC, blocks=blocks, ended="blocks")
+    control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _STATISTIC))
     if not control.ok:
         raise MeasurementError(
             f"no verdict: the A/A check on {result.device} failed, because two sessions of {base.name} differ",
@@ -139,7 +139,7 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
         new=first.side,
         comparison=first.comparison,
         outputs=first.outputs,
-        base_figures=describe(base_trials, _ESTIMAND) if base_trials else None,
+        base_figures=describe(base_trials, _STATISTIC) if base_trials else None,
         new_figures=first.figures,
         controls=(control,),
         notes=tuple(_notes(result, blocks)),
@@ -174,7 +174,7 @@ def _side(
         side=_record(entries[entry.name], result),
         comparison=comparison if outputs.comparable else None,
         outputs=outputs,
-        figures=describe(trials, _ESTIMAND) if trials else None,
+        figures=describe(trials, _STATISTIC) if trials else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import onnx_ir as ir
@@ -25,7 +26,9 @@ from ortune.experiment.quantising import (
 )
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.watcher import Watcher
+from ortune.graph.groups import LayerGroup, layer_groups
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
+from ortune.report import rewrite_words
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Start
@@ -117,6 +120,11 @@ class Precision:
         self._clock, self._began_s = clock, clock.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
 
+    @cached_property
+    def groups(self) -> tuple[LayerGroup, ...]:
+        """The layers of the float model."""
+        return layer_groups(self.model)
+
     def judge_by_task(self) -> OutputTask | None:
         """Judges by what outputs are for from now on, where graph and data tell it; what was chosen."""
         choices = output_tasks(self.model)
@@ -184,9 +192,11 @@ class Precision:
                 self._end([plan, *waiting], whole_s)
                 break
             if (slower := slow.get(_speed(plan))) is not None:
-                self.rows.append(_untested(plan, f"{_means(slower.plan)} is slower than float"))
+                self.rows.append(
+                    _untested(plan, f"{rewrite_words.spec(slower.plan.rewrites[-1])} is slower than float")
+                )
                 continue
-            self.watch.line(f"testing the whole model: {_means(plan)}")
+            self.watch.line(f"testing the whole model: {rewrite_words.spec(plan.rewrites[-1])}")
             model = self._whole(plan)
             self.rows.append(model.row)
             if model.ratio is not None and model.ratio > SLOWER:
@@ -283,9 +293,3 @@ def _speed(plan: Plan) -> tuple[str, ...]:
         spec.name,
         *(spec.params.get(name, "") for name in ("operators", "weights", "bits", "products", "leave")),
     )
-
-
-def _means(plan: Plan) -> str:
-    spec = plan.rewrites[-1]
-    params = ",".join(f"{name}={value}" for name, value in spec.params.items())
-    return f"{spec.name}:{params}" if params else spec.name

@@ -14,7 +14,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.precision import Model, Precision
 from ortune.experiment.quantising import changed, left_in_float
 from ortune.graph.fingerprints import digest
-from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
+from ortune.graph.groups import LayerGroup, group_of_nodes
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.records import Plan
@@ -78,7 +78,7 @@ class LayerByLayer:
     def sensitivity(self, whole: Model) -> Sensitivity | None:
         """What each layer costs and saves with one means; None where the model has no layer to decide on."""
         precision = self._precision
-        groups = layer_groups(precision.model)
+        groups = precision.groups
         path, _ = precision.made(whole.plan)
         if path is None or not groups:
             return None

@@ -72,6 +72,11 @@ class Runtime(Record, frozen=True, kw_only=True):
         return f"{self.package or 'onnxruntime'} {self.ort_version}".strip()
 
     @property
+    def offered(self) -> tuple[str, ...]:
+        """The execution providers of the build and of its plug-ins."""
+        return (*self.providers, *self.plugins)
+
+    @property
     def build(self) -> str:
         """What runs the model: that, or "onnxruntime-web 1.30.0"."""
         return (

@@ -336,6 +336,4 @@ def headlines(result: BenchResult) -> str:
     return "; ".join(headline(row, result) for row in result.rows) or "no shape was measured"
 
 
-STORED = StoredKind(
-    result=BenchResult, document=document, headline=headlines, build=lambda result: result.side.runtime.build
-)
+STORED = StoredKind(result=BenchResult, document=document, headline=headlines)

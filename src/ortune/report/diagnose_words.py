@@ -282,5 +282,4 @@ STORED = StoredKind(
     result=DiagnoseResult,
     document=document,
     headline=headline,
-    build=lambda result: result.side.runtime.build,
 )

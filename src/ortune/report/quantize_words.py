@@ -361,5 +361,4 @@ STORED = StoredKind(
     result=QuantizeResult,
     document=document,
     headline=headline,
-    build=lambda result: result.side.runtime.build,
 )

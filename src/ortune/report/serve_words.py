@@ -24,5 +24,4 @@ STORED = StoredKind(
     result=BenchResult,
     document=document,
     headline=bench_words.headlines,
-    build=lambda result: result.side.runtime.build,
 )

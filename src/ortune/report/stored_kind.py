@@ -14,6 +14,12 @@ from ortune.report.document import Document
 R = TypeVar("R", bound=Record)
 
 
+def _build_of_side(result: Any) -> str:
+    """That of the one side that most results have."""
+    build: str = result.side.runtime.build
+    return build
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredKind(Generic[R]):
     """How a verb's documents are read and shown again; their schema has number 1.
@@ -28,7 +34,7 @@ class StoredKind(Generic[R]):
     result: type[R]
     document: Callable[[Envelope[R]], Document]
     headline: Callable[[R], str]
-    build: Callable[[R], str]
+    build: Callable[[R], str] = _build_of_side
 
 
 def stored_kind(verb: str) -> StoredKind[Any] | None:

@@ -214,8 +214,8 @@ def _stays(result: TuneResult) -> list[str]:
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.failed_leader:
-        fell = f"the leader failed: {result.failed_leader}" if result.failed_leader else ""
-        return [f"no gain confirmed among {n}", fell, *rest]
+        failed = f"the leader failed: {result.failed_leader}" if result.failed_leader else ""
+        return [f"no gain confirmed among {n}", failed, *rest]
     if refused.comparison.verdict == "faster":
         return [
             f"no change proposed, after {n}",

@@ -11,7 +11,7 @@ from ortune.records import Block, Comparison
 from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios
 from ortune.search.budget import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.search.figures import WORDS
-from ortune.search.halving import CURRENT, FAILURES_RETIRE, Entry, Halving
+from ortune.search.halving import CURRENT, FAILURES_ELIMINATE, Entry, Halving
 from ortune.search.schedule import NextBlock, Steps
 from ortune.stats import detect, intervals, pairs
 
@@ -93,7 +93,7 @@ def confirm(
         attempts += 1
         blocks.append(block)
         failed = failures(blocks, winner.arm)
-        if len(failed) >= FAILURES_RETIRE:
+        if len(failed) >= FAILURES_ELIMINATE:
             why = f"failed {len(failed)} times during confirmation: {failed[-1].reason}: {failed[-1].what}"
             winner.eliminate("failed", why)
             break

@@ -30,7 +30,7 @@ Statistic = Literal[
 ]
 
 PAIRED = {"paired": 0.5, "paired-low": 0.25}
-"""Estimands that compare turns of the same round, by a quantile of each turn's runs."""
+"""Statistics that compare turns of the same round, by a quantile of each turn's runs."""
 
 LATENCIES: tuple[Statistic, ...] = ("paired", "paired-low", "p10")
 """What "latency" may mean, the usual one first; calibration takes the steadier. Where neighbours come and go, runs that
@@ -38,7 +38,7 @@ are close in time are best compared with each other; where one holds a core all 
 or not, and the undisturbed ones are best."""
 
 WAITED = (*LATENCIES, "median", "mean", "p95")
-"""Estimands made of the times of runs, that a wait within each shows in."""
+"""Statistics made of the times of runs, that a wait within each shows in."""
 
 WORDS: dict[str, str] = {
     "paired": "p50 latency (median over rounds of the ratio of p50s within a round)",

@@ -2,7 +2,7 @@
 
 Screening drops what is plainly slower in its first block, and halves the field on block medians after 2, 4 and 8.
 The evidence only eliminates: a plan that is not better by the smallest effect that matters, or that the leader beats.
-Retired means "not worth more time".
+Eliminated means "not worth more time".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 from ortune.stats import evidence
 
 CURRENT = "current"
-FAILURES_RETIRE = 2
+FAILURES_ELIMINATE = 2
 AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that eliminate a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
@@ -87,7 +87,7 @@ class Entry:
     def gives_up(self) -> bool:
         """Whether it failed so often, or in such a way, that it is not run again."""
         at_once = any(failed.reason in AT_ONCE for failed in self.failures)
-        return at_once or len(self.failures) >= FAILURES_RETIRE
+        return at_once or len(self.failures) >= FAILURES_ELIMINATE
 
     @property
     def middle(self) -> float:
@@ -284,7 +284,7 @@ class Halving(Schedule):
                 entry.eliminate("eliminated", f"slower than the default in {len(entry.ratios)} blocks")
 
     def refuse(self, entry: Entry) -> bool:
-        """Retires a plan that worsens another metric more than its guard allows, and returns whether it did."""
+        """Eliminates a plan that worsens another metric more than its guard allows, and returns whether it did."""
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
@@ -306,7 +306,7 @@ class Halving(Schedule):
         if isinstance(base, Failed):
             # Without its baseline a block is dropped, and all others go on: a neighbour that took the memory for a
             # moment is no reason to end a session. That it happens again and again is one.
-            if sum(bool(b.dropped) for b in self.blocks) > FAILURES_RETIRE:
+            if sum(bool(b.dropped) for b in self.blocks) > FAILURES_ELIMINATE:
                 raise MeasurementError(f"the default cannot be measured: {base.what}", code=base.reason)
             return
         for trial in block.trials:
@@ -332,7 +332,7 @@ class Halving(Schedule):
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:
-        """Retires a plan that fails, and with it every plan that is this one and something more."""
+        """Eliminates a plan that fails, and with it every plan that is this one and something more."""
         failed.eliminate("failed", why)
         for entry in self.entries.values():
             # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.

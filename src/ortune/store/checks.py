@@ -1,33 +1,20 @@
-"""Outputs that were checked once, by what they depend on: a small file each, in the store's folder."""
+"""Outputs that were checked once, by what they depend on: a small file each."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
-import msgspec
-
-from ortune import files
 from ortune.records import LevelCheck
+from ortune.store import small_files
 
 FOLDER = "levels"
 
 
 def load(store_folder: Path, key: str) -> LevelCheck | None:
     """What is known; None where nothing is, or the file cannot be read."""
-    try:
-        return msgspec.json.decode(files.read(_path(store_folder, key)), type=LevelCheck)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return small_files.load(store_folder, FOLDER, key, LevelCheck)
 
 
 def keep(store_folder: Path, key: str, answer: LevelCheck) -> None:
     """Keeps an answer for later sessions, which ask again where it cannot be kept."""
-    path = _path(store_folder, key)
-    with contextlib.suppress(OSError):
-        files.private_folder(path.parent, own=True)
-        files.write(path, msgspec.json.encode(answer), private=True)
-
-
-def _path(store_folder: Path, key: str) -> Path:
-    return store_folder / FOLDER / f"{key}.json"
+    small_files.keep(store_folder, FOLDER, key, answer)

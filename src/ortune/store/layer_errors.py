@@ -1,17 +1,16 @@
-"""What fewer bits cost layers, by the structure around them: a small file for each structure, in the store's folder.
+"""What fewer bits cost layers, by the structure around them: a small file for each structure.
 
 Layers of another model with the same structure are expected to cost a like part of the whole error.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from ortune import files
+from ortune.store import small_files
 
 FOLDER = "layers"
 
@@ -39,22 +38,14 @@ def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
     """
     questions, taken = list[LayerError](), set[str]()
     for key in keys.values():
-        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
-            question = msgspec.json.decode(files.read(_path(store_folder, key)), type=LayerError)
-            if keys.keys() >= set(question.kinds) and not taken & set(question.kinds):
-                questions.append(question)
-                taken.update(question.kinds)
+        question = small_files.load(store_folder, FOLDER, key, LayerError)
+        if question and keys.keys() >= set(question.kinds) and not taken & set(question.kinds):
+            questions.append(question)
+            taken.update(question.kinds)
     return questions
 
 
 def keep(store_folder: Path, keys: Mapping[str, str], question: LayerError) -> None:
     """Keeps it for later sessions, which measure again where it cannot be kept."""
     for kind in question.kinds:
-        path = _path(store_folder, keys[kind])
-        with contextlib.suppress(OSError):
-            files.private_folder(path.parent, own=True)
-            files.write(path, msgspec.json.encode(question), private=True)
-
-
-def _path(store_folder: Path, key: str) -> Path:
-    return store_folder / FOLDER / f"{key}.json"
+        small_files.keep(store_folder, FOLDER, keys[kind], question)

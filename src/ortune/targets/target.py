@@ -62,7 +62,7 @@ class Target:
         from ortune.targets.discover import tried
 
         del browser
-        if self.provider.name in (*runtime.providers, *runtime.plugins):
+        if self.provider.name in runtime.offered:
             return tried(self.provider.name, runtime)
         p = self.provider
         if not runtime.error and any(one.name == self.name for one in made.made()):

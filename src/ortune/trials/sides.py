@@ -258,9 +258,9 @@ def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
     The runtime with the packages of the bundle comes first, then that of its execution provider.
     """
     names = {provider.name for provider in info.plan.providers}
-    if info.plan.is_web or names <= {CPU.name, *runtime.providers, *runtime.plugins}:
+    if info.plan.is_web or names <= {CPU.name, *runtime.offered}:
         return runtime
-    there = [one for one in made.made() if names <= {CPU.name, *one.runtime.providers, *one.runtime.plugins}]
+    there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
     wanted, target = set(info.requirements), targets.of(info.plan).name
     there.sort(key=lambda one: (not wanted <= set(one.requirements), one.name != target))
     return there[0].runtime if there else runtime

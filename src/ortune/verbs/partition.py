@@ -123,7 +123,7 @@ class _Models:
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
         """The provider's own answer beside the table's; None where the runtime has not the provider."""
         provider, runtime = own.format.provider, self.runtime
-        if provider.name not in (*runtime.providers, *runtime.plugins):
+        if provider.name not in runtime.offered:
             return None
         copy, names = model.clone(), {}
         for number, (node, other) in enumerate(zip(model.graph, copy.graph, strict=True)):

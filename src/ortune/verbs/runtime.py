@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, cast
 
 from ortune.errors import RuntimeNotFound, UsageError
@@ -10,7 +11,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.runtimes import find_runtime
 from ortune.options.runtime import Options
-from ortune.records import Envelope, RuntimeResult
+from ortune.records import Envelope, MadeRuntime, RuntimeResult
 from ortune.targets.machine import Machine
 
 
@@ -36,19 +37,20 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
                 made.require(name, watch.say)
             called = made.called(name)
             changed += [called] * (made.remove(name) if o.action == "remove" else called not in before)
+    there = made.made()
     result = RuntimeResult(
         action=cast("Literal['add', 'list', 'remove']", o.action),
         folder=str(made.folder()),
-        runtimes=tuple(made.made()),
+        runtimes=tuple(there),
         changed=tuple(changed),
-        addable=made.addable(_releases()),
+        addable=made.addable(_releases(there)),
     )
     return document("runtime", result, host=Machine().host)
 
 
-def _releases() -> set[str]:
+def _releases(there: Sequence[MadeRuntime]) -> set[str]:
     """The releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
-    own = {environment.runtime.ort_version for environment in made.made()}
+    own = {environment.runtime.ort_version for environment in there}
     try:
         return own | {find_runtime().ort_version}
     except RuntimeNotFound:

@@ -13,7 +13,7 @@ ORDER = 80
 TITLE = "All tested configurations"
 NOTE = (
     "Against the default. Filled and solid: confirmed on fresh blocks. Hollow and dotted: exploratory, and the "
-    "best of many looks better than it is. Retired means not worth more time, not slower."
+    "best of many looks better than it is. Eliminated means not worth more time, not slower."
 )
 STOPPED = ("failed", "wrong-output", "not-tried")
 WITHOUT = (Column("plan", "name"), Column("status", "label"), Column("why", "text"))
