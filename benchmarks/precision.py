@@ -6,13 +6,13 @@ With names, only these models are measured; the page has the newest row of each 
 
 `ortune quantize` makes a model of each. Everything else is other code than its own: inputs are made here (files of this
 machine, rendered text, speech, sentences, digits), of which a part is never shown to it; ONNX Runtime's own quantizers
-are called with each single setting that they are known for; all models then run in one process, in turns of random
+are called with each standard configuration that they are known for; all models then run in one process, in turns of random
 order, and are compared with the float model by numpy alone. The time is divided among the models still to come. What
 cannot be measured (a package is missing, the time is over) has a row that says so. The table, its date and what it
 says of the goals are written into docs/precision.md; rows are added to benchmarks/rows/precision.jsonl.
 
 The goals: at least 1.5x within 1 % in the geometric mean over models of 1 ms and more, never below ONNX Runtime's own
-best single setting that keeps the same error, and no model slower than float.
+best standard configuration that keeps the same error, and no model slower than float.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
 
 
 def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Path]:
-    """ONNX Runtime's quantizers with each single setting, as its documentation has them."""
+    """ONNX Runtime's quantizers with each standard configuration, as its documentation has them."""
     prepared, made = folder / "prepared.onnx", {}
     # Symbolic shapes fail on some models; none of these needs them.
     quantization.shape_inference.quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
@@ -299,7 +299,7 @@ def is_right(seen: dict[str, float], kind: str) -> bool:
 
 
 def best_own(row: dict[str, Any]) -> str:
-    """The fastest single setting of ONNX Runtime's quantizers that is right; "float" where none is faster."""
+    """The fastest standard configuration of ONNX Runtime's quantizers that is right; "float" where none is faster."""
     right = [
         label for label, seen in row["models"].items() if label != "ortune" and is_right(seen, row["kind"])
     ]
@@ -307,9 +307,9 @@ def best_own(row: dict[str, Any]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """A line for each model: float, ONNX Runtime's best single setting, and what ortune made."""
+    """A line for each model: float, ONNX Runtime's best standard configuration, and what ortune made."""
     lines = [
-        "| model | judged by | float | best single setting | ortune quantize | error (L2) | task |",
+        "| model | judged by | float | best standard configuration | ortune quantize | error (L2) | task |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -353,7 +353,7 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
         f"Geometric mean over models of 1 ms or more, with real inputs: {mean(speeds[False])}; "
         f"time alone: {mean(speeds[True])}.",
         f"Beyond the tolerance on held-out inputs: {', '.join(wrong) or 'none'}.",
-        f"Slower than ONNX Runtime's best single setting of the same error: {', '.join(below) or 'none'}.",
+        f"Slower than ONNX Runtime's best standard configuration of the same error: {', '.join(below) or 'none'}.",
         f"Slower than float: {', '.join(slower) or 'none'}.",
     ]
 
@@ -378,7 +378,7 @@ def kept_layers(row: dict[str, Any]) -> list[str]:
 
 
 def fastest_beyond(row: dict[str, Any]) -> str:
-    """The fastest single setting where it is wrong, with how well the task is done; "" where it is right."""
+    """The fastest standard configuration where it is wrong, with how well the task is done; "" where it is right."""
     models, kind = row["models"], row["kind"]
     label = min((each for each in models if each != "ortune"), key=lambda each: models[each]["ratio"])
     seen = models[label]
@@ -433,7 +433,7 @@ def part(rows: list[dict[str, Any]]) -> list[str]:
         *(f"- {sentence}" for sentence in goals(rows)),
         "",
         *(
-            ["The fastest single setting, where it is beyond the tolerance:", "", *beyond, ""]
+            ["The fastest standard configuration, where it is beyond the tolerance:", "", *beyond, ""]
             if beyond
             else []
         ),

@@ -130,10 +130,10 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
     assert "p99.9" not in flat
 
 
-def test_a_tail_that_is_not_known_says_what_it_needs() -> None:
+def test_a_tail_of_too_few_samples_says_what_it_needs() -> None:
     unknown = (TailEstimate(quantile=0.95, latency_ns=None, needed=130, made=90),)
     text = " ".join(shown(document(row(tails=unknown)), 80).split())
-    assert "p95 not known 130 requests needed, 90 were made" in text
+    assert "p95 too few samples 130 requests needed, 90 were made" in text
 
 
 def test_a_document_without_mean_and_extremes_is_told_without_them() -> None:

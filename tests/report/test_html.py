@@ -104,7 +104,7 @@ def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
 
 def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> None:
     text = Page(rendered["with-current"]).text
-    assert "1.17× faster in p50 than today" in text
+    assert "1.17× faster in p50 than the current configuration" in text
     facts(text, "178 ms", "12.1 ms", "10.3 ms")
     facts(text, "1.17x", "1.14-1.21", "16 blocks")
     best = Page(rendered["current-best"]).text

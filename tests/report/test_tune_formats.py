@@ -61,7 +61,7 @@ def test_terminal_loses_nothing(width: int) -> None:
 def test_tables_hold_a_row_a_figure_and_only_one_row_is_confirmed() -> None:
     lines = [" ".join(line.split()) for line in shown(golden_tune.KINDS["with-current"], 140).splitlines()]
     for row in (
-        "default today winner vs today 95 % interval",
+        "default current winner vs current 95 % interval",
         "p50 178 ms 12.1 ms 10.3 ms -14.5 % -17.4 % to -12.3 %",
         "p95 214 ms 14.5 ms -7.0 % -10.0 % to -3.0 %",
         "p90 / p10 in a process 1.27 (1.20-1.30) 1.27 (1.20-1.30) 1.27 (1.20-1.30)",

@@ -88,14 +88,14 @@ def test_current() -> None:
         "faster: 1.17x",
         "1.14-1.21x",
         "16 fresh blocks",
-        "today 12.1 ms -> 10.3 ms",
+        "current 12.1 ms -> 10.3 ms",
         "the default takes 178 ms",
     )
 
 
 def test_current_is_already_the_best() -> None:
     text = said("current-best")
-    facts(text, "7 configurations", "keep what runs today (p50 12.1 ms)", "default", "178 ms", "1.5 %")
+    facts(text, "7 configurations", "keep the current configuration (p50 12.1 ms)", "default", "178 ms", "1.5 %")
     assert "faster" not in text
 
 
@@ -192,7 +192,7 @@ def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> 
     facts(
         tune_headline.headline(today.result),
         "no change proposed, after 7 configurations",
-        "today (p50 12.1 ms)",
+        "the current configuration (p50 12.1 ms)",
     )
 
 
@@ -205,7 +205,7 @@ def test_going_back_to_the_default_is_an_answer() -> None:
         settings=(),
     ).result
     text = tune_headline.headline(result)
-    facts(text, "faster: 1.17x", "1.14-1.21x", "today 12.1 ms -> 10.3 ms", "with the untouched default")
+    facts(text, "faster: 1.17x", "1.14-1.21x", "current 12.1 ms -> 10.3 ms", "with the untouched default")
 
 
 def test_no_gain_over_today_is_not_called_one() -> None:

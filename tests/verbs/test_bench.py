@@ -137,7 +137,7 @@ def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:
     assert code == 0, said
     for part in (
         "p50",
-        "p99 not known 662 requests needed, 90 were made",
+        "p99 too few samples 662 requests needed, 90 were made",
         "(set by the gap of 1 ms)",
         "allow_spinning=0",
         "ortune report",

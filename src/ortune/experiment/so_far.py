@@ -37,7 +37,7 @@ def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
 
     A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
     """
-    arms = ARM_NAMES.get(verb, {CURRENT: "today"})
+    arms = ARM_NAMES.get(verb, {CURRENT: "current"})
     contestants: dict[tuple[str, str, str], tuple[Plan, list[Outcome]]] = {}
     for case, trial, outcome in _in_blocks(events):
         if trial.arm not in (IDENTICAL, SPIKE):

@@ -18,7 +18,7 @@ class SoFar(Record, frozen=True, kw_only=True):
     """Partial measurements of one configuration of an unfinished session; a description, not a claim.
 
     Attributes:
-        name: The side or shape ("A", "B", "today", "seq=16"); "" if the plan identifies it.
+        name: The side or shape ("A", "B", "current", "seq=16"); "" if the plan identifies it.
     """
 
     name: str = ""

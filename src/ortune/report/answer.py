@@ -25,7 +25,7 @@ class Answer:
     """Two plans of one document.
 
     Attributes:
-        base_name, new_name: What the two are called in words ("today", "default", "A"; "winner", "B").
+        base_name, new_name: What the two are called in words ("current", "default", "A"; "winner", "B").
         new, new_figures: None where nothing beats the base, or where nothing was timed.
         settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
         read_back: Setting and how far it was verified.

@@ -87,7 +87,7 @@ def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
     if item.latency_ns is None:
         return (
             name,
-            "not known",
+            "too few samples",
             f"{item.needed:,} requests needed, {item.made:,} {'was' if item.made == 1 else 'were'} made",
         )
     value, interval = time(item.latency_ns)
@@ -309,7 +309,7 @@ def _shapes(result: BenchResult) -> list[Block]:
 
 
 def _tail_cell(item: TailEstimate) -> tuple[str, str]:
-    return ("not known", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
+    return ("too few samples", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
 
 
 def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:

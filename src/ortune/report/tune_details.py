@@ -31,7 +31,7 @@ LEAST_LEFT_S = 1.0
 STATUSES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
-    "current": "runs today",
+    "current": "current",
     "eliminated": "eliminated",
     "failed": "failed",
     "wrong-output": "wrong output",

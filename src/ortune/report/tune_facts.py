@@ -121,7 +121,7 @@ def shipped(result: TuneResult, plan: Plan) -> bool:
 
 def base_name(result: TuneResult) -> str:
     """What the headline compares with."""
-    return "today" if today(result) is not None else default_name(result)
+    return "current" if today(result) is not None else default_name(result)
 
 
 def default_name(result: TuneResult) -> str:

@@ -120,7 +120,10 @@ def _gain(result: TuneResult) -> list[str]:
         return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
     now = today(result) is not None
     base, arrow, new = both_values(result).partition(" -> ")
-    both = f"{'today ' if now else ''}{base} -> {new}" if arrow else "against today" if now else ""
+    if arrow:
+        both = f"{'current ' if now else ''}{base} -> {new}"
+    else:
+        both = "against the current configuration" if now else ""
     said = ", ".join(filter(None, (heads.measured(claim, blocks_words(claim)), both)))
     with_ = f"with {_named(result)}" if result.winner != result.default else "with the untouched default"
     if claim.verdict != "faster":
@@ -131,14 +134,14 @@ def _gain(result: TuneResult) -> list[str]:
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
-    """What runs today and what the untouched default would be, where the two differ; and that it stays."""
+    """The current configuration and what the untouched default would be, where the two differ; and that it stays."""
     if corrected(result):
         return [f"set {result.default.describe()}"]
     if today(result) is None:
         return ["keep the default"] if keep else []
     of, figures = two_sides.statistic_name(result.statistic), result.current_figures
     value = f" ({of} {two_sides.value(figures, result.statistic)})" if figures is not None else ""
-    return [f"{'keep ' if keep else ''}what runs today{value}", _default_takes(result)]
+    return [f"{'keep ' if keep else ''}the current configuration{value}", _default_takes(result)]
 
 
 def _default_takes(result: TuneResult) -> str:

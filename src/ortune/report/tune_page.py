@@ -55,7 +55,7 @@ def title(result: TuneResult) -> str:
 
 
 def _paste(result: TuneResult) -> list[Block]:
-    default = "today's plan" if tune_facts.today(result) is not None else "the default"
+    default = "the current configuration" if tune_facts.today(result) is not None else "the default"
     code = tune_words.code_lines(result.code) if not tune_words.stays(result) else []
     return [
         Code(title="", lines=code),
@@ -69,7 +69,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
-        than = " than today" if tune_facts.today(result) is not None else ""
+        than = " than the current configuration" if tune_facts.today(result) is not None else ""
         return times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
     if result.wrong_default is not None and result.winner == result.default:
         return "", f"Set {result.default.describe()}"
@@ -85,7 +85,7 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
         return []
     now = tune_facts.today(result) is not None
     default = tune_facts.default_name(result)
-    one, base = ("today", "what runs today") if now else (default, f"the {default}")
+    one, base = ("current", "the current configuration") if now else (default, f"the {default}")
     low, high = bounds_of(claim.ratio_low, claim.ratio_high)
     factor = 1 / claim.ratio
     axis = factor_axis(

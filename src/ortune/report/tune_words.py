@@ -73,13 +73,13 @@ def figures_table(result: TuneResult) -> Table:
         columns.insert(0, (WRONG_DEFAULT, result.wrong_default_figures))
     now = today(result)
     if now is not None and result.current_figures:
-        columns.append(("today", result.current_figures))
+        columns.append((base_name(result), result.current_figures))
     comparison, base = None, base_name(result)
     if result.winner_figures and result.winner not in (result.default, now):
         columns.append(("winner", result.winner_figures))
         comparison = deciding(result)
     elif now is not None and result.winner == result.default:
-        # The default is what to change to: it is held against today.
+        # The default is what to change to: it is compared with the current configuration.
         columns = [columns[-1], *columns[:-1]]
         comparison = result.against_current
     elif result.refused is not None and result.refused.figures is not None:
@@ -99,7 +99,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
         side = {
             default_name(result): result.default_figures,
             WRONG_DEFAULT: result.wrong_default_figures,
-            "today": result.current_figures,
+            "current": result.current_figures,
         }.get(name)
         side = result.winner_figures if name == "winner" else side
         side = result.refused.figures if name == "leader" and result.refused else side

@@ -34,8 +34,8 @@ def roles(result: TuneResult) -> tuple[str, ...]:
 def role_words(result: TuneResult, role: str) -> str:
     """What a role is called in a picture."""
     if role == "current" and result.winner == result.current:
-        return "today, the winner"
-    return {"default": tune_facts.default_name(result), "current": "today", "winner": "winner"}[role]
+        return "current, the winner"
+    return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:

@@ -67,7 +67,7 @@ def _chart(
     axis = factor_axis([*numbers, *ends], times, slowest=0.01)
     across = order_axis(len(factors), "first block", "last block")
     estimate = 1 / comparison.ratio
-    against = {"default": "the default", "current": "what runs today"}[base]
+    against = {"default": "the default", "current": "the current configuration"}[base]
     claim = f"{times(estimate)} ({tune_headline.bounds(comparison)})"
     return [
         Chart(

@@ -23,7 +23,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     guards = deciding.guards if deciding is not None else ()
     ends = [v for g in guards for v in (g.ratio, g.ratio_low, g.ratio_high, g.limit_ratio) if v]
     axis = factor_axis(ends, lambda t: f"{100 * (t - 1):+.0f} %" if t != 1 else "0 %", steps=CHANGES)
-    base = "what runs today" if tune_facts.today(result) is not None else "the default"
+    base = "the current configuration" if tune_facts.today(result) is not None else "the default"
     columns = [
         Column("figure", "text"),
         Column(f"against {base}", "chart", axis=axis),
