@@ -6,7 +6,7 @@ With names, only these models are measured; the page has the newest row of each 
 
 `ortune quantize` makes a model of each. Everything else is other code than its own: inputs are made here (files of this
 machine, rendered text, speech, sentences, digits), of which a part is never shown to it; ONNX Runtime's own quantizers
-are called with each standard configuration that they are known for; all models then run in one process, in turns of random
+are called with each standard configuration of theirs; all models then run in one process, in turns of random
 order, and are compared with the float model by numpy alone. The time is divided among the models still to come. What
 cannot be measured (a package is missing, the time is over) has a row that says so. The table, its date and what it
 says of the goals are written into docs/precision.md; rows are added to benchmarks/rows/precision.jsonl.

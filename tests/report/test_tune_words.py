@@ -95,7 +95,9 @@ def test_current() -> None:
 
 def test_current_is_already_the_best() -> None:
     text = said("current-best")
-    facts(text, "7 configurations", "keep the current configuration (p50 12.1 ms)", "default", "178 ms", "1.5 %")
+    facts(
+        text, "7 configurations", "keep the current configuration (p50 12.1 ms)", "default", "178 ms", "1.5 %"
+    )
     assert "faster" not in text
 
 

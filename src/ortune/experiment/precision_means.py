@@ -32,7 +32,7 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
     """Each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
 
     First come the methods that may differ in speed, one of each kind, then the second of each; then what has a smaller
-    error at the speed of one of these. The standard configurations of ONNX Runtime's own quantizers are always among them.
+    error at the speed of one of these. The standard configurations of ONNX Runtime's quantizers are always among them.
 
     Args:
         model: Is not changed.

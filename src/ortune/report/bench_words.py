@@ -309,7 +309,9 @@ def _shapes(result: BenchResult) -> list[Block]:
 
 
 def _tail_cell(item: TailEstimate) -> tuple[str, str]:
-    return ("too few samples", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
+    return (
+        ("too few samples", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
+    )
 
 
 def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:

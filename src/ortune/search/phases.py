@@ -160,7 +160,7 @@ CONFIRM_SHARE = _phase(
     "confirmation", "tune", 0.3, "of the search and confirmation", "fresh blocks of the winner"
 )
 ALONE_SHARE = _phase(
-    "last check", "tune", 0.3, "of the confirmation", "winner and default again, one process at a time"
+    "last check", "tune", 0.3, "of the confirmation", "winner and what it replaces, one process at a time"
 )
 WHY_SHARE = _phase("explanation", "tune", 0.1, "of the time left", "profiles of winner and default")
 AFTER_SHARE = _phase(
