@@ -136,7 +136,7 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
     )
     assert diagnose_words.headline(result) == (
         "faster: 1.11x in p25 (95 % interval 1.09-1.14x, 24 blocks), 10.0 ms -> 9.00 ms; "
-        "with graph_optimization_level=all (mends SES002)"
+        "with graph_optimization_level=all (fixes SES002)"
     )
     envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())

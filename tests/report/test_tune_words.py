@@ -194,7 +194,7 @@ def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> 
     facts(
         tune_headline.headline(today.result),
         "no change proposed, after 7 configurations",
-        "the current configuration (p50 12.1 ms)",
+        "the current configuration takes 12.1 ms in p50",
     )
 
 

@@ -102,9 +102,10 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
     assert found.safety == "exact"
 
 
-def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [None, "?"])
+def test_a_size_without_a_name_is_said_as_a_shape(name: str | None, tmp_path: Path) -> None:
     chosen = work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,)))
-    found = findings_of(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
+    found = findings_of(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [name, 96])]))
     assert found["guessed-dimensions"].where == ("x[0]",)
     assert found["guessed-dimensions"].fix.endswith(": --shape x:Nx96")
 

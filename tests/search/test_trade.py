@@ -77,6 +77,17 @@ def test_the_objectives_own_row_is_what_stays() -> None:
     assert (fastest.plan, fastest.kept, fastest.latency_ns) == (Plan(), True, default.latency_ns)
 
 
+def test_the_current_plan_that_no_block_confirmed_has_its_own_figures() -> None:
+    run = tuning([block(i, trial(BASE, 1e6), trial("current", 1.3e6, cpu=1.0)) for i in range(4)])
+    run.race.with_current, run.current = True, LESS_CPU
+    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.seen], "median")
+    fastest, least_cpu, _ = trade(run, LESS_CPU, [], default)
+    assert (fastest.plan, fastest.kept) == (LESS_CPU, True)
+    assert fastest.latency_ns == pytest.approx(1.3 * default.latency_ns)
+    assert least_cpu.plan == LESS_CPU
+    assert least_cpu.cpu_per_run_ns == pytest.approx(0.65 * default.cpu_per_run_ns)
+
+
 def test_the_best_of_noisy_ratios_is_not_told() -> None:
     lucky = [block(0, trial(BASE, 1e6), trial("a", 0.7e6)), block(1, trial(BASE, 1e6), trial("a", 0.95e6))]
     noisy = [block(i, trial(BASE, 1e6), trial("b", ns)) for i, ns in enumerate((0.7e6, 1.4e6, 1.0e6, 1.3e6))]

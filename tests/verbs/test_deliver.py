@@ -146,5 +146,5 @@ def test_a_rewrite_that_changed_nothing_leaves_the_lines_as_they_are(
 def test_without_a_bundle_the_lines_do_not_load_the_model_of_before(tmp_path: Path) -> None:
     made = tmp_path / "rewritten" / "small.onnx"
     lines = pasted.without_bundle(baseline(tmp_path / "small.onnx"), Plan(rewrites=(PLAIN,)), made)
-    assert "# the model as rewritten (initializers-out-of-inputs)" in lines
+    assert "# the rewritten model (initializers-out-of-inputs)" in lines
     assert "InferenceSession('small-rewritten.onnx'" in lines

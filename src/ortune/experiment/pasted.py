@@ -32,7 +32,7 @@ def of_rewritten(baseline: Baseline, plan: Plan, model: str) -> str:
     lines = _lines(baseline, plan, model)
     if plan.is_web:
         return f"// load the rewritten model of the bundle ({names})\n{lines}"
-    return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
+    return f"# the rewritten model ({names}); a bundle contains it\n{lines}"
 
 
 def _lines(baseline: Baseline, plan: Plan, model: str) -> str:

@@ -275,7 +275,7 @@ def _named(fix: TriedFix) -> str:
     what = _change(fix)
     if len(what) > LONGEST_PLAN:
         what = counted(len(fix.plan.rewrites), len(fix.plan.settings))
-    return f"{what} (mends {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"
+    return f"{what} (fixes {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"
 
 
 STORED = StoredKind(

@@ -140,8 +140,13 @@ def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
     if today(result) is None:
         return ["keep the default"] if keep else []
     of, figures = two_sides.statistic_name(result.statistic), result.current_figures
-    value = f" ({of} {two_sides.value(figures, result.statistic)})" if figures is not None else ""
-    return [f"{'keep ' if keep else ''}the current configuration{value}", _default_takes(result)]
+    value = two_sides.value(figures, result.statistic) if figures is not None else ""
+    if keep:
+        return [
+            f"keep the current configuration{f' ({of} {value})' if value else ''}",
+            _default_takes(result),
+        ]
+    return [*([f"the current configuration takes {value} in {of}"] if value else []), _default_takes(result)]
 
 
 def _default_takes(result: TuneResult) -> str:

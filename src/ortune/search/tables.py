@@ -174,6 +174,8 @@ def trade(
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
     plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
+    if search.race.with_current and search.current is not None:
+        plans[CURRENT] = search.current
     ratios = {
         statistic: _relative(search, list(plans), statistic) for statistic in ("median", "cpu", "memory")
     }
@@ -188,6 +190,8 @@ def trade(
             stays = CURRENT if search.race.with_current and shipped == search.current else BASE
             trials = list(winner_trials) or measured(search.confirmation, stays)
             figures = describe(trials, search.judgement.statistic) if trials else default
+            if not trials and stays in ratios[statistic]:
+                best = stays  # no block confirmed it, so it has its ratio to the default in the race
         latency, cpu, memory = (of_arm.get(best, UNCHANGED)[0] for of_arm in ratios.values())
         rows.append(
             TradeRow(

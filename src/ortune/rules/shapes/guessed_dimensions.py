@@ -13,6 +13,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from ortune.graph.shapes.symbols import Size, input_sizes
 from ortune.records import Finding
 from ortune.rules._words import listed
 from ortune.rules.facts import Facts
@@ -24,19 +25,23 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Finds it where inputs were chosen."""
     if facts.model is None or facts.work is None:
         return
-    declared = {value.name: value.shape for value in facts.model.ir.graph.inputs}
+    declared = {value.name: value for value in facts.model.ir.graph.inputs}
     sizes: dict[str, int] = {}
     named: dict[str, None] = {}
     shapes: list[str] = []
     for choice in facts.work.cases[0].inputs if facts.work.cases else ():
-        shape = declared.get(choice.name)
+        value = declared.get(choice.name)
+        shape = value.shape if value is not None else None
+        terms = input_sizes(value) if value is not None else None
         symbols: dict[int, str] = {}
         for axis in choice.guessed_axes:
             if axis >= len(choice.shape):
                 continue
-            dim = shape[axis] if shape is not None and axis < len(shape) else None
-            symbols[axis] = getattr(dim, "value", None) or ""
-            sizes.setdefault(symbols[axis] or f"{choice.name}[{axis}]", choice.shape[axis])
+            place = f"{choice.name}[{axis}]"
+            # A name such as "?" is shared by nothing: no --dim takes it.
+            own = terms is None or axis >= len(terms) or terms[axis] == Size.of(place)
+            symbols[axis] = "" if own or shape is None else getattr(shape[axis], "value", None) or ""
+            sizes.setdefault(symbols[axis] or place, choice.shape[axis])
         if "" in symbols.values():
             dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]
             shapes.append(f"--shape {shlex.quote(choice.name + ':' + 'x'.join(dims))}")
