@@ -120,7 +120,7 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
     control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _STATISTIC))
     if not control.ok:
         raise MeasurementError(
-            f"no verdict: the A/A check on {result.device} failed, because two sessions of {base.name} differ",
+            f"invalid: the A/A check on {result.device} failed, because two sessions of {base.name} differ",
             do="let the phone cool down, close other apps, and run the bench again",
         )
     state.controls.append(control)

@@ -122,8 +122,8 @@ def failed(*, again: bool) -> MeasurementError:
     which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
-        return MeasurementError(f"no verdict: {which} twice", do=do, code=INVALID)
-    what = f"no verdict: {which}, and no time is left to repeat it"
+        return MeasurementError(f"invalid: {which} twice", do=do, code=INVALID)
+    what = f"invalid: {which}, and no time is left to repeat it"
     return MeasurementError(what, do=f"{do}, with a larger --budget", code=INVALID)
 
 
@@ -138,7 +138,7 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
     control = calibration.late_control(ratios)
     if not control.ok:
         raise MeasurementError(
-            "no verdict: the A/A check (identical configurations) failed over the whole run",
+            "invalid: the A/A check (identical configurations) failed over the whole run",
             do="stop other programs (ortune doctor shows the load), and try again",
             code=INVALID,
         )

@@ -58,7 +58,7 @@ LEAST_LOOK_S = _phase(
     EVERY,
     3.0,
     "s",
-    "one start and a few runs, to see whether latency depends on the values",
+    "minimum, or 10 % of the time left if more; one start and a few runs, to see if latency depends on the values",
 )
 ROUND_RUNS = _phase(
     "peak memory",
