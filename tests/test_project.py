@@ -32,6 +32,7 @@ LIGHT = {
     "errors",
     "files",
     "monotonic",
+    "objectives",
     "options",
     "printable",
     "providers",

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from ortune.api import function, verbs
+from ortune.objectives import Objective
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
 HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
@@ -20,6 +21,7 @@ from pathlib import Path
 from ortune.answer import Answer as Answer
 from ortune.experiment.watcher import Watcher as Watcher
 from ortune.loader import load as load
+from ortune.objectives import Objective
 from ortune.records import (
     {results},
 )
@@ -39,21 +41,23 @@ def stub() -> str:
 def _function(verb: str) -> str:
     lines, keyword = [], False
     signature = inspect.signature(function(verb))
-    for each in signature.parameters.values():
-        kind = "Watcher | None" if each.name == "watcher" else _text(each.annotation)
-        if each.kind is each.VAR_POSITIONAL:
-            lines.append(f"*{each.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
+    for parameter in signature.parameters.values():
+        kind = "Watcher | None" if parameter.name == "watcher" else _text(parameter.annotation)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            lines.append(f"*{parameter.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
             keyword = True
             continue
-        if each.kind is each.KEYWORD_ONLY and not keyword:
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword:
             lines.append("*")
             keyword = True
-        lines.append(f"{each.name}: {kind}" + ("" if each.default is each.empty else " = ..."))
+        lines.append(f"{parameter.name}: {kind}" + ("" if parameter.default is parameter.empty else " = ..."))
     result = signature.return_annotation
     return f"def {verb}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}: ...\n"
 
 
 def _text(annotation: object) -> str:
+    if annotation == Objective:
+        return "Objective"
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     for prefix in ("pathlib._local.", "pathlib.", "collections.abc.", "typing."):
         text = text.replace(prefix, "")

@@ -6,6 +6,7 @@ from pathlib import Path
 from ortune.answer import Answer as Answer
 from ortune.experiment.watcher import Watcher as Watcher
 from ortune.loader import load as load
+from ortune.objectives import Objective
 from ortune.records import (
     BenchResult,
     BisectResult,
@@ -196,7 +197,7 @@ def compare(
     key: str = ...,
     open_within: str | float = ...,
     serve: bool = ...,
-    objective: str = ...,
+    objective: Objective = ...,
     tolerance: str | float | None = ...,
     metric: str | None = ...,
     max_blocks: int | None = ...,
@@ -271,7 +272,7 @@ def diagnose(
     page: str = ...,
     watch: str | float = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
-    objective: str = ...,
+    objective: Objective = ...,
     tolerance: str | float | None = ...,
     allow: Sequence[str] | str | Mapping[str, object] = ...,
     fail_on: str = ...,
@@ -319,7 +320,7 @@ def history(
     resume: str | None = ...,
     release: Sequence[str] | str | Mapping[str, object] = ...,
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
-    objective: str = ...,
+    objective: Objective = ...,
     tolerance: str | float | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[HistoryResult]: ...
@@ -581,7 +582,7 @@ def tune(
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     current: str | None = ...,
     targets: str | None = ...,
-    objective: str = ...,
+    objective: Objective = ...,
     tolerance: str | float | None = ...,
     data: str | Path | None = ...,
     metric: str | None = ...,

@@ -112,12 +112,13 @@ def test_the_newest_build_that_takes_this_hardware_is_installed() -> None:
     assert [text.partition(" ")[0] for text in why] == ([] if intel else ["onnxruntime-ep-openvino"])
 
 
-def test_another_release_is_one_that_is_not_there() -> None:
-    newest, next_newest = (f"onnxruntime=={release}" for release in RELEASES[:2])
-    names = [each.name for each in addable({RELEASES[0]})]
-    assert newest not in names and next_newest in names
-    assert newest in [each.name for each in addable({"1.18.0"})]
-    assert not any(each.name.startswith("onnxruntime==") for each in addable(RELEASES))
+def test_a_release_is_offered_only_if_it_is_newer_than_all_that_are_there() -> None:
+    def releases(*there: str) -> list[str]:
+        return [runtime.name for runtime in addable(there) if runtime.name.startswith("onnxruntime==")]
+
+    newest = [f"onnxruntime=={RELEASES[0]}"]
+    assert releases("1.18.0") == releases(RELEASES[1]) == newest
+    assert releases(RELEASES[0]) == releases(RELEASES[0], RELEASES[2]) == []
     own = f"onnxruntime=={find_runtime().ort_version}"
     assert own not in [each.name for each in ortune.runtime("list").result.addable]
 

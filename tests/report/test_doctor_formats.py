@@ -56,8 +56,8 @@ def test_an_invalid_machine_shows_no_table() -> None:
     usual = golden.diagnosed().result.noise
     invalid = msgspec.structs.replace(usual, status="invalid", table=(), controls=())
     text = shown(golden.diagnosed(noise=invalid), 80)
-    assert "nothing can be measured now" in text
-    assert "stop other programs and try again" in " ".join(text.split())
+    assert "be measured now" in text
+    assert "stop other programs" in " ".join(text.split())
     assert "smallest effect" not in text
 
 

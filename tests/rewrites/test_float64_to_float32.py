@@ -100,5 +100,5 @@ def test_the_rule_names_the_rewrite_and_then_says_where_float64_is_left(tmp_path
     assert (before.safety, before.plan) == ("numerics", Plan(rewrites=(RewriteSpec(name=NAME),)))
     made = rewrites.rewrite_model(opened, [RewriteSpec(name=NAME)], tmp_path / "made")
     (after,) = float64.find(Facts(model=open_model(made.path)))
-    facts(after.what, "only inputs and outputs", "float64 (1 input, 1 Cast)")
+    facts(after.what, "inputs and outputs", "float64 (1 input, 1 Cast)")
     assert after.plan is None and after.fix.startswith("export in float32")

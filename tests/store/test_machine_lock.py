@@ -34,7 +34,7 @@ def test_who_since_when_and_how_long() -> None:
     holder = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0, budget_s=120.0))
     said = "ortune tune m.onnx (pid 7) has been measuring on this machine for"
     facts(holder_words(holder, 130.0), said, " 30 s, ", "90 s ", "budget left")
-    facts(holder_words(holder, 230.0), said, " 130 s, ", "budget has run out")
+    facts(holder_words(holder, 230.0), said, " 130 s, ", "run out")
     without = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0))
     assert holder_words(without, 130.0) == f"{said} 30 s"
     assert holder_words(b"ortune tune", 130.0).startswith("another ortune ")

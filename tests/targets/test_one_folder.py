@@ -81,7 +81,7 @@ class Tomorrow(Target):
     channels = ("session_config",)
 
     def discover(self, runtime, browser=None):
-        return ProviderReport(name=self.provider.name, in_build=False, usable=True, why="it is always there")
+        return ProviderReport(name=self.provider.name, in_build=False, usable=True, why="always there")
 
     def runner(self, task, settings, machine, group):
         return Device(task, settings)
@@ -151,7 +151,7 @@ def test_what_is_true_of_it_is_known_to_who_asks(new: targets.Target) -> None:
 
 def test_doctor_tells_of_it(new: targets.Target) -> None:
     (seen,) = [each for each in report(runtimes_here()[0]).providers if each.name == new.provider.name]
-    assert (seen.usable, seen.why) == (True, "it is always there")
+    assert (seen.usable, seen.why) == (True, "always there")
 
 
 def test_its_trials_take_turns_with_processes(new: targets.Target, tmp_path: Path) -> None:

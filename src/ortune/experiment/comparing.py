@@ -17,6 +17,7 @@ from ortune.experiment.first_run import SIDE_RUNS, question_base, question_numbe
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
 from ortune.inputs.vocabulary import rows_of, within_rows
+from ortune.objectives import Objective
 from ortune.records import Block, Failed, Measured, Workload
 from ortune.report import compare_rows, compare_words
 from ortune.report.compare_outputs import outputs
@@ -51,7 +52,7 @@ class Comparing:
         news: Sequence[New],
         rules: duel.Rules,
         *,
-        objective: str,
+        objective: Objective,
         seed: int,
         wait_ratio: float,
         tells_why: bool,

@@ -11,11 +11,12 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.fixed_blocks import Held, enough_s, held, race
 from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
+from ortune.objectives import Objective
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
 from ortune.report import diagnose_words, finding_words
 from ortune.search import budget, confirm
 from ortune.search.blocks import measured
-from ortune.search.figures import OBJECTIVES, describe
+from ortune.search.figures import STATISTICS, describe
 from ortune.search.plan_edits import merge, together
 from ortune.trials.failures import describe as failure
 from ortune.trials.rewriting import Models
@@ -57,7 +58,7 @@ class Fixes:
         checks_s: Seconds for the checks that were left out, which that budget is to hold too.
     """
 
-    def __init__(self, opened: Experiment, baseline: Baseline, objective: str, seed: int) -> None:
+    def __init__(self, opened: Experiment, baseline: Baseline, objective: Objective, seed: int) -> None:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
         self.watch, self.clock = opened.watch, opened.clock
         custom_ops = tuple(baseline.options.custom_ops)
@@ -188,7 +189,7 @@ class Fixes:
             within,
             self.watch,
             self.experiment.replay,
-            fixed=OBJECTIVES[self.objective],
+            fixed=STATISTICS[self.objective],
             rng=self.rng,
             clock=self.clock,
         )

@@ -15,6 +15,7 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.experiment import feed_kinds
 from ortune.experiment.field import Field
 from ortune.experiment.output_check import OutputCheck
+from ortune.objectives import Objective
 from ortune.providers import Provider
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.providers.web_webgpu import PROVIDER as WEBGPU
@@ -44,7 +45,7 @@ def run_ns(trial: Measured) -> float:
     return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
 
 
-def require_page(objective: str, trial: Measured, name: str) -> None:
+def require_page(objective: Objective, trial: Measured, name: str) -> None:
     """UsageError where a page's objective is asked of a process."""
     if objective in OF_PAGES and trial.done.page is None:
         raise UsageError(
@@ -77,7 +78,7 @@ class Pilot:
 
     def run(
         self,
-        objective: str,
+        objective: Objective,
         left_s: Callable[[], float] = lambda: math.inf,
         holds: Callable[[float], bool] = lambda _: True,
         rest: Callable[[], float] = lambda: 0.0,

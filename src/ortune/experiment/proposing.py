@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from ortune import rewrites, rules, targets
 from ortune.experiment import in_browsers, quantising
@@ -16,7 +15,7 @@ from ortune.experiment.needed_rewrites import needed
 from ortune.experiment.replay import Places
 from ortune.experiment.tuning import Tuning
 from ortune.knobs import facts
-from ortune.knobs.knob import Objective
+from ortune.objectives import Objective
 from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
 from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
@@ -165,7 +164,7 @@ def _one_border(run: Tuning, asked: Asked) -> tuple[list[Proposed], tuple[str, .
 def _objective(run: Tuning) -> Objective:
     """The objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
     objective = run.search.race.objective
-    return cast("Objective", "cold-start" if objective in FROM_START else objective)
+    return "cold-start" if objective in FROM_START else objective
 
 
 def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
@@ -182,7 +181,9 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     return places.places
 
 
-def _row(run: Tuning, everywhere: Plan, target: str, objective: str, pace: Pace) -> tuple[RewriteSpec, ...]:
+def _row(
+    run: Tuning, everywhere: Plan, target: str, objective: Objective, pace: Pace
+) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that are raced together."""
     model, work = run.side.model, run.baseline.work
 

@@ -14,6 +14,7 @@ from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import Held, enough_s, held, holds, race
 from ortune.experiment.opening import Experiment
 from ortune.knobs import version
+from ortune.objectives import Objective
 from ortune.records import (
     Block,
     Comparison,
@@ -28,7 +29,7 @@ from ortune.records import (
 from ortune.report import history_words
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
-from ortune.search.figures import OBJECTIVES, WORDS, describe
+from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.trials.failures import describe as failure
 from ortune.trials.sides import require_unchanged
 
@@ -52,13 +53,13 @@ class Releases:
         runtimes: dict[str, Runtime],
         missing: dict[str, str],
         *,
-        objective: str,
+        objective: Objective,
         seed: int,
     ) -> None:
         self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
         self.objective, self.rng = objective, random.Random(f"history-{seed}")
         self.watch, self.clock = opened.watch, opened.clock
-        self.statistic: str = OBJECTIVES[objective] or "median"
+        self.statistic: str = STATISTICS[objective] or "median"
         self.first_trials: dict[str, Measured] = {}
         self.outputs: dict[str, OutputDifference] = {}
         self.compared: list[str] = []
@@ -93,7 +94,7 @@ class Releases:
             within,
             self.watch,
             self.experiment.replay,
-            fixed=OBJECTIVES[self.objective],
+            fixed=STATISTICS[self.objective],
             rng=self.rng,
             clock=clock,
         )

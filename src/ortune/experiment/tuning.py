@@ -13,6 +13,7 @@ from ortune.experiment.driver import drive
 from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.replay import Replay
 from ortune.experiment.watcher import Watcher
+from ortune.objectives import Objective
 from ortune.records import (
     Block,
     Calibration,
@@ -23,7 +24,7 @@ from ortune.records import (
 from ortune.rules import EVERY_RULE
 from ortune.search import budget, controls
 from ortune.search.blocks import BASE, measured
-from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
+from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import (
@@ -67,7 +68,7 @@ class Tuning:
         replay: Replay,
         watch: Watcher,
         *,
-        objective: str,
+        objective: Objective,
         worth: float,
         allowed: Sequence[str],
         budget_s: float,
@@ -131,7 +132,7 @@ class Tuning:
 
     # --- before the race
 
-    def keep_for_why(self, objective: str) -> None:
+    def keep_for_why(self, objective: Objective) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
         each_s = budget.profiled_pair_s(self.baseline.pilot.first.elapsed_ns)
         if objective in TIMES:
@@ -212,8 +213,8 @@ class Tuning:
     def without_controls(self, scale: float) -> None:
         """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
         race = self.search.race
-        race.statistic, race.scale = OBJECTIVES[race.objective] or LATENCIES[0], scale
-        self.search.judgement = controls.unjudged(OBJECTIVES[race.objective], scale)
+        race.statistic, race.scale = STATISTICS[race.objective] or LATENCIES[0], scale
+        self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)
 
     def pass_on(self) -> None:
         """What is no trial has ended: the time that it took is known to all decisions from now on."""
@@ -258,7 +259,7 @@ class Tuning:
             return not self.exploring
 
         references = [BASE, CURRENT][: race.references]
-        steps = race.calibrate(references, OBJECTIVES[race.objective], also=first_turns, again=again)
+        steps = race.calibrate(references, STATISTICS[race.objective], also=first_turns, again=again)
         search.judgement = self.stage(steps, on_block)
         blocks = race.calibration
         search.calibration = [without_latencies(block) for block in blocks]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import itertools
 import json
 import platform
 import re
@@ -201,11 +202,12 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
             for recipe in fit[:1]
             if recipe.build and platform.machine() not in recipe.build.emulated_on
         ]
-    others = [release for release in RELEASES if release not in there][:1]
-    what = "another release of ONNX Runtime, to compare with yours"
+    # Older ones than the installed are no advice: `ortune history` compares with these.
+    newer = list(itertools.takewhile(lambda release: release not in there, RELEASES))[:1]
+    what = "a newer release of ONNX Runtime, to compare with yours"
     offered += [
         (recipe, what, _PLAIN_BYTES)
-        for release in others
+        for release in newer
         for recipe in require_recipes(f"{CPU.wheel}=={release}")
     ]
     for converter in CONVERTERS.values():

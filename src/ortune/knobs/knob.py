@@ -9,9 +9,9 @@ import msgspec
 
 from ortune import providers
 from ortune.knobs.facts import ModelFacts
+from ortune.objectives import Objective
 from ortune.records import Applied, Channel, Record, Value
 
-Objective = Literal["latency", "p95", "throughput", "cold-start", "main-thread", "memory", "cpu"]
 Priors = Mapping[Objective, float | Mapping[str, float]]
 """How likely a change pays, for an objective: one number, or one for each value as text. "latency" speaks for "p95",
 "throughput" and "cpu" too where these say nothing. 0 is never tried."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from ortune import knobs
 from ortune.knobs import priors
 from ortune.knobs.facts import ModelFacts
-from ortune.knobs.knob import WEB, Knob, Objective, Together, prior_of
+from ortune.knobs.knob import WEB, Knob, Together, prior_of
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of, idle_in
+from ortune.objectives import Objective
 from ortune.providers import CPU, find
 from ortune.records import Channel, Value
 

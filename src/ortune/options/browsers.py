@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ortune.errors import UsageError
+from ortune.objectives import Objective
 from ortune.options.groups import InBrowser
 from ortune.options.spelling import RUN, Option, option_fields
 from ortune.providers.web_wasm import PROVIDER as WASM
@@ -53,7 +54,7 @@ class Elsewhere(Listening):
         ),
     ] = False
 
-    def require_there(self, targets: Sequence[str], objective: str, *, pod: bool) -> None:
+    def require_there(self, targets: Sequence[str], objective: Objective, *, pod: bool) -> None:
         """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
         from ortune.providers import of_target
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated
 
 from ortune.errors import UsageError
+from ortune.objectives import OBJECTIVES, Objective
 from ortune.options.spelling import MODEL, OUT, RUN, AnyPath, Option
 
 Pairs = Sequence[str] | Mapping[str, str | int | float | bool]
@@ -96,14 +97,9 @@ BundleFolder = Annotated[
     AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
 ]
 Seed = Annotated[int, Option("--seed", "N", "Seed of the synthetic inputs.", RUN)]
-Objective = Annotated[
-    str,
-    Option(
-        "--objective",
-        "WHAT",
-        "latency, p95, throughput, cold-start, first-result, main-thread, memory or cpu.",
-        RUN,
-    ),
+Goal = Annotated[
+    Objective,
+    Option("--objective", "WHAT", f"{', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}.", RUN),
 ]
 Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between requests.", RUN)]
 Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model per process.", RUN, least=1)]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from ortune.errors import UsageError
 from ortune.options.browsers import Elsewhere
-from ortune.options.common import Framework, Metric, Objective, Tolerance
+from ortune.options.common import Framework, Goal, Metric, Tolerance
 from ortune.options.groups import Downloaded, Load, Resumable
 from ortune.options.quantities import share
 from ortune.options.sides import Sides
@@ -32,7 +32,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     module:function). Its own framework runs it; PyTorch runs both eagerly and with torch.compile.
     """
 
-    objective: Objective = "latency"
+    objective: Goal = "latency"
     tolerance: Tolerance = None
     metric: Metric = None
     max_blocks: Annotated[

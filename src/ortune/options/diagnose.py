@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import NON_FINITE, Budget, Objective, Tolerance, require_allowed
+from ortune.options.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
 from ortune.options.groups import Load, OnePlan, Resumable
 from ortune.options.quantities import seconds
 from ortune.options.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, option_fields
@@ -44,7 +44,7 @@ class Options(Resumable, Load, OnePlan):
         Sequence[str],
         Option("--rewrite", "NAME[:k=v]", "A rewrite to apply to the baseline. Repeatable.", MODEL),
     ] = ()
-    objective: Objective = "latency"
+    objective: Goal = "latency"
     tolerance: Tolerance = None
     budget: Budget = "2m"
     allow: Annotated[

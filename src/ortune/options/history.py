@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import Budget, Objective, Settings, Tolerance
+from ortune.options.common import Budget, Goal, Settings, Tolerance
 from ortune.options.groups import Resumable
 from ortune.options.spelling import MODEL, AnyPath, Argument, Option
 
@@ -34,7 +34,7 @@ class Options(Resumable):
         Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),
     ] = ()
     set: Settings = ()
-    objective: Objective = "latency"
+    objective: Goal = "latency"
     tolerance: Tolerance = None
     budget: Budget = "4m"
 

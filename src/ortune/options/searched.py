@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.options.browsers import Elsewhere
-from ortune.options.common import NON_FINITE, Metric, Objective, Tolerance, require_allowed
+from ortune.options.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
 from ortune.options.groups import Downloaded, Load, OnePlan, Resumable
 from ortune.options.quantities import share
 from ortune.options.spelling import MODEL, RUN, AnyPath, Option
@@ -52,7 +52,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             MODEL,
         ),
     ] = None
-    objective: Objective = "latency"
+    objective: Goal = "latency"
     tolerance: Tolerance = None
     data: Annotated[
         AnyPath | None,

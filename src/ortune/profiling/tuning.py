@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ortune.errors import OrtuneError
 from ortune.experiment.tuning import Tuning
+from ortune.objectives import Objective
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
 from ortune.records import Headroom, ProfileDifference, ProfileResult, TuneResult
@@ -22,7 +23,7 @@ PROFILED_NODES = 10
 
 
 def default_headroom(
-    run: Tuning, objective: str, store: Path | None
+    run: Tuning, objective: Objective, store: Path | None
 ) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
     """What one short profile of the default says can be won, what a page draws of it, and the whole of it.
 

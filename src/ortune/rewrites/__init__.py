@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from ortune.errors import UsageError
 from ortune.graph.shapes.known import remembering
+from ortune.objectives import Objective
 from ortune.providers import CPU
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._affine import PRODUCTS
@@ -147,7 +148,7 @@ def pipeline(
     ir_model: ir.Model,
     *,
     workload: Workload | None = None,
-    objective: str = "",
+    objective: Objective | None = None,
     target: str = CPU.target,
     begins: Callable[[str], bool] = _always,
 ) -> tuple[RewriteSpec, ...]:
@@ -158,7 +159,7 @@ def pipeline(
     Args:
         ir_model: Is not changed.
         workload: How the model will be used.
-        objective: Leaves out what cannot improve it; "" leaves out nothing.
+        objective: Leaves out what cannot improve it; None leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
         begins: Asked before each rewrite, by its name: whether there is time for it.
     """
@@ -202,7 +203,7 @@ def proposals(
     allow: Collection[str] = (),
     *,
     workload: Workload | None = None,
-    objective: str = "",
+    objective: Objective | None = None,
     target: str = CPU.target,
     packages: Collection[str] = (),
     features: Collection[str] = (),
@@ -214,7 +215,7 @@ def proposals(
         ir_model: Is not changed.
         allow: Safety classes or names of rewrites allowed beside the exact ones.
         workload: How the model will be used; without it nothing is proposed that depends on sizes.
-        objective: Leaves out what cannot improve it; "" leaves out nothing.
+        objective: Leaves out what cannot improve it; None leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
         packages: What the environment that is measured has: a rewrite by a package is tried only there.
         features: Of a browser's GPU, as a page that ran there told of its adapter.
@@ -238,7 +239,7 @@ def lacking(
     allow: Collection[str] = (),
     *,
     workload: Workload | None = None,
-    objective: str = "",
+    objective: Objective | None = None,
     target: str = CPU.target,
     features: Collection[str] = (),
 ) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ortune.errors import OrtuneError, UsageError
 from ortune.graph.written import Fingerprint
+from ortune.objectives import Objective
 from ortune.providers import of_target
 from ortune.records import Value, Workload
 from ortune.rewrites._checks import problem
@@ -128,7 +129,7 @@ class Rewrite:
     hardware_bound: bool = False
     params: tuple[Param, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
-    objectives: tuple[str, ...] = ()
+    objectives: tuple[Objective, ...] = ()
     targets: tuple[str, ...] = ()
     adapter_feature: str = ""
     stage: int = 5
@@ -145,8 +146,8 @@ class Rewrite:
     leaves_out: Callable[[Iterable[str], Mapping[str, str]], frozenset[str]] | None = None
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
-    def pays(self, objective: str, target: str) -> bool:
-        """Returns whether the rewrite can improve an objective ("" is any) on a target."""
+    def pays(self, objective: Objective | None, target: str) -> bool:
+        """Returns whether the rewrite can improve an objective (None is any) on a target."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
         reached = not (self.settings and of_target(target).in_page)

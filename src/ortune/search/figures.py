@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from ortune.errors import UsageError
+from ortune.objectives import OBJECTIVES, Objective
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
@@ -54,7 +55,7 @@ WORDS: dict[str, str] = {
     "cpu": "CPU time per run",
 }
 
-OBJECTIVES: dict[str, Statistic | None] = {
+STATISTICS: dict[Objective, Statistic | None] = {
     "latency": None,  # one of LATENCIES, as the calibration finds
     "p95": "p95",
     "throughput": "mean",

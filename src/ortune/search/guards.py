@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ortune.objectives import Objective
 from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Plan, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
 from ortune.search.figures import FROM_START, LEAST_PROCESSES, WAITED, figure, samples
@@ -17,7 +18,9 @@ GUARDS = ("mean", "p95", "memory", "cpu")
 NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
-def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str = BASE) -> tuple[Guard, ...]:
+def guards(
+    blocks: Sequence[Block], objective: Objective, *, arm: str = NEW, base: str = BASE
+) -> tuple[Guard, ...]:
     """Mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
@@ -77,7 +80,7 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
 
 
 def broken(
-    blocks: Sequence[Block], objective: str, allowed: Sequence[str], *, arm: str, base: str = BASE
+    blocks: Sequence[Block], objective: Objective, allowed: Sequence[str], *, arm: str, base: str = BASE
 ) -> str:
     """What a plan in the race makes worse than a guard allows, with the option that allows it; "" for nothing.
 
@@ -98,7 +101,7 @@ def broken(
     return ""
 
 
-def _own(objective: str) -> str:
+def _own(objective: Objective) -> str:
     """The figure that an objective is about, which is no guard of it."""
     return {"throughput": "mean"}.get(objective, objective)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ortune.errors import MeasurementError
+from ortune.objectives import Objective
 from ortune.records import WORSENS, Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.budget import FIELD, ROUNDS
@@ -122,7 +123,7 @@ class Halving(Schedule):
     statistic: str = "paired"
     worth: float
     scale: float = 0.0
-    objective: str = "latency"
+    objective: Objective = "latency"
     allowed: tuple[str, ...] = ()
     default: Plan = field(default_factory=Plan)
     kept_ns: float = 0.0

@@ -14,9 +14,9 @@ from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.facts import ModelFacts
-from ortune.knobs.knob import Objective
 from ortune.knobs.propose import Proposal, refusal
 from ortune.knobs.propose import proposals as knob_proposals
+from ortune.objectives import Objective
 from ortune.providers import find as find_provider
 from ortune.records import Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
 from ortune.search.plan_edits import changed, is_exact

@@ -40,7 +40,7 @@ from ortune.report.placement_words import frames_lost, kernels_not_counted, kern
 from ortune.report.sides import compared_ns
 from ortune.search import budget, duel
 from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
-from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
+from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
 from ortune.trials import pairing
 from ortune.trials.sides import Resolved
 from ortune.verbs._all_sides import resolve_all
@@ -132,7 +132,7 @@ class _Run:
                 budget_ns=int(options.budget_s * 1e9),
                 max_blocks=options.most_blocks,
                 threshold_ratio=options.threshold_ratio,
-                statistic=OBJECTIVES[options.objective],
+                statistic=STATISTICS[options.objective],
             ),
             objective=options.objective,
             seed=options.seed,

@@ -102,7 +102,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
     names = {entry.rewrite.name for entry in called}
     missed = []
     for rewrite in rewrites.all_rewrites().values():
-        if rewrite.name in names or not rewrite.pays("", target):
+        if rewrite.name in names or not rewrite.pays(None, target):
             continue
         if rewrite.needs and rewrite.needs not in packages:
             missed.append(NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),)))
