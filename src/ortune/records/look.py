@@ -131,7 +131,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         flops_note: What the figure omits or assumes.
         regions: Repeated layers or steps, the largest share first.
         headroom: Upper bound of the gain by settings, from the profile.
-        findings: Findings, the most important first; () in older documents.
+        findings: Findings, the most important first.
         facts: The same in documents of older versions.
         left_out: What was skipped for lack of time, in sentences.
         busy: Load by other programs, in words; "" for none, or if unknown.

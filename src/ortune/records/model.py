@@ -31,7 +31,7 @@ class NodeCost(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: The node's name; "" if it has none.
-        called: Its name in findings: its own, or that of its first output; "" in older documents.
+        called: Its name in findings: its own, or that of its first output.
         domain: Operator domain; "" is ONNX's own.
         inside: Names of the enclosing If, Loop and Scan nodes, outermost first, joined by "/"; "" in the main graph.
         times: Executions per run of the model: a loop's trip count, 0 in a branch of an If that is not counted and for

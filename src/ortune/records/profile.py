@@ -81,7 +81,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         imbalance_ns: The part of ``wait_ns`` at the end of parallel work, waiting for late threads: uneven shares, or
             late starts. The rest is distributing the work.
         fast_ns: Its undisturbed time, from the fastest 5 % of each execution over the runs, at least one. The
-            roofline bound is compared with this; ``time_ns`` beyond it is interference. None in older documents.
+            roofline bound is compared with this; ``time_ns`` beyond it is interference.
         fast_wait_ns: The part of ``fast_ns`` in the category thread-wait.
         calls: Executions per run; in the body of a loop there are many.
         originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
@@ -295,7 +295,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
             ``model_run`` for a trace.
         slowdown_ratio: Time of a profiled run over an unprofiled one; None for a trace.
         fast_ns: An undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference: other
-            programs, interrupts, clocks. None in older documents.
+            programs, interrupts, clocks.
         sensors: Sensors around the profiled process: load, pressure. None for a trace.
         device_ns: Kernel time on a device by provider, parallel to the host and not part of the sum.
         transfers: Copies to, from and on the device; () if the profile has none.
@@ -307,7 +307,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         page_parts: The parts of a run in a page; None elsewhere, and for versions without marks.
         software: Whether it ran on a browser's software GPU, so times are meaningless.
         unmapped: Nodes of the optimised graph whose origin in the model is unknown.
-        stands_out: Findings, the most important first; () in older documents.
+        stands_out: Findings, the most important first.
         findings: The same, in one sentence each.
         timeline: Executions over time for a page; stored separately from the document.
     """

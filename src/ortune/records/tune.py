@@ -175,7 +175,7 @@ class Refused(Record, frozen=True, kw_only=True):
     """The configuration that looked fastest and is not shipped, with its result on fresh blocks.
 
     Attributes:
-        figures: Figures over the fresh blocks; None in older documents.
+        figures: Figures over the fresh blocks.
     """
 
     plan: Plan

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from ortune.graph.fingerprints import equal_tensors
 from ortune.model.graphs import parameters, stored_bytes
 from ortune.records import Finding
+from ortune.rewrites.duplicate_nodes import REWRITE
+from ortune.rules._fixes import sure_of
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
 
@@ -30,7 +32,7 @@ _LEAST_TENSOR_BYTES = 1024
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, until too much was read."""
-    if facts.model is None:
+    if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
         return
     stored = list(parameters(facts.model.ir))
     total = sum(map(stored_bytes, stored))
@@ -38,12 +40,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     repeated = [tensor for group in equal_tensors(large, most_bytes=_MOST_READ_BYTES) for tensor in group[1:]]
     wasted, names = sum(map(stored_bytes, repeated)), tuple(tensor.name or "" for tensor in repeated)
     if wasted >= max(_LEAST_BYTES, _SHARE * total):
-        yield Finding(
+        finding = Finding(
             code=CODE,
             severity="note",
             what=f"{len(names)} duplicate {plural(len(names), 'initializer')} ({percent(wasted / total)} of the "
-            f"bytes): "
-            f"{listed(names)}",
+            f"bytes): {listed(names)}",
             where=names,
-            fix="merge them with the rewrite duplicate-nodes, or export with shared weights kept shared",
+            fix="export with shared weights kept shared",
         )
+        yield sure_of(REWRITE, finding, facts)

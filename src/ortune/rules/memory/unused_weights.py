@@ -16,6 +16,8 @@ import onnx
 
 from ortune.model.graphs import graphs, parameters, stored_bytes
 from ortune.records import Finding
+from ortune.rewrites.dead_nodes import REWRITE
+from ortune.rules._fixes import sure_of
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
 
@@ -53,7 +55,7 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in every graph; weights that callers may feed are theirs."""
-    if facts.model is None:
+    if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
         return
     model = facts.model.ir
     unused = [
@@ -66,11 +68,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     size, total = sum(map(stored_bytes, tensors)), sum(map(stored_bytes, parameters(model)))
     if size >= max(_LEAST_BYTES, _SHARE * total):
         names = tuple(value.name or "" for value in unused)
-        yield Finding(
+        finding = Finding(
             code=CODE,
             severity="note",
             what=f"{len(names)} unused {plural(len(names), 'initializer')} ({percent(size / total)} of the bytes): "
             f"{listed(names)}",
             where=names,
-            fix="remove them with the rewrite dead-nodes",
+            fix="export again without them",
         )
+        yield sure_of(REWRITE, finding, facts)

@@ -21,6 +21,8 @@ from ortune.graph.nodes import maker_of, source_of
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
+from ortune.rewrites.uint8_weights_to_int8 import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._pairs import dequantized
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -70,12 +72,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         if (tensor := quantized_weights(node)) is not None and tensor.dtype == ir.DataType.UINT8
     ]
     if products:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"uint8 weights are slow on a CPU with VNNI: {counted(products)}",
             where=tuple(map(name_of, products)),
-            fix="shift them with the rewrite uint8-weights-to-int8, or quantize again with symmetric int8 weights",
+            fix="quantize again with symmetric int8 weights",
         )
+        yield mended_by(REWRITE, finding, facts)
 
 
 def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
