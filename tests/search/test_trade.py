@@ -8,10 +8,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from ortune.experiment.tuned import rejected
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, ProviderSpec, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.figures import describe
-from ortune.search.halving import Entry, Halving
+from ortune.search.halving import CURRENT, Entry, Halving
+from ortune.search.state import Search
 from ortune.search.tables import trade
 
 ARENA = Plan(settings={"enable_cpu_mem_arena": False})
@@ -116,3 +118,21 @@ def test_the_memory_that_another_provider_takes_is_reported_and_decides_nothing(
         race.blocks.append(block(i, trial(BASE, 1e6), trial(entry.arm, 1e5, cpu=0.5, peak=10**9)))
     assert race.refuse(entry) is not live
     assert entry.live is live
+
+
+@pytest.mark.parametrize("cpu", [2.0, 1.0])
+def test_a_default_that_is_faster_than_what_runs_today_is_proposed_or_it_is_said_why_not(cpu: float) -> None:
+    """One thread today; the second of the default halves the time, for as much CPU time or for twice as much."""
+    blocks = [block(i, trial(BASE, 1e6, cpu=cpu), trial(CURRENT, 2e6, cpu=0.5)) for i in range(4)]
+    race = Halving(worth=0.01, with_current=True, blocks=blocks)
+    today = Plan(settings={"intra_op_num_threads": 1})
+    search = Search(race=race, default=Plan(), current=today)
+    search.judgement = cast("Any", SimpleNamespace(statistic="median"))
+    search.consider_default()
+    if cpu == 1.0:
+        assert search.winner is not None and search.winner.plan == Plan() and not rejected(search)
+    else:
+        assert search.winner is None
+        said = rejected(search)
+        assert said.startswith("the default was faster than the current configuration (-50 % in 4 blocks)")
+        assert "CPU time +100 %" in said and "--allow cpu" in said

@@ -27,7 +27,7 @@ from ortune.records import (
 from ortune.report import finding_words
 from ortune.report.numbers import duration
 from ortune.rewrites import find as find_rewrite
-from ortune.search.blocks import BASE, awake, failures, measured
+from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
 from ortune.search.halving import CURRENT
@@ -119,7 +119,7 @@ def make_result(run: Tuning) -> TuneResult:
             *awake(race.seen),
             *_phases(statistic, block_points),
         ),
-        rejected=_guarded(search),
+        rejected=rejected(search),
         not_tried=run.refused,
         untested_targets=run.untested,
         budget=BudgetReport(
@@ -267,20 +267,30 @@ def _failed_leader(search: Search) -> str:
     return f"{winner.plan.describe()} {winner.why}"
 
 
-def _guarded(search: Search) -> str:
-    """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
-    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
+def rejected(search: Search) -> str:
+    """The fastest plan that the race rejected because something else gets worse, for those who do not mind."""
     least = float(np.log1p(-search.race.worth))
+    if search.default_worsens:
+        ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
+        if len(ratios) and (middle := float(np.median(ratios))) < least:
+            return _rejected(
+                "the default", "the current configuration", middle, len(ratios), search.default_worsens
+            )
+    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
     if search.winner is not None:
         least = min(least, search.winner.middle)
-    rejected = [
+    worse = [
         e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
     ]
-    if not rejected:
+    if not worse:
         return ""
-    best = min(rejected, key=lambda e: e.middle)
-    ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
-    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {best.worsens}"
+    best = min(worse, key=lambda e: e.middle)
+    return _rejected(best.plan.describe(), "the default", best.middle, len(best.ratios), best.worsens)
+
+
+def _rejected(plan: str, base: str, middle: float, n_blocks: int, why: str) -> str:
+    ahead = f"{100 * np.expm1(middle):+.0f} % in {n_blocks} blocks"
+    return f"{plan} was faster than {base} ({ahead}) but was rejected: {why}"
 
 
 def _caution(run: Tuning) -> str:

@@ -38,6 +38,7 @@ class Search:
         current: What the user runs today; it stands in every block where ``race.with_current``.
         judgement: What the calibration says; there once it is through.
         ablation: What leaving a setting or rewrite out costs: log ratios by its name.
+        default_worsens: What the default makes worse than a guard allows where something else runs today.
         winner: What is confirmed; ``others`` are further plans of the same blocks, each of them a claim too.
         alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
             for these.
@@ -54,6 +55,7 @@ class Search:
     starts: list[Measured] = field(default_factory=list)
     ablation: dict[str, Costs] = field(default_factory=dict)
     controls: list[Control] = field(default_factory=list)
+    default_worsens: str = ""
     winner: Entry | None = None
     others: list[Entry] = field(default_factory=list)
 
@@ -99,8 +101,8 @@ class Search:
         """Proposes the untouched default where something else runs today and no plan is better."""
         race = self.race
         better = self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth)
-        worse = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
-        if not better and not worse:
+        self.default_worsens = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
+        if not better and not self.default_worsens:
             self.winner = race.add(Entry(plan=self.default, origin="the untouched default"))
 
     @property
