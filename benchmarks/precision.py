@@ -395,8 +395,8 @@ def page(groups: list[list[dict[str, Any]]]) -> list[str]:
     budgets = [row["budget_s"] for row in all_rows]
     text = (
         f"`python benchmarks/precision.py` gave {SHOWN} inputs to `ortune quantize`, with a budget of {min(budgets)} "
-        f"to {max(budgets)} s; errors and task metrics were measured on {HELD_OUT} other inputs. The single "
-        "settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 and S8S8 per channel, static U8S8 "
+        f"to {max(budgets)} s; errors and task metrics were measured on {HELD_OUT} other inputs. The standard "
+        "configurations are those of ONNX Runtime's quantizers (dynamic, static U8S8 and S8S8 per channel, static U8S8 "
         "per tensor); the fastest accurate one is named. All models ran in one process, in turns."
     )
     commands = dict(reversed([(row["model"], row["command"]) for row in all_rows]))
