@@ -134,7 +134,7 @@ def test_a_run_whose_event_is_lost(tmp_path: Path) -> None:
     lines = [line for line in lines if '"model_run"' not in line]
     result, first = told(tmp_path / "none.json", lines)
     (line,) = first
-    facts(line, "lacks events", "executor")
+    facts(line, "no events", "executor")
     assert result.trace.n_runs == RUNS and result.nodes[0].calls == 1
     lines = [line for line in lines if "SequentialExecutor" not in line]
     result, first = told(tmp_path / "neither.json", lines)
@@ -147,7 +147,7 @@ def test_of_two_sessions_in_one_file_one_is_told(tmp_path: Path, pid: int) -> No
     both = events() + events(pid=pid, prefix="other_", begin=3000)
     both.sort(key=lambda each: each["ts"])
     result, first = told(tmp_path / "t.json", [json.dumps(each) for each in both])
-    assert len(first) == 1 and first[0].startswith("the trace lacks ")
+    assert len(first) == 1 and first[0].startswith("the trace has ") and "ignored" in first[0]
     assert {n.name for n in result.nodes} == {f"other_{name}" for name in SIZES}
     assert result.wall_ns == pytest.approx(2_644_000, rel=1e-3)
 
@@ -215,7 +215,7 @@ def test_processes_may_have_names(tmp_path: Path, pids: tuple[int | str, int | s
     both += [{**each, "pid": pids[1]} for each in events(prefix="other_", begin=3000)]
     both.sort(key=lambda each: float(each["ts"]))
     result, first = told(tmp_path / "t.json", [json.dumps(each) for each in both])
-    assert len(first) == 1 and first[0].startswith("the trace lacks ")
+    assert len(first) == 1 and first[0].startswith("the trace has ") and "ignored" in first[0]
     assert [n.name for n in result.nodes[:2]] == ["other_mid", "other_stem"] and result.trace.n_runs == RUNS
 
 

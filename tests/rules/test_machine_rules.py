@@ -86,9 +86,9 @@ def test_governor_wherever_it_was_read():
 @pytest.mark.parametrize(
     ("now", "cause"),
     [
-        (Snapshot(throttling=(level(100, 40),)), "throttled by the CPU quota"),
-        (Snapshot(thermal_throttles=12), "throttled by heat"),
-        (Snapshot(throttling=(level(100, 1),), thermal_throttles=1), "throttled by the CPU quota and heat"),
+        (Snapshot(throttling=(level(100, 40),)), "the CPU quota throttled this process"),
+        (Snapshot(thermal_throttles=12), "heat throttled the CPU"),
+        (Snapshot(throttling=(level(100, 1),), thermal_throttles=1), "this process, and heat throttled the CPU"),
     ],
 )
 def test_throttled(now, cause):

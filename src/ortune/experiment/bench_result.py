@@ -238,5 +238,5 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         notes.append(f"CPU steal by the hypervisor {100 * steal:.0f} %")
     heat = sum(s.thermal_throttles or 0 for s in sensors)
     if heat:
-        notes.append(f"thermal throttling: {heat} times")
+        notes.append(f"thermal throttling: {heat} event{'' if heat == 1 else 's'}")
     return notes

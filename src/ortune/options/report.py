@@ -29,7 +29,7 @@ class Options:
         Sequence[AnyPath],
         Argument(
             "[SESSION|MODEL|BUNDLE]...",
-            "Session id or its first characters, newest, a model (its newest session), or a bundle NAME.ortune. "
+            "Session ID or its first characters, 'newest', a model (its newest session), or a bundle NAME.ortune. "
             "Without an argument: the list of stored sessions.",
         ),
     ] = ()

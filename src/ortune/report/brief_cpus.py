@@ -27,6 +27,6 @@ def pauses_note(
         return ""
     gap_ms = max(0.1, round(min(longest, LONGEST_GAP_NS) / 1e6, 1))
     return (
-        "the runs had no pauses, in which spinning threads keep more CPUs busy; rerun with "
+        "the runs had no pauses, and spinning threads keep CPUs busy during pauses; rerun with "
         f"--gap {gap_ms:g}ms"
     )

@@ -92,7 +92,10 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 title="the exporter warned",
                 items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
             ),
-            Points(title="the exporter left", items=[finding_words.sentence(f) for f in result.findings]),
+            Points(
+                title="findings in the exported model",
+                items=[finding_words.sentence(f) for f in result.findings],
+            ),
             Points(items=result.notes),
             *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),

@@ -238,7 +238,9 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     origin = f"from {snapshot.run.inputs}" if snapshot.run.inputs else f"seed {snapshot.run.seed}"
     rows.append(("inputs", f"{fed} ({origin})"))
     if snapshot.run.random:
-        rows.append(("outputs", f"random ({', '.join(snapshot.run.random)}): kept by type and rank"))
+        rows.append(
+            ("outputs", f"random ({', '.join(snapshot.run.random)}): only type and rank are recorded")
+        )
     bound = snapshot.hardware.levels
     rows.append(
         (

@@ -122,7 +122,7 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
             f"{which} is damaged: {n:,} {'execution of a node is' if n == 1 else 'executions of nodes are'} left out: "
             "the run around them was not recorded completely"
         )
-    return [*sentences, *(f"{which} lacks {lack.what}" for lack in trace.lacks if lack.code != "end")]
+    return [*sentences, *(f"{which} has {lack.what}" for lack in trace.lacks if lack.code != "end")]
 
 
 def uncounted(result: ProfileResult) -> str:

@@ -96,8 +96,10 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
     start = constant(inputs[1])
     if (inputs[1] is not None and (start is None or not start.all())) or not _goes_on(body):
         return f"the Loop {node.name!r} may stop early"
-    if rounds < 1 or rounds * nodes_within(body) > most:
-        return f"the Loop {node.name!r} has {rounds:,} iterations, which would give no nodes, or more than {most}"
+    if rounds < 1:
+        return f"the Loop {node.name!r} has no iterations"
+    if rounds * nodes_within(body) > most:
+        return f"unrolling the {rounds:,} iterations of the Loop {node.name!r} would create more than {most} nodes"
     if len(body.inputs) != carried + _RANK_FIRST or len(body.outputs) != len(node.outputs) + 1:
         return f"the Loop {node.name!r} and its body have different numbers of inputs or outputs"
     if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):

@@ -31,11 +31,11 @@ _LEVELS = ("basic", "extended", "all")
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count = sum(1 for _ in nodes(model))
-    their = "node" if count == 1 else f"{count} nodes"
+    those = "node" if count == 1 else f"{count} nodes"
     return [
         (
             {"level": level},
-            f"ONNX Runtime parses and optimises its {their} at every start; ORT format reduces that",
+            f"ONNX Runtime parses and optimises the model's {those} at every start; ORT format reduces that",
         )
         for level in _LEVELS
     ]

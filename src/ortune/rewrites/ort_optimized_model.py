@@ -39,8 +39,8 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if _refuses(model):
         return []
     count = sum(1 for node in nodes(model) if node.op_type != "Constant")
-    their = "node" if count == 1 else f"{count} nodes"
-    return [({}, f"ONNX Runtime optimises its {their} at every start; the saved graph avoids that")]
+    those = "node" if count == 1 else f"{count} nodes"
+    return [({}, f"ONNX Runtime optimises the model's {those} at every start; the saved graph avoids that")]
 
 
 REWRITE = Rewrite(

@@ -50,7 +50,7 @@ WORDS: dict[str, str] = {
     "mean": "throughput (mean latency, back to back)",
     "cold-start": "cold start (load and first run)",
     "first-result": "time to first result (download, start, load and first run)",
-    "main-thread": "main thread blocked (at most, while the model runs)",
+    "main-thread": "main thread blocked (longest time, while the model runs)",
     "memory": "peak memory",
     "cpu": "CPU time per run",
 }

@@ -309,7 +309,7 @@ class TraceBuilder:
             if not n_runs:
                 yield "no run was recorded completely"
             elif not self._runs:
-                what = "events inside its runs: only the executor's part of each run is shown"
+                what = "no events inside its runs: only the executor's part of each run is shown"
                 yield TraceLack(code="inner-events", what=what)
             if (columns["wait"] == ABSENT).all():
                 yield "no thread statistics, so waiting cannot be distinguished from work"
@@ -318,17 +318,17 @@ class TraceBuilder:
             if (columns["output"] == ABSENT).all():
                 yield "no tensor sizes"
         if self.n_damaged:
-            yield f"some arguments of {self.n_damaged} events, which ONNX Runtime does not write this way"
+            yield f"some arguments of {self.n_damaged} events are ignored: ONNX Runtime does not write them this way"
         if n_others:
-            what = f"runs of another model in the same file ({n_others:,}): those of the model that ran last are read"
+            what = f"runs of another model in the same file, which are ignored: {n_others:,}"
             yield TraceLack(code="other-models", what=what)
         if self._n_foreign:
-            what = f"events of another process ({self._n_foreign:,}): only one process is read"
+            what = f"events of another process, which are ignored: {self._n_foreign:,}"
             yield TraceLack(code="other-processes", what=what)
         if self._n_host >= MOST_EVENTS:
-            yield f"everything after {MOST_EVENTS:,} host events, the limit of ONNX Runtime"
+            yield f"nothing after {MOST_EVENTS:,} host events, the limit of ONNX Runtime's profiler"
         if not self.complete:
-            yield TraceLack(code="end", what="its end: the file is truncated")
+            yield TraceLack(code="end", what="no end: the file is truncated")
 
 
 def _key(event: Event) -> NodeKey:

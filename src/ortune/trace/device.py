@@ -98,8 +98,8 @@ class DeviceEvents:
     def missing(self, kernels: Kernels) -> Iterator[str]:
         """Returns what is missing from the kernels, in sentences."""
         if self.n_calls:
-            yield f"device times of {self.n_calls} host calls, which are not kernels"
+            yield f"no device times of {self.n_calls} host calls, which are not kernels"
         # Copies of inputs and outputs belong to the run, and to no node of it.
         lost = int(((kernels.row == NO_PARENT) & (kernels.bytes == ABSENT)).sum())
         if lost:
-            yield f"the nodes of {lost} of {len(kernels.row)} kernels on the device"
+            yield f"no node for {lost} of {len(kernels.row)} kernels on the device"

@@ -113,7 +113,7 @@ class _Reading:
     def missing(self) -> list[str]:
         """What of the file is not in the trace."""
         n = self._n_earlier
-        return [f"earlier profiles in the same file ({n}): the last one is read"] if n else []
+        return [f"earlier profiles in the same file, which are ignored: {n}"] if n else []
 
     def take(self, text: bytes) -> None:
         """Takes whole lines: all at once where they are as they should be, else one by one."""

@@ -24,7 +24,7 @@ CONTROL_FLOW = frozenset(
 """Operators that run graphs of their own: the time of such a node contains that of the nodes in its bodies."""
 
 _LONGEST_NS = 1 << 60
-_NO_RUNS = TraceLack(code="runs", what="where runs begin and end: everything recorded is counted as one run")
+_NO_RUNS = TraceLack(code="runs", what="no begin and end of its runs: everything recorded counts as one run")
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]

@@ -124,7 +124,7 @@ def read_console(path: Path) -> Trace:
     builder.n_unreadable += log.n_unreadable
     missing = []
     if log.n_earlier:
-        missing.append(f"earlier profiles in the same log ({log.n_earlier}): the last one is read")
+        missing.append(f"earlier profiles in the same log, which are ignored: {log.n_earlier}")
     trace = host_trace(builder, kernels, missing) if builder.n_known else kernels_trace(builder, kernels)
     return replace(trace, page_runs=tuple(log.runs))
 

@@ -69,11 +69,11 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     run_start = column([int(start[begin:end].min()) for begin, end in spans])
     run_end = column([int((start + duration)[begin:end].max()) for begin, end in spans])
     absent = np.full(len(kernels), ABSENT, dtype=np.int64)
-    missing = ["what the host did: times are those of the kernels on the GPU"]
+    missing = ["no host events: times are those of the kernels on the GPU"]
     if not has_starts:
-        missing.append("when kernels started: this version prints only durations, drawn end to end here")
+        missing.append("no start times of kernels: this version prints only durations, drawn end to end here")
     if not spans:
-        missing.append("runs: the kernels do not repeat")
+        missing.append("no runs: the kernels do not repeat")
     return Trace(
         format=FORMAT,
         device_only=True,
@@ -128,7 +128,7 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
     matched = np.flatnonzero(rows != NO_PARENT)
     shift = int(trace.start_ns[rows[matched[0]]] - start[matched[0]]) if len(matched) else 0
     lost = len(kernels) - len(matched)
-    notes = [f"the nodes of {lost} of {len(kernels)} kernels on the GPU"] if lost else []
+    notes = [f"no node for {lost} of {len(kernels)} kernels on the GPU"] if lost else []
     return replace(
         trace,
         n_events=trace.n_events + len(kernels),

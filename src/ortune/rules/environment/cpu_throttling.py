@@ -1,4 +1,4 @@
-"""A CPU quota or heat throttled this process.
+"""A CPU quota throttled this container, or heat throttled the CPU.
 
 What it is: a cgroup that has used up its CPU quota is stopped until the next period. A CPU that is too hot lowers its
     frequency.
@@ -41,10 +41,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     if heat:
         evidence.append(f"{heat} thermal throttling {plural(heat, 'event')} since boot")
         fixes.append("improve the cooling, or fix a lower CPU frequency while measuring")
-    cause = " and ".join(name for name, there in (("the CPU quota", groups), ("heat", heat)) if there)
+    slowed = [
+        *(["the CPU quota throttled this process"] if groups else []),
+        *(["heat throttled the CPU"] if heat else []),
+    ]
     yield Finding(
         code=CODE,
-        what=f"this process was throttled by {cause}",
+        what=", and ".join(slowed),
         evidence="; ".join(evidence),
         fix="; ".join(fixes),
     )
