@@ -213,7 +213,7 @@ def main() -> int:
             ortune.lock(model, output=lock)
             found.add(lock.read_bytes())
         seconds = (time.perf_counter() - start) / SNAPSHOTS
-        print("\n| snapshots | different ones | s each |\n|---:|---:|---:|")
+        print("\n| snapshots | distinct | s each |\n|---:|---:|---:|")
         print(f"| {SNAPSHOTS} | {len(found)} | {seconds:.1f} |")
     return 0 if all(good) and len(found) == 1 else 1
 

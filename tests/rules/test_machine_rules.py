@@ -88,7 +88,10 @@ def test_governor_wherever_it_was_read():
     [
         (Snapshot(throttling=(level(100, 40),)), "the CPU quota throttled this process"),
         (Snapshot(thermal_throttles=12), "heat throttled the CPU"),
-        (Snapshot(throttling=(level(100, 1),), thermal_throttles=1), "this process, and heat throttled the CPU"),
+        (
+            Snapshot(throttling=(level(100, 1),), thermal_throttles=1),
+            "this process, and heat throttled the CPU",
+        ),
     ],
 )
 def test_throttled(now, cause):
