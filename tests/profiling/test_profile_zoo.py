@@ -68,8 +68,8 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
     assert isinstance(result, ProfileResult)
     around = float(np.mean(latencies[-result.n_runs :]))
     assert sum(category.ns for category in result.categories) == pytest.approx(around, rel=0.02)
-    # A neighbour that had the CPU between two nodes is unexplained too, on a busy machine in most runs. What attribution
-    # itself loses is lost in every run.
+    # A neighbour that had the CPU between two nodes is unexplained too, in most runs on a busy machine. What the
+    # attribution itself loses is lost in every run.
     assert min(unexplained) < 0.02
     counted = direct_count.answers(steady_part(kept, result.n_runs))
     assert np.mean(counted["runs_ns"]) == pytest.approx(
