@@ -144,6 +144,7 @@ def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytes
         if name.startswith(("PIP_", "UV_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setattr(made, "_SILENCE_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
