@@ -47,7 +47,7 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     comma = Plan(rewrites=(RewriteSpec(name="kept-outputs", params={"outputs": "a,b"}),))
     assert compare_line(base, msgspec.structs.replace(new, plan=comma), WORK, "") == []
     model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")
-    bundle = msgspec.structs.replace(new, label="m.ortune", model=model)
+    bundle = msgspec.structs.replace(new, label="m.ortune", bundle="m.ortune", model=model)
     assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"
 
 
@@ -58,8 +58,10 @@ def test_a_bundle_is_compared_again_as_a_bundle() -> None:
     made = msgspec.structs.replace(
         new.runtime, python="/made/bin/python", name="openvino", origin="--runtime"
     )
-    bundle = msgspec.structs.replace(new, label="m.ortune", model=model, plan=plan, runtime=made)
-    base = msgspec.structs.replace(plain, label="m.ortune (plain)", model=model)
+    bundle = msgspec.structs.replace(
+        new, label="m.ortune", bundle="out/m.ortune", model=model, plan=plan, runtime=made
+    )
+    base = msgspec.structs.replace(plain, label="m.ortune (plain)", bundle="out/m.ortune", model=model)
     words = compare_line(base, bundle, WORK, "")
     assert words == [
         *("ortune", "compare", "out/m.ortune", "--b-set", "openvino_precision=f32"),

@@ -163,6 +163,7 @@ class Side(Record, frozen=True, kw_only=True):
     """One side of a comparison, resolved.
 
     Attributes:
+        bundle: The bundle that contains the model; "" for a model that is in none.
         placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
@@ -170,6 +171,7 @@ class Side(Record, frozen=True, kw_only=True):
     model: ModelInfo
     plan: Plan
     runtime: Runtime
+    bundle: str = ""
     placement: tuple[Placement, ...] = ()
 
 

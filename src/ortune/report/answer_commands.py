@@ -9,7 +9,6 @@ import math
 import shlex
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 
 import msgspec
 
@@ -244,16 +243,13 @@ def compare_line(
 
 def _bundle_of(a: Side, b: Side) -> str:
     """The bundle that is compared with its own plain model at its default; "" where the sides are others."""
-    folder = Path(b.model.path).parent
-    of_it = b.label.partition(" (")[0] == folder.name and a.label == f"{folder.name} (plain)"
-    return operand(str(folder)) if of_it and a.plan.id == Plan().id else ""
+    return operand(b.bundle) if b.bundle and a.bundle == b.bundle and a.plan.id == Plan().id else ""
 
 
 def _is_rewritten(side: Side) -> bool:
     """Returns whether a plan has rewrites that no option says: those in a bundle's file, or a comma in one."""
-    in_bundle = side.label.partition(" (")[0] == Path(side.model.path).parent.name
     texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
-    return bool(side.plan.rewrites) and (in_bundle or any("," in text for text in texts))
+    return bool(side.plan.rewrites) and (bool(side.bundle) or any("," in text for text in texts))
 
 
 def model_of(side: Side) -> str:

@@ -75,6 +75,7 @@ class Resolved:
             model=self.model.info,
             plan=self.plan,
             runtime=self.runtime,
+            bundle="" if self.bundle is None else str(self.bundle),
             placement=placement,
         )
 
