@@ -164,11 +164,15 @@ def test_where_starts_are_compared_those_of_the_blocks_are_told() -> None:
     assert load.ratio == pytest.approx(2.0)
 
 
-def test_turns_of_several_lengths_are_read_as_one_by_one() -> None:
+@pytest.mark.parametrize("sizes", [(8, 8, 3, 8, 0, 3, 71), (0, 101), (1,) * 101, (20, 20, 20, 20, 0, 20)])
+@pytest.mark.parametrize(("statistic", "level"), [("paired", 0.5), ("paired-low", 0.25)])
+def test_turns_are_read_as_one_by_one(sizes: tuple[int, ...], statistic: str, level: float) -> None:
     (process,) = trials(1)
-    sizes = (8, 8, 3, 8, 0, 3, 71)
-    case = msgspec.structs.replace(process.done.cases[0], turn_runs=sizes)
+    case = process.done.cases[0]
+    case = msgspec.structs.replace(case, turn_runs=sizes, latency_ns=case.latency_ns[: sum(sizes)])
     runs, ends = np.asarray(case.latency_ns, dtype=float), np.cumsum(sizes)
-    alone = [np.quantile(runs[end - size : end], 0.25) for size, end in zip(sizes, ends, strict=True) if size]
+    alone = [
+        np.quantile(runs[end - size : end], level) for size, end in zip(sizes, ends, strict=True) if size
+    ]
     done = msgspec.structs.replace(process.done, cases=(case,))
-    assert list(turns(msgspec.structs.replace(process, done=done), "paired-low")) == alone
+    assert list(turns(msgspec.structs.replace(process, done=done), statistic)) == alone

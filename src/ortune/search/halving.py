@@ -55,9 +55,11 @@ class Entry:
 
     ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials; ``expected`` is what
     the median of the ratios is taken to be before there are any; ``worsens`` is the guard that it broke, in words.
+    ``arm`` is its name in blocks.
     """
 
     plan: Plan
+    arm: str = field(init=False)
     origin: str
     expected: float = 0.0
     ratios: list[float] = field(default_factory=list)
@@ -69,10 +71,8 @@ class Entry:
     why: str = ""
     worsens: str = ""
 
-    @property
-    def arm(self) -> str:
-        """The candidate's name in blocks."""
-        return self.plan.id
+    def __post_init__(self) -> None:
+        self.arm = self.plan.id
 
     @property
     def live(self) -> bool:
