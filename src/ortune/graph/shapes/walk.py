@@ -112,10 +112,10 @@ class Walk:
         """
         if value is None:
             return None
-        shape, declared = self.shapes.get(value), self.declared(value)
+        shape = self.shapes.get(value)
         if shape is None:
-            shape = declared
-        elif declared is not None and len(declared) == len(shape):
+            shape = self.declared(value)
+        elif None in shape and (declared := self.declared(value)) is not None and len(declared) == len(shape):
             shape = tuple(
                 d if own is None and d is not None and d.value is not None else own
                 for own, d in zip(shape, declared, strict=True)
