@@ -26,10 +26,12 @@ from ortune.records import Applied
 from ortune.targets import archive
 from ortune.targets.process import Process
 from ortune.targets.worker import Worker
-from warm_start import TITLE_BYTES
+from warm_start import SESSION, TITLE_BYTES
 
 TOOLS = ("onnx", "onnxruntime.quantization", "onnxruntime.transformers.optimizer")
 """What the tasks of a tool import besides."""
+_FIRST_SESSION = {"global_pool", "env_allocator", "process", "session.set_denormal_as_zero"}
+"""Channels and keys of what is set before the first session of a process, or by it, for all later ones."""
 _OWN = {"HOME", "PATH", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"}
 """Variables that matter to a worker only once it runs."""
 _PID, _TEMPORARY = os.getpid(), tempfile.gettempdir()
@@ -67,7 +69,7 @@ class Warm:
 
     Args:
         environment: Its environment.
-        modules: What it imports beside ONNX Runtime and the worker.
+        modules: What it imports beside ONNX Runtime and the worker; with ``SESSION`` it opens one too.
     """
 
     def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
@@ -150,6 +152,8 @@ def child(
     if real or os.getpid() != _PID or not _is_plain(worker, program, settings):
         return _start(worker, program, settings, arguments, log)
     modules = TOOLS if arguments else ()
+    if _FIRST_SESSION.isdisjoint(text for item in settings for text in (item.channel, item.key)):
+        modules = (SESSION, *modules)
     key = (modules, frozenset((n, v) for n, v in environment.items() if n not in _OWN))
     if key not in _warm:
         _warm[key] = Warm(environment, modules)
