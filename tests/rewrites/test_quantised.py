@@ -174,6 +174,9 @@ def test_other_inputs_make_another_model(tmp_path: Path) -> None:
     tools = [ToolProcess(runtime=HERE, folder=tmp_path, feeds=feeds) for feeds in (refs, refs[:1], refs)]
     one, two, three = (tool.identity for tool in tools)
     assert one == three != two
+    file = next(Path(refs[0].path).iterdir())
+    file.write_bytes(file.read_bytes() + b"\0")
+    assert tools[0].identity != one
 
 
 def test_they_are_proposed_where_allowed_and_where_the_weights_are(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -160,9 +162,17 @@ class ToolProcess:
 
 def _content(feed: FeedRef) -> str:
     """The digest of a folder of inputs: another place with the same values is the same."""
+    with os.scandir(feed.path) as entries:
+        files = sorted((entry.path, entry.stat()) for entry in entries)
+    return _digest(tuple((path, about.st_size, about.st_mtime_ns) for path, about in files))
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(files: tuple[tuple[str, int, int], ...]) -> str:
+    """The digest of files by path, size and time: each rewrite of a session asks for that of all its inputs."""
     digest = hashlib.sha256()
-    for path in sorted(Path(feed.path).iterdir()):
-        digest.update(path.name.encode())
-        with path.open("rb") as file:
+    for name, _, _ in files:
+        digest.update(Path(name).name.encode())
+        with Path(name).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
