@@ -46,7 +46,8 @@ The *key* is the setting's own name there.
 REWRITES_HEAD = """# Rewrites
 
 Every change to a model that `--rewrite NAME[:k=v,...]` and plan files support. `ortune tune` proposes those that fit
-the model. This page is generated from the descriptions in `src/ortune/rewrites/`.
+the model and the target, unless their section excludes it. This page is generated from the descriptions in
+`src/ortune/rewrites/`.
 
 Your file is never changed: a rewrite writes a new model, and its outputs are compared before anything is timed. To
 measure the gain of a rewrite, run `ortune compare model.onnx --b-rewrite NAME`. To write the changed model, use

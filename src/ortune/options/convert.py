@@ -133,8 +133,8 @@ class Options(Feeding):
         str,
         Option(
             "--budget",
-            "2m",
-            "Total time for --tune; for --matrix, to compare its files on this CPU (default 1m, 0 to skip).",
+            "3m",
+            "Total time for --tune (default 3m); for --matrix, to compare its files here (default 1m, 0 to skip).",
             RUN,
         ),
     ] = ""

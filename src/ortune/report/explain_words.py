@@ -9,7 +9,7 @@ from ortune.report.document import Block, Code, Column, Document, Line, Pairs, T
 
 TIERS = {
     "stable": "",
-    "preview": "Preview: documented but not reproduced by a test. Enable it with --preview or by its code.",
+    "preview": "Preview: documented elsewhere, but no test has reproduced it. Enable it with --preview or by its code.",
     "if-measured": "The fix seldom helps. Enable the rule by its code; commands that measure the fix include it.",
 }
 

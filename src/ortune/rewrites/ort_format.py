@@ -9,8 +9,8 @@ Why it costs: an .onnx file is parsed and optimised at every start. Builds for p
 Evidence: session creation time; the size of the build that can read it.
 Fix and its safety: exact (sums are reassociated). Keep the original, because an .ort file cannot be changed. At level
     extended or higher, the file contains CPU operators (FusedConv, FusedGemm, FusedMatMul), which on WebGPU are slow,
-    wrong, or make session creation fail. Even at level basic, WebGPU inserts no copies between CPU and GPU for an .ort
-    file, so use the .onnx file there.
+    wrong, or make session creation fail. Even at level basic, ONNX Runtime inserts no copies between CPU and GPU
+    into an .ort file, so use the .onnx file on WebGPU.
 Example: ``--rewrite ort-format:level=basic``
 References: ONNX Runtime documentation, "ORT model format"; microsoft/onnxruntime#24475.
 """

@@ -5,8 +5,8 @@ What it is: weight and zero point of a quantized Conv, MatMul or Gemm are both r
 Why it costs: VNNI and AMX multiply uint8 activations by int8 weights. For uint8 weights ONNX Runtime has kernels that
     widen to 16 bits, or flips the top bit of every weight before a product.
 Evidence: constant uint8 weights of quantized products.
-Fix and its safety: numerics: by the ONNX standard outputs are bit-identical. On x86 CPUs without VNNI, keep uint8: sums
-    of two products saturate at 16 bits with int8 weights, but not with uint8 weights.
+Fix and its safety: numerics: by the ONNX standard outputs are bit-identical, but on x86 CPUs without VNNI they are not.
+    Keep uint8 there: sums of two products saturate at 16 bits with int8 weights, but not with uint8 weights.
 Example: ``--rewrite uint8-weights-to-int8``
 References: ONNX Runtime documentation, "Quantize ONNX models", section on data types; ONNX operators
     ``DequantizeLinear`` and ``MatMulInteger``.

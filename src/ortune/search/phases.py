@@ -65,7 +65,7 @@ ROUND_RUNS = _phase(
     "bench, look, diagnose",
     5.25,
     "times a run",
-    "rounds at half, full and double the guessed size, two to five in one process; otherwise one size only",
+    "one round at half, full and double the guessed size; two to five per process, or one size if two do not fit",
 )
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
@@ -178,7 +178,13 @@ DELIVERY_SHARE = _phase(
     "to write, plot and store the result",
 )
 HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one hang or one slow rewrite")
-LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a configuration needs on a busy machine")
+LEAST_PATIENCE_S = _phase(
+    "hang",
+    EVERY,
+    2.0,
+    "s",
+    "minimum for this limit: a working configuration may need it on a busy machine",
+)
 PROFILED_TRIALS = _phase(
     "profile of two configurations",
     "compare, quantize, tune",

@@ -5,7 +5,7 @@ What it is: one entry for each pool thread except the caller (n - 1 entries), se
 Why it costs: threads that move between sockets or to slow cores lose their caches and make the others wait.
 Evidence: ``Cpus_allowed_list`` of each thread of the process.
 Fix and its safety: one NUMA node, or only the fast cores; exact.
-Example: ``--set affinities=1``
+Example: ``--set affinities=1 --set intra=2``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#897, #10104.
 """
 

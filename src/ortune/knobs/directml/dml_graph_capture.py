@@ -5,7 +5,7 @@ Why it costs: recording the commands of many short kernels costs the host time i
 Evidence: latency of models with many short kernels.
 Fix and its safety: on where all shapes are fixed, all nodes run on the GPU and there is no control flow; behaviour,
     since inputs and outputs must keep their buffers on the GPU. With plain inputs, a replay reads old values.
-Example: ``--target directml --set dml_graph_capture=1``
+Example: ``--target directml --set dml_graph_capture=1 --set call=device_binding``
 References: ONNX Runtime documentation, "DirectML Execution Provider"; ``ep.dml.enable_graph_capture`` in
     onnxruntime-directml 1.24.4. Untested by ortune.
 """

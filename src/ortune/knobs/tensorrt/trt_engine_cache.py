@@ -1,6 +1,7 @@
 """Whether TensorRT keeps its engines on disk.
 
-What it is: the first session writes each engine to the folder ``tensorrt-engines``; later ones read it.
+What it is: the first session writes each engine to disk, and later ones read it: in the folder ``tensorrt-engines``
+    with ``trt_engine_cache_folder=1``, otherwise in the working directory.
 Why it costs: building an engine takes seconds to minutes at every start.
 Evidence: load time of a second session.
 Fix and its safety: on; behaviour, since files appear in the program's working directory. An engine works for one GPU

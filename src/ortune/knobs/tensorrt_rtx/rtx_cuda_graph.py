@@ -5,7 +5,7 @@ Why it costs: launching short kernels one by one takes the host several microsec
 Evidence: latency of models with many short kernels.
 Fix and its safety: on where the whole model is one subgraph with fixed shapes and no control flow; exact. Inputs and
     outputs must keep their addresses, and one thread calls the session.
-Example: ``--target tensorrt-rtx --set rtx_cuda_graph=1``
+Example: ``--target tensorrt-rtx --set rtx_cuda_graph=1 --set call=device_binding``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``enable_cuda_graph``. Untested by ortune.
 """
 

@@ -6,7 +6,7 @@ Why it costs: otherwise the host prepares and submits each kernel in every run; 
 Evidence: latency of models with many small kernels. Session creation fails where a node stays on the CPU.
 Fix and its safety: on for models with fixed sizes whose nodes all run on the GPU; behaviour, since inputs and outputs
     must stay in buffers on the GPU with the same addresses, and one thread calls the session.
-Example: ``--target webgpu --set webgpu_graph_capture=1``
+Example: ``--target webgpu --set webgpu_graph_capture=1 --set call=device_binding``
 References: onnxruntime-ep-webgpu, ``enableGraphCapture``. microsoft/onnxruntime#29273
 """
 

@@ -1,7 +1,8 @@
 """The CPU has no 8-bit dot product.
 
-What it is: without VNNI, AMX or ARM's dot-product instructions, 8-bit integers are widened before they are multiplied.
-Why it costs: an int8 model does more work here than its float model, and is often slower.
+What it is: without VNNI, AMX or ARM's dot-product instructions, an 8-bit dot product takes several instructions:
+    products are added in 16 bits, or operands are widened first.
+Why it costs: an int8 model gains little here, and may be slower than its float model.
 Evidence: the instruction sets that the CPU reports.
 Fix and its safety: advice: measure before quantizing. 4-bit weights may still help where memory bandwidth is the
     limit.

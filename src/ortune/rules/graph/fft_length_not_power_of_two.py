@@ -6,7 +6,7 @@ Why it costs: ONNX Runtime has a fast transform only for powers of two. Other le
     every frame.
 Evidence: the frame length.
 Fix and its safety: advice: use a Conv with the Fourier basis as weights (outputs agree to about 1e-5, and those of the
-    Conv are more accurate), or pad frames to a power of two where the frequencies may change.
+    Conv are more accurate), or pad frames to a power of two if different frequency bins are acceptable.
 Example: STFT with a frame of 400 samples (25 ms at 16 kHz)
 References: ONNX operator documentation, "STFT" and "DFT".
 """

@@ -4,7 +4,7 @@ What it is: initializers with equal type, shape and values under different names
     before the export, and tables repeated in every layer.
 Why it costs: file size, load time and memory grow, and a run reads each copy.
 Evidence: hashes of the values. Only weights with equal type, shape and first values are read in full.
-Fix and its safety: exact: the rewrite ``duplicate-nodes`` lets every node read one of the copies. Advice: use an
+Fix and its safety: exact: the rewrite ``duplicate-nodes`` keeps one copy, which all nodes then read. Advice: use an
     export that keeps shared weights shared.
 Example: the token embedding of a language model, stored once for the input and once for the output
 References: ONNX IR specification, "Graphs", on initializers.

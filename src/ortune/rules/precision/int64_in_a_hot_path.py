@@ -1,7 +1,7 @@
 """Large tensors are computed in int64 where int32 would do.
 
 What it is: arithmetic, comparisons and selections of int64 (token ids, positions, masks) whose values provably fit
-    int32, on tensors of 65,536 elements or more, or with 5 % of a profiled run.
+    int32, on tensors of 65,536 elements or more, or that take 5 % or more of a profiled run.
 Why it costs: twice the bytes are read and written, and a vector instruction computes half as many elements.
 Evidence: the sizes, or the share of a profile. On one AVX2 core (CPU time), ONNX Runtime 1.32 computed Add, Mul, Less,
     Equal, Max and Div of 65,536 and 1,048,576 elements 1.6 to 2.5 times as fast in int32. The operator Where was 1.2 to

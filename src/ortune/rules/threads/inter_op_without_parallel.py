@@ -5,7 +5,7 @@ Why it costs: no cost and no benefit: ONNX Runtime silently starts none of these
 Evidence: the two settings.
 Fix and its safety: advice: remove the setting; or use execution_mode=parallel, which helps only where large operators
     are independent.
-Example: ``--set inter_op_num_threads=4``
+Example: ``--set execution_mode=parallel --set inter_op_num_threads=4``
 References: microsoft/onnxruntime#10330, #12819.
 """
 
