@@ -196,7 +196,7 @@ def test_groups_of_equal_layers_share_a_row() -> None:
     other = msgspec.structs.replace(encoder, copies=3, first="c", share_ratio=0.2)
     rows = words.structure(looked(regions=(encoder, decoder, other)).result)
     assert [text for _, text in rows] == [
-        "2 groups of 2 repeated blocks of 3 nodes: 4 Add, 2 MatMul; 75 % of the estimated operations",
+        "2 groups of 2 repeated blocks of 3 nodes: 8 Add, 4 MatMul in all; 75 % of the estimated operations",
         "3 repeated blocks of 3 nodes: 4 Add, 2 MatMul; 20 % of the estimated operations",
     ]
 

@@ -219,8 +219,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups
     assert again_ns < first_ns  # of code that need not be compiled once more
 
 
-FETCH_S = 6.0
-"""Many times what a load takes, beside other work too."""
+FETCH_S = 2.0
 
 
 @pytest.mark.xdist_group("browser")
@@ -245,7 +244,10 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     task = Task(plan=plan, runtime=Runtime(python=""), request=request, folder=tmp_path, scratch=tmp_path)
     (outcome,) = run([task], Machine(browser=BrowserSetup())) or ()
     assert isinstance(outcome, Measured) and outcome.done.page is not None, outcome
-    assert 0 < outcome.done.load_ns < FETCH_S * 1e9 <= outcome.done.page.wasm_fetch_ns
+    fetch_ns = outcome.done.page.wasm_fetch_ns
+    assert fetch_ns >= FETCH_S * 1e9 and outcome.done.load_ns > 0
+    # A load that contained the fetch would count it twice.
+    assert outcome.done.load_ns + fetch_ns < outcome.elapsed_ns
 
 
 def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_path: Path) -> None:

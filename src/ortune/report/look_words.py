@@ -164,11 +164,12 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
         alike.setdefault(key, []).append(region)
     rows = []
     for region, *others in list(alike.values())[:TOP_REGIONS]:
-        kinds = [f"{n} {op}" for op, n in region.operators.items()]
+        n_groups = 1 + len(others)
+        kinds = [f"{n_groups * n} {op}" for op, n in region.operators.items()]
         rest = len(kinds) - TOP_OPERATORS
         more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest > 0 else ""
-        groups = f"{1 + len(others)} groups of " if others else ""
-        text = f"{groups}{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}"
+        groups, in_all = (f"{n_groups} groups of ", " in all") if others else ("", "")
+        text = f"{groups}{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}{in_all}"
         if region.share_ratio is not None:
             of = "operator time" if region.share_from == "profile" else "the estimated operations"
             share = region.share_ratio + sum(other.share_ratio or 0.0 for other in others)
