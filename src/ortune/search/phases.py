@@ -65,7 +65,7 @@ ROUND_RUNS = _phase(
     "bench, look, diagnose",
     5.25,
     "times a run",
-    "one round at half, full and double the guessed size; two to five per process, or one size if two do not fit",
+    "one round at half, full and double the guessed size: two to five rounds a process, one size alone if fewer fit",
 )
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
