@@ -170,7 +170,7 @@ def test_ends_with_one_clear_error():
         assert tries < 40
     error = workload.cannot_feed(net, chosen, "some failure\nmore")
     assert error.where == "input 'x'"
-    assert error.what.endswith("ONNX Runtime said: some failure")
+    assert error.what.endswith("error: some failure")
     assert "--inputs FILE.npz" in error.do
 
 

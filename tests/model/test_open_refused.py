@@ -59,7 +59,7 @@ def nested(levels: int) -> bytes:
         (b"just some notes\nabout a model\n", "text", "again"),
         (b"PK\x03\x04" + bytes(100), "ZIP archive", "Unpack"),
         (b"\x1f\x8b\x08" + bytes(100), "gzip", "gunzip"),
-        (b"\x1c\0\0\0TFL3" + bytes(50), "TensorFlow Lite", "tf2onnx"),
+        (b"\x1c\0\0\0TFL3" + bytes(50), "TensorFlow Lite", "ortune convert"),
         (bytes(64), "no model begins", "again"),
         (MATMUL[:-1], "truncated or damaged", "size"),
         (MATMUL[: len(MATMUL) // 2], "truncated or damaged", "size"),

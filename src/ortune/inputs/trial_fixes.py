@@ -302,7 +302,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     n_tries = workload.tries + 1
     return InputError(
         f"no working value was found in {n_tries} {'try' if n_tries == 1 else 'tries'}; the last was {shape} "
-        f"{culprit.dtype} for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
+        f"{culprit.dtype} for {declared if declared is not None else 'an undeclared shape'}, with the error: "
         f"{_first_line(error_text)}",
         where=f"input {culprit.name!r}",
         do=f"pass {flag}--inputs FILE.npz with real inputs",

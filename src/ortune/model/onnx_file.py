@@ -24,11 +24,11 @@ _OTHER_FORMATS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x1f\x8b", "compressed with gzip", "Decompress it with gunzip."),
     (0, b"\xfd7zXZ", "compressed with xz", "Decompress it with unxz."),
     (0, b"\x28\xb5\x2f\xfd", "compressed with zstd", "Decompress it with unzstd."),
-    (0, b"\x89HDF", "an HDF5 file (Keras)", "Convert it with tf2onnx."),
+    (0, b"\x89HDF", "an HDF5 file (Keras)", "Save it again with model.save('model.keras'), then run ortune convert."),
     (0, b"\x80\x02", "a Python pickle", "Export the model to ONNX (skl2onnx, torch.onnx.export)."),
     (0, b"\x80\x04", "a Python pickle", "Export the model to ONNX (skl2onnx, torch.onnx.export)."),
     (0, b"GGUF", "a GGUF model (llama.cpp)", "ortune reads ONNX; find or export an ONNX version."),
-    (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx --tflite."),
+    (4, b"TFL3", "a TensorFlow Lite model", "Convert it: ortune convert MODEL.tflite"),
     (8, b'{"', "a safetensors file: weights without a graph", "Export the model to ONNX (optimum, torch.onnx.export)."),
 )  # fmt: skip
 

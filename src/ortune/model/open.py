@@ -135,7 +135,7 @@ def open_model(path: str | Path, *, called: str = "") -> OpenModel:
             head = file.read(8)
         if path.suffix.lower() == ".ort" and not is_ort(head):
             raise ModelError(
-                "The file is named .ort but is not in ORT format (its bytes 4 to 8 are not 'ORTM').",
+                "The file is named .ort but is not in ORT format (its bytes 4 to 7 are not 'ORTM').",
                 where=str(path),
                 do="If it is an ONNX model, rename it to .onnx; else convert or download it again.",
             )

@@ -27,7 +27,7 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Configured):
-    """What slows down these models, according to their files? Runs nothing and needs no ONNX Runtime.
+    """What slows down these models, according to their files? Without --fix, runs nothing.
 
     Exact fixes (outputs change by rounding at most) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
     onnxruntime is available, the outputs of the copy are compared first. Rules are selected by options, or for a

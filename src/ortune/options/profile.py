@@ -19,8 +19,8 @@ TABLE = "nodes"
 class Options(Resumable, OnePlan):
     """Where does every millisecond of a run go?
 
-    Runs a model under ONNX Runtime's profiler, or reads an existing profile. Divides the run into nodes, operators,
-    layers, thread wait, copies, casts and overhead, which sum to the whole.
+    Runs a model under ONNX Runtime's profiler, or reads an existing profile. Divides the run into kernels, thread
+    wait, copies, casts and overhead, which sum to the whole, and shows the time of each node, operator and layer.
     """
 
     subject: Annotated[

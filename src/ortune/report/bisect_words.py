@@ -183,7 +183,7 @@ def weight_fault(fault: WeightFault) -> str:
         return f"{what}: {fault.n} of {fault.size} values are NaN or infinite"
     if fault.kind == "saturated":
         return f"{what}: {fault.n} of {fault.size} values are saturated at the limits of {fault.onnx_type}"
-    return f"{what}: 1 scale for all channels leaves {fault.n} of {fault.size} at most 2 steps"
+    return f"{what}: one scale for all channels; {fault.n} of {fault.size} channels use at most 2 quantization steps"
 
 
 def change(node: NodeChange) -> str:

@@ -166,7 +166,8 @@ def _evidence(both: Answer) -> str:
     if compared.verdict == "faster":
         return f"{tune_headline.gain_words(compared)}, {level} {tune_headline.bounds(compared)}, {n}"
     if sides.no_interval(compared):
-        return f"{figure} looks {change(compared.ratio)} in {n}, too few for an interval"
+        side = "lower" if compared.ratio < 1 else "higher"
+        return f"{figure} looks {change(compared.ratio)[1:]} {side} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)
     return f"{figure} {change(compared.ratio)}, {level} {interval}, {n}"
 

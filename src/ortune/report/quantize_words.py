@@ -80,7 +80,7 @@ def left_out(n: int) -> str:
     """Says that an earlier answer spared methods."""
     what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
     return (
-        f"{what} not tested: each was worse than the winner in an earlier model of the same layers "
+        f"{what} not tested: each was worse than the winner in an earlier model with the same layers "
         "(with a new --store, all are tested)"
     )
 
@@ -149,9 +149,9 @@ def kept_line(row: LayerRow) -> str:
     if row.error_ratio is not None:
         parts.append(f"{percent(row.error_ratio, 0)} of the error")
     elif row.reason == "error" and row.expected_error is not None:
-        parts.append(f"error alone {error_text(row.expected_error)}, expected from an earlier session")
+        parts.append(f"its own error {error_text(row.expected_error)}, expected from an earlier session")
     elif row.reason == "error":
-        parts.append("error alone not measured")
+        parts.append("its own error was not measured")
     if row.time_ratio is not None:
         parts.append(f"{percent(row.time_ratio, 0)} of the time")
     if row.reason == "no-gain":
@@ -266,7 +266,7 @@ def _front(result: QuantizeResult) -> Table:
 
 def _layers(result: QuantizeResult) -> Table:
     columns = [
-        Column("layer", "name"), Column("operator", "text"), Column("error alone"), Column("of the error"),
+        Column("layer", "name"), Column("operator", "text"), Column("own error"), Column("of the error"),
         Column("of the time"), Column("saves"), Column("kept in float"),
     ]  # fmt: skip
     rows = []

@@ -35,8 +35,8 @@ def runs_per_trial(
     """
     if not (cost_process_ns > 0.0 and cost_run_ns > 0.0 and 1 <= low <= high):
         raise OrtuneError(
-            f"runs per trial needs positive costs and 1 <= low <= high, not a process of {cost_process_ns} ns, "
-            f"a run of {cost_run_ns} ns, low {low}, high {high}"
+            f"runs_per_trial() needs positive costs and 1 <= low <= high, but got: process {cost_process_ns} ns, "
+            f"run {cost_run_ns} ns, low {low}, high {high}"
         )
     if var_within <= 0.0:
         return low

@@ -5,7 +5,8 @@ What it is: a Conv followed by BatchNormalization or an activation, where a seco
 Why it costs: the tensor is written and read once more. A BatchNormalization that could be folded into the weights runs
     as a separate node (in the blocked layout, as a depthwise convolution).
 Evidence: the nodes. ONNX Runtime 1.31 does not fuse them.
-Fix and its safety: advice: let the second reader use the fused output, or remove graph outputs that nobody needs.
+Fix and its safety: advice: let the second reader use the fused output if the model allows it (outputs change), or
+    remove graph outputs that nobody needs.
 Example: a model exported with intermediate features as outputs
 References: ONNX Runtime documentation, "Graph optimizations" ("Conv Activation Fusion"); microsoft/onnxruntime#12522.
 """
@@ -55,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"output",
             where=tuple(map(name_of, matches)),
             evidence=f"not fused: {listed(f'{n} {op}' for op, n in Counter(matches.values()).items())}",
-            fix="let the second reader use the output of the next operator",
+            fix="let the second reader use the output of the next operator, if the model allows it (outputs change)",
         )
 
 

@@ -20,7 +20,7 @@ from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import input_of, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import listed
+from ortune.rules._words import are, listed
 from ortune.rules.facts import Facts
 
 CODE = "QNT012"
@@ -65,6 +65,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"{n_biases} clipped to the int32 range: {listed(cut)}",
             where=tuple(cut),
-            evidence=f"{n_cut} of {size} elements are the minimum or maximum of int32",
+            evidence=f"{n_cut} of {size} elements {are(n_cut)} the minimum or maximum of int32",
             fix="quantize again with a larger minimum scale for the weights, or leave these nodes in float32",
         )

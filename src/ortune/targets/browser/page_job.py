@@ -83,7 +83,7 @@ def prepare(
     isolated = [setting.value for setting in settings if setting.knob == ISOLATION.name]
     if elsewhere and isolated and not is_on(isolated[-1]):
         raise CannotServe(
-            f"a page on another device is always cross-origin isolated: {ISOLATION.name}=0 needs a browser here"
+            f"pages on other devices always get the isolation headers: {ISOLATION.name}=0 needs a browser here"
         )
     feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
     model = Path(request.model).absolute()
