@@ -26,7 +26,7 @@ test: $(READY)  ## Lint, types and every test that takes seconds (a few minutes 
 		$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10; tests=$$?; \
 		wait $$types; typed=$$?; echo "mypy:"; cat $(VENV)/mypy.log; exit $$((tests ? tests : typed))
 
-test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
+test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong in docs/results.md.
 	$(BIN)/python -m pytest -m long
 	$(BIN)/python benchmarks/self_comparison.py
 	$(BIN)/python benchmarks/self_comparison.py --crowded --runs 200
