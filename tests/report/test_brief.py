@@ -239,7 +239,7 @@ def test_too_few_blocks_have_no_ends_and_claim_nothing() -> None:
     )
     envelope = golden.compared(comparison=few, controls=(), gate=None)
     text = " ".join(golden.printed(brief_words.document(made(envelope), session(envelope)), 140).split())
-    facts(text, "p50", "+73.0 %", "1 block", "too few")
+    facts(text, "p50", "73.0 % higher", "1 block", "too few")
     for wrong in ("-100.0 %", "anything", "any ", "none shown", "no difference", "1 blocks"):
         assert wrong not in text
 

@@ -112,5 +112,5 @@ def test_runs_per_trial_is_kalibera_jones():
     assert runs_per_trial(**costs, var_within=100.0, var_between=1.0) == 100
     assert runs_per_trial(**costs, var_within=1.0, var_between=-0.1) == 100
     assert runs_per_trial(**costs, var_within=0.0, var_between=0.0) == 5
-    with pytest.raises(OrtuneError, match="runs per trial"):
+    with pytest.raises(OrtuneError, match="runs_per_trial"):
         runs_per_trial(**costs | {"cost_run_ns": 0.0}, var_within=1.0, var_between=1.0)
