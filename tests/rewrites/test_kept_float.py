@@ -144,7 +144,7 @@ def test_a_preparation_that_timed_out_is_begun_again_only_with_more_time(tmp_pat
         return rewrites.apply_all(source, [rewrites.parse(text)], tmp_path / "made", by)
 
     errors = []
-    for text, limit_s in (("static-int8", 0.02), ("dynamic-int8", 0.02), ("dynamic-int8", 0.01)):
+    for text, limit_s in (("static-int8", 0.002), ("dynamic-int8", 0.002), ("dynamic-int8", 0.001)):
         with pytest.raises(ToolFailed) as error:
             making(text, limit_s)
         errors.append(error.value)

@@ -36,7 +36,7 @@ from ortune.report.answer_commands import (
 )
 from ortune.report.brief_cpus import pauses_note
 from ortune.report.brief_risks import blocks, risks
-from ortune.report.numbers import change, duration, interval_name, memory, span, times
+from ortune.report.numbers import change, change_words, duration, interval_name, memory, span, times
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {
@@ -166,8 +166,8 @@ def _evidence(both: Answer) -> str:
     if compared.verdict == "faster":
         return f"{tune_headline.gain_words(compared)}, {level} {tune_headline.bounds(compared)}, {n}"
     if sides.no_interval(compared):
-        side = "lower" if compared.ratio < 1 else "higher"
-        return f"{figure} looks {change(compared.ratio)[1:]} {side} in {n}, too few for an interval"
+        looks = change_words(compared.ratio, "lower", "higher")
+        return f"{figure} looks {looks} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)
     return f"{figure} {change(compared.ratio)}, {level} {interval}, {n}"
 

@@ -13,6 +13,7 @@ from ortune.report.compare_outputs import outputs
 from ortune.report.numbers import (
     NOMINAL,
     change,
+    change_words,
     enough,
     percent,
     speed,
@@ -109,7 +110,7 @@ def _looks(name: str, c: Comparison) -> str:
     """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
     of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
     if sides.kind(c.statistic) in ("memory", "cpu"):
-        return f"{name} appears to need {change(ratio)[1:]} {'less' if ratio < 1 else 'more'} {of} than A"
+        return f"{name} appears to need {change_words(ratio, 'less', 'more')} {of} than A"
     started = "to start " if sides.kind(c.statistic) == "cold" else ""
     what = "" if started else f" in {of}"
     return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"

@@ -72,6 +72,11 @@ def change(ratio: float) -> str:
     return f"{percents:+.{digits}f} %"
 
 
+def change_words(ratio: float, below: str, above: str) -> str:
+    """A ratio as a change whose direction is a word: 0.877 is "12.3 % less" for ``below`` "less"."""
+    return f"{change(ratio)[1:]} {below if ratio < 1 else above}"
+
+
 def span(ratio_low: float, ratio_high: float | None) -> str:
     """An interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
     if ratio_high is None:

@@ -26,7 +26,7 @@ def sure_of(
     rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
 ) -> Finding:
     """The finding with the rewrite as its fix, from a rule that knows that it would change this model."""
-    if rewrite.name in (spec.name for spec in facts.plan.rewrites):
+    if facts.rewritten_by(rewrite.name):
         return finding
     plan = Plan(rewrites=(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)),))
     return msgspec.structs.replace(finding, plan=plan, safety=rewrite.safety, fix="")

@@ -94,6 +94,10 @@ class Facts:
         """Returns whether the CPU emulated the GPU or NPU, so times mean nothing."""
         return bool(self.emulated) or (self.page is not None and self.page.software)
 
+    def rewritten_by(self, rewrite: str) -> bool:
+        """Returns whether the plan has a rewrite of that name already, whose fix is then no news."""
+        return any(spec.name == rewrite for spec in self.plan.rewrites)
+
     def trusted_operators(self) -> OperatorProfile | None:
         """``operators``; None where the profiler made the run so much longer that their shares are its own."""
         profile = self.operators

@@ -100,9 +100,10 @@ class Search:
     def consider_default(self) -> None:
         """Proposes the untouched default where something else runs today and no plan is better."""
         race = self.race
-        better = self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth)
+        if self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth):
+            return
         self.default_worsens = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
-        if not better and not self.default_worsens:
+        if not self.default_worsens:
             self.winner = race.add(Entry(plan=self.default, origin="the untouched default"))
 
     @property

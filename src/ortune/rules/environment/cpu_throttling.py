@@ -41,13 +41,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     if heat:
         evidence.append(f"{heat} thermal throttling {plural(heat, 'event')} since boot")
         fixes.append("improve the cooling, or fix a lower CPU frequency while measuring")
-    slowed = [
-        *(["the CPU quota throttled this process"] if groups else []),
-        *(["heat throttled the CPU"] if heat else []),
-    ]
+    causes = (("the CPU quota throttled this process", groups), ("heat throttled the CPU", heat))
     yield Finding(
         code=CODE,
-        what=", and ".join(slowed),
+        what=", and ".join(text for text, there in causes if there),
         evidence="; ".join(evidence),
         fix="; ".join(fixes),
     )

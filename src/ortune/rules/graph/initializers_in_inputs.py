@@ -25,7 +25,7 @@ CODE = "GRA002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it as the rewrite that takes them out proposes itself."""
-    if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
+    if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     graph = facts.model.ir.graph
     for params, reason in REWRITE.proposes(facts.model.ir, facts.work):

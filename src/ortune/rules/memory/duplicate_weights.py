@@ -32,7 +32,7 @@ _LEAST_TENSOR_BYTES = 1024
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, until too much was read."""
-    if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
+    if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     stored = list(parameters(facts.model.ir))
     total = sum(map(stored_bytes, stored))

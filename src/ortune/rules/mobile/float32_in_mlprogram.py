@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Nodes on float32 that CoreML takes into an MLProgram."""
     if facts.target != COREML.target or not in_program(facts):
         return
-    if any(spec.name == TO_HALF.name for spec in facts.plan.rewrites):
+    if facts.rewritten_by(TO_HALF.name):
         return
     partition = partition_of(facts)
     if partition is None:

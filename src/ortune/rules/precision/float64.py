@@ -30,7 +30,7 @@ CODE = "PRC002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    if facts.model is None or REWRITE.name in (spec.name for spec in facts.plan.rewrites):
+    if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     model = facts.model.ir
     inputs = [v for v in model.graph.inputs if v.dtype == ir.DataType.DOUBLE]
