@@ -61,8 +61,9 @@ measure the gain of a rewrite, run `ortune compare model.onnx --b-rewrite NAME`.
 RULES_HEAD = """# Findings
 
 Every finding that ortune's rules can report, about models, runs, machines and measurements. The meaning of a code never
-changes. This page is generated from the descriptions in `src/ortune/rules/`; to add a rule, see
-[add-a-rule.md](add-a-rule.md).
+changes. "Preview" rules cover problems that no test has reproduced yet, and apply with `--preview`. Rules marked "if
+measured" apply in commands that measure their fix, or if you name their code. This page is generated from the
+descriptions in `src/ortune/rules/`; to add a rule, see [add-a-rule.md](add-a-rule.md).
 
 | code | name | what it finds |
 |---|---|---|
@@ -77,7 +78,8 @@ def rules_page() -> str:
 
 def _rule_row(rule: Rule) -> str:
     title = rule.doc.partition("\n")[0].rstrip(".")
-    return f"| [`{rule.code}`](#{rule.code.lower()}-{rule.name}) | {rule.name} | {title} |"
+    label = "" if rule.tier == "stable" else f" ({rule.tier.replace('-', ' ')})"
+    return f"| [`{rule.code}`](#{rule.code.lower()}-{rule.name}) | {rule.name} | {title}{label} |"
 
 
 def _rule_section(rule: Rule) -> str:

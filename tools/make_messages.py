@@ -81,7 +81,7 @@ COMMON = frozenset(
 )
 WORDS = 3
 ERRORS = re.compile(r"(\w+Error|\w+NotFound|\w+Failed|Interrupted|refused?)$")
-NO_WORDS = ("class_", "enough", "flags")
+NO_WORDS = ("class_", "enough", "flags", "style")
 """Keyword arguments that hold a style, an expression or names."""
 INTERNAL = ("AssertionError", "ValueError", "TypeError", "KeyError", "RuntimeError", "NotImplementedError")
 

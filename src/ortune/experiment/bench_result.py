@@ -190,7 +190,8 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> l
         )
     unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
     if unsteady:
-        notes.append(f"{unsteady} of {len(trials)} processes were still warming up when timing began")
+        were = "was" if unsteady == 1 else "were"
+        notes.append(f"{unsteady} of {len(trials)} processes {were} still warming up when timing began")
     return notes
 
 

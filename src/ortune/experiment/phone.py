@@ -152,7 +152,8 @@ def _notes(result: PhoneResult, blocks: Sequence[Block]) -> list[str]:
     notes = [f"measured on {result.device}, in one process with alternating sessions"]
     hot = sum(block.dropped == HOT for block in blocks)
     if hot:
-        notes.append(f"{hot} of {len(blocks)} blocks were excluded: {HOT}")
+        were = "was" if hot == 1 else "were"
+        notes.append(f"{hot} of {len(blocks)} blocks {were} excluded: {HOT}")
     notes += [f"{entry.name} did not run: {entry.error}" for entry in result.entries if entry.error]
     return notes + [f"not included: {text}" for text in result.matrix.left_out]
 

@@ -19,7 +19,7 @@ Rewrites = Annotated[
     Sequence[str], Option("--rewrite", "NAME[:k=v]", "A rewrite of the model. Repeatable.", MODEL)
 ]
 PlanFile = Annotated[
-    AnyPath | None, Option("--plan", "FILE.json", "Settings and providers from a plan file.", MODEL)
+    AnyPath | None, Option("--plan", "FILE.json", "Settings, rewrites and providers from a plan file.", MODEL)
 ]
 RuntimeOption = Annotated[
     AnyPath | None,

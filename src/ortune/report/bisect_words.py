@@ -179,11 +179,13 @@ def _error(figure: float | None) -> str:
 def weight_fault(fault: WeightFault) -> str:
     """A stored value that cannot hold what it should."""
     what = f"{fault.side}: weight {shorten(fault.name, 60)} ({fault.onnx_type})"
+    are = "is" if fault.n == 1 else "are"
     if fault.kind == "not-finite":
-        return f"{what}: {fault.n} of {fault.size} values are NaN or infinite"
+        return f"{what}: {fault.n} of {fault.size} values {are} NaN or infinite"
     if fault.kind == "saturated":
-        return f"{what}: {fault.n} of {fault.size} values are saturated at the limits of {fault.onnx_type}"
-    return f"{what}: one scale for all channels; {fault.n} of {fault.size} channels use at most 2 quantization steps"
+        return f"{what}: {fault.n} of {fault.size} values {are} saturated at the limits of {fault.onnx_type}"
+    use = "uses" if fault.n == 1 else "use"
+    return f"{what}: one scale for all channels; {fault.n} of {fault.size} channels {use} at most 2 quantization steps"
 
 
 def change(node: NodeChange) -> str:

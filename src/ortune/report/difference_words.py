@@ -56,7 +56,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
     # The owner pulls in the direction of the whole.
     owner = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
-        text += f"; the largest part is in {shorten(owner.name, NAME)} ({_owner(owner)})"
+        text += f"; the node with the largest change is {shorten(owner.name, NAME)} ({_owner(owner)})"
     elif difference.nodes or difference.same_ns:
         text += "; no single node explains it"
     return text

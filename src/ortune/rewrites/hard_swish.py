@@ -1,4 +1,4 @@
-"""Fuses Clip arithmetic into HardSwish and HardSigmoid.
+"""Fuses HardSwish and HardSigmoid written as Clip arithmetic into HardSigmoid and Mul.
 
 What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports before opset 14), written as Add, Clip,
     Mul and Div, becomes HardSigmoid and Mul. A scaled Clip alone (squeeze-and-excitation, Keras) becomes HardSigmoid.
@@ -194,5 +194,7 @@ PATTERN = Pattern(
     none="the model has no HardSwish or HardSigmoid pattern around Clip",
 )
 REWRITE = PATTERN.rewrite(
-    name="hard-swish", summary="fuses Clip arithmetic into HardSigmoid and HardSwish", stage=1
+    name="hard-swish",
+    summary="fuses HardSwish and HardSigmoid written as Clip arithmetic into HardSigmoid and Mul",
+    stage=1,
 )

@@ -1,11 +1,11 @@
 """Removes nodes that return their input unchanged.
 
 What it is: Identity, Dropout at inference, a Cast to the existing type, and a Transpose that keeps the order. Also
-    Reshape, Expand, Tile, Pad, Slice and Split that change no size, Concat and Sum of one tensor, Add and Sub of
-    zero, and Mul, Div and Pow by one.
+    Reshape, Expand, Tile, Pad, Slice and Split that change no size, and Concat, Sum, Max, Min and Mean of one
+    tensor. Finally Add and Sub of zero, and Mul, Div and Pow by one.
 Why it costs: ONNX Runtime removes many of these nodes itself, at every start. It keeps Transpose, Tile, Pad, Pow,
-    Sum, Max, Concat and Split, which copy the tensor in every run, and Reshape, which costs the overhead of a node.
-    In the file, such nodes also hide patterns from other rewrites.
+    Sum, Max, Min, Mean, Concat and Split, which copy the tensor in every run, and Reshape, which costs the overhead of
+    a node. In the file, such nodes also hide patterns from other rewrites.
 Evidence: types and sizes inferred from the inputs, before and after the node.
 Fix and its safety: exact: all values are equal (the sign of zeros may change).
 Example: ``--rewrite no-op-nodes``

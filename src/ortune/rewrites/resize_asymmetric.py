@@ -1,8 +1,8 @@
 """Rewrites a nearest Resize with integer scale factors in the form that phones support.
 
 What it is: Resize with ``mode=nearest``, integer factors and ``coordinate_transformation_mode=half_pixel`` (the
-    default, and what PyTorch's exporters write as ``pytorch_half_pixel``) repeats each element. With ``asymmetric`` and
-    ``nearest_mode=floor`` it repeats the same ones.
+    default) or ``pytorch_half_pixel`` repeats each element. With ``asymmetric`` and ``nearest_mode=floor`` it repeats
+    the same ones.
 Why it costs: NNAPI and CoreML support a nearest Resize only with ``asymmetric`` and ``floor``. Any other Resize splits
     the model into one more region.
 Evidence: Resize among the nodes that ``ortune partition`` leaves on the CPU.

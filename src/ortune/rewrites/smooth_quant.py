@@ -10,7 +10,7 @@ Why it costs: an 8-bit activation has a single scale. In transformers, a few cha
 Evidence: channels whose largest values differ by a factor of four or more; the error of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-identical. Float models do not
     become faster; ``ortune quantize`` tries this rewrite before ``static-int8``.
-Example: ``ortune tune model.onnx --data samples --rewrite smooth-quant``
+Example: ``ortune tune model.onnx --data samples --rewrite smooth-quant --rewrite static-int8``
 References: Xiao et al., "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language Models",
     2023.
 """

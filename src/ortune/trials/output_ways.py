@@ -268,8 +268,9 @@ def _compare_indices(
     if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
         _compare_set(report, label, arrays, types, (0.0, 0.0))
     elif differ > allowed:
+        verb = "differs" if differ == 1 else "differ"
         report.differ(
-            f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
+            f"output {label!r}: {differ} of {count} indices {verb}, limit {allowed} "
             f"(shape {list(new.shape)}, {list(old.shape)} in the reference)",
             differ,
             count,
@@ -307,8 +308,9 @@ def _compare_set(
         return
     unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
     if unmatched > allowed:
+        have = "has" if unmatched == 1 else "have"
         report.differ(
-            f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
+            f"output {label!r}: {unmatched} of {rows} rows {have} no counterpart, limit {allowed} "
             f"({len(new)} rows, {len(old)} in the reference)",
             unmatched,
             rows,
@@ -331,7 +333,8 @@ def _compare_moments(
         return
     was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
     if now[2] > 0 and was[2] == 0:
-        report.fail(f"output {label!r} has {now[2]} non-finite values and the reference has none")
+        values = "value" if now[2] == 1 else "values"
+        report.fail(f"output {label!r} has {now[2]} non-finite {values} and the reference has none")
     if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     spread = max(was[1], now[1])

@@ -1,6 +1,6 @@
 """Whether the C library's malloc requests huge pages.
 
-What it is: with ``thp`` glibc (2.35 or newer) advises the kernel to back its memory with 2 MiB pages, which works
+What it is: with ``thp``, glibc (2.35 or newer) advises the kernel to back its memory with 2 MiB pages, which works
     where ``/sys/kernel/mm/transparent_hugepage/enabled`` is ``madvise``; ``off`` is glibc's default.
 Why it costs: weights of hundreds of megabytes in 4 KiB pages cause constant TLB misses; with huge pages, memory is
     allocated in larger pieces.

@@ -1,7 +1,7 @@
 """Whether weights are packed by several threads when the session is created.
 
 What it is: the packing of different weights runs at the same time in the intra-op pool.
-Why it costs: one thread packs all weights of a large model while the others wait.
+Why it costs: without it, one thread packs all weights of a large model while the others wait.
 Evidence: load time.
 Fix and its safety: on where load time matters; exact.
 Example: ``--set prepack_parallel=1``

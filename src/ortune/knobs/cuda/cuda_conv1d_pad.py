@@ -1,6 +1,6 @@
 """How a one-dimensional convolution is padded to two dimensions.
 
-What it is: cuDNN has no one-dimensional convolution: with 0 [N,C,D] is padded to [N,C,D,1], with 1 to [N,C,1,D].
+What it is: cuDNN has no one-dimensional convolution. With 0, [N,C,D] is padded to [N,C,D,1]; with 1, to [N,C,1,D].
 Why it costs: kernels are written for wide innermost axes; with an innermost axis of 1 most of each tile is wasted.
 Evidence: latency of models with Conv over three-dimensional tensors: speech and audio.
 Fix and its safety: the value that measures faster; numerics, since another algorithm may run.

@@ -1,7 +1,7 @@
 """Whether NNAPI's own reference kernels on the CPU are disabled.
 
 What it is: with the value 1, nodes that no driver supports stay with ONNX Runtime.
-Why it costs: NNAPI's reference kernels are several times slower than ONNX Runtime's.
+Why it costs: NNAPI's reference kernels are many times slower than ONNX Runtime's own.
 Evidence: placement: ``ortune partition`` shows the regions; latency on the device.
 Fix and its safety: on; exact. It needs Android 10, and fails where a driver refuses a node that it had accepted.
 Example: ``--target nnapi --set nnapi_cpu_disabled=1``

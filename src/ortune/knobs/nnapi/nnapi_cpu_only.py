@@ -1,7 +1,7 @@
 """Whether NNAPI runs only on its reference kernels.
 
 What it is: all nodes run on the CPU, in float32.
-Why it costs: these kernels are several times slower than ONNX Runtime's.
+Why it costs: these kernels are many times slower than ONNX Runtime's own.
 Evidence: the outputs, without the rounding of a driver.
 Fix and its safety: for checking outputs, never for speed; behaviour.
 Example: ``--target nnapi --set nnapi_cpu_only=1``

@@ -1,7 +1,7 @@
 """Where TensorRT keeps its engines: in the folder tensorrt-engines.
 
 What it is: the folder is always the same, because a plan cannot contain an output path.
-Why it costs: without a folder engines are written into the program's working directory itself.
+Why it costs: without it, engines are written directly into the program's working directory.
 Evidence: files in the folder.
 Fix and its safety: together with ``trt_engine_cache``; behaviour.
 Example: ``--target tensorrt --set trt_engine_cache=1 --set trt_engine_cache_folder=1``

@@ -66,11 +66,12 @@ def find(facts: Facts) -> Iterator[Finding]:
                 lost[node] = n_lost, channels
     if lost:
         n_lost, channels = next(iter(lost.values()))
+        use = "uses" if n_lost == 1 else "use"
         yield Finding(
             code=CODE,
             what=f"channels of very different magnitude share one quantization scale: {counted([*lost])}",
             where=tuple(map(name_of, lost)),
-            evidence=f"{n_lost} of {channels} channels use {_FEW_STEPS} of 127 steps or fewer",
+            evidence=f"{n_lost} of {channels} channels {use} {_FEW_STEPS} of 127 steps or fewer",
             fix="quantize again with one scale per channel (per_channel=True)",
         )
 

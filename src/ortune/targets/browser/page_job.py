@@ -83,7 +83,8 @@ def prepare(
     isolated = [setting.value for setting in settings if setting.knob == ISOLATION.name]
     if elsewhere and isolated and not is_on(isolated[-1]):
         raise CannotServe(
-            f"pages on other devices always get the isolation headers: {ISOLATION.name}=0 needs a browser here"
+            f"pages on other devices are always served with the isolation headers; {ISOLATION.name}=0 needs a browser "
+            "on this machine"
         )
     feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
     model = Path(request.model).absolute()
