@@ -373,7 +373,7 @@ def kept_layers(row: dict[str, Any]) -> list[str]:
         if layers:
             names = f"`{layers[0]['name']}`" + (f" and {len(layers) - 1} more" if layers[1:] else "")
             share = sum(layer["time_ratio"] or 0.0 for layer in layers)
-            lines.append(f"- {row['model']}, {names}: {words}; {100 * share:.0f} % of the time")
+            lines.append(f"- {row['model']}, {names} ({100 * share:.0f} % of the run time): {words}")
     return lines
 
 

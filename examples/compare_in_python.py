@@ -1,4 +1,4 @@
-"""Is one thread faster than ONNX Runtime's default for this model? Asked from Python.
+"""Is one thread faster than ONNX Runtime's default for this model? From Python.
 
 python examples/compare_in_python.py model.onnx [seconds]
 """
@@ -12,7 +12,7 @@ from ortune.errors import OrtuneError
 
 
 def main(model: str, seconds: float = 60.0) -> int:
-    """Compare, and say what is known in one line. Returns the exit code."""
+    """Compares the two and prints the answer in one line. Returns the exit code."""
     watcher = ortune.Watcher(say=lambda sentence: print(sentence, file=sys.stderr))
     try:
         document = ortune.compare(model, b_set=["intra=1"], budget=seconds, watcher=watcher)

@@ -45,9 +45,9 @@ The *key* is the setting's own name there.
 
 REWRITES_HEAD = """# Rewrites
 
-Every change to a model that `--rewrite NAME[:k=v,...]` and plan files support. `ortune tune` proposes those that fit
-the model and the target, unless their section excludes it. This page is generated from the descriptions in
-`src/ortune/rewrites/`.
+Every change to a model that `--rewrite NAME[:k=v,...]` and plan files support. `ortune tune` proposes the exact
+ones that fit the model and the target. Others need `--allow` or `--tolerance`, and some are never proposed, as their
+sections note. This page is generated from the descriptions in `src/ortune/rewrites/`.
 
 Your file is never changed: a rewrite writes a new model, and its outputs are compared before anything is timed. To
 measure the gain of a rewrite, run `ortune compare model.onnx --b-rewrite NAME`. To write the changed model, use
@@ -62,8 +62,8 @@ RULES_HEAD = """# Findings
 
 Every finding that ortune's rules can report, about models, runs, machines and measurements. The meaning of a code never
 changes. "Preview" rules cover problems that no test has reproduced yet, and apply with `--preview`. Rules marked "if
-measured" apply in commands that measure their fix, or if you name their code. This page is generated from the
-descriptions in `src/ortune/rules/`; to add a rule, see [add-a-rule.md](add-a-rule.md).
+measured" apply in `ortune diagnose` if it can measure their fix, or if you name their code. This page is generated from
+the descriptions in `src/ortune/rules/`; to add a rule, see [add-a-rule.md](add-a-rule.md).
 
 | code | name | what it finds |
 |---|---|---|

@@ -214,9 +214,8 @@ GROUPS: dict[str, tuple[Term, ...]] = {
     "Where time goes": (
         Term(
             word="trace",
-            meaning="A profile of ONNX Runtime, parsed once into columns.",
+            meaning="One recorded profile, of ONNX Runtime or a browser's console, parsed once into columns.",
             name="trace.table:Trace",
-            shown="profile",
         ),
         Term(
             word="attribution",

@@ -122,7 +122,7 @@ def test_the_file_is_named_for_the_rewrite(module: ModuleType) -> None:
 @each_module
 def test_the_example_is_accepted(module: ModuleType) -> None:
     line = next(line for line in (module.__doc__ or "").splitlines() if line.startswith("Example:"))
-    assert rewrites.parse(line.partition("--rewrite ")[2].strip("`")).name == module.REWRITE.name
+    assert rewrites.parse(line.partition("--rewrite ")[2].split()[0].strip("`")).name == module.REWRITE.name
 
 
 def test_all_are_discovered() -> None:

@@ -105,7 +105,13 @@ EXAMPLES = {
         good=lambda _: runtime(providers=cuda(usable=True)),
     ),
     "ENV007": Example(
-        bad=lambda _: Facts(host=HOST, topology=Topology(efficiency_cpus=(8, 9), note="two are slower")),
+        bad=lambda _: Facts(
+            host=HOST,
+            topology=Topology(
+                efficiency_cpus=(8, 9),
+                note="8 fast and 2 slower CPUs: threads on both wait for the slower ones",
+            ),
+        ),
         where=("Box",),
         good=lambda _: Facts(host=HOST),
     ),
@@ -118,7 +124,7 @@ EXAMPLES = {
     ),
     "GRA001": Example(
         bad=lambda _: operators(Conv=0.7, Relu=0.3),
-        where=("the Conv",),
+        where=("conv_0",),
         good=lambda _: operators(Conv=0.2, Relu=0.2),
     ),
     "GRA002": Example(
@@ -138,8 +144,8 @@ EXAMPLES = {
         bad=lambda _: profile(ran("a", 0.8), between_nodes=0.2), good=lambda _: profile(between_nodes=0.1)
     ),
     "GRA006": Example(
-        bad=lambda _: profile(ran("slow", floor_ns=1e4, bound="compute"), ran("fine", floor_ns=5e4)),
-        where=("slow",),
+        bad=lambda _: profile(ran("bad_conv", floor_ns=1e4, bound="compute"), ran("fine", floor_ns=5e4)),
+        where=("bad_conv",),
         good=lambda _: profile(ran("short", floor_ns=1e4, bound="overhead")),
     ),
     "SHP001": Example(
@@ -183,8 +189,8 @@ EXAMPLES = {
     ),
     "LAY003": Example(bad=lambda folder: facts_of(folder, [BLOCKED]), where=("reorder",), good=plain),
     "LAY004": Example(
-        bad=lambda _: profile(ran("odd", remark="17 output channels are padded to 32"), ran("even")),
-        where=("odd",),
+        bad=lambda _: profile(ran("bad_conv", remark="17 output channels are padded to 32"), ran("even")),
+        where=("bad_conv",),
         good=lambda _: profile(ran("small", 0.01, remark="17 output channels are padded to 32")),
     ),
     "PLC001": Example(bad=lambda _: profile(device_idle=0.2), good=lambda _: profile(device_idle=0.1)),
@@ -322,8 +328,8 @@ EXAMPLES = {
     ),
     "MSR004": Example(bad=lambda _: profile(unexplained=0.1), good=lambda _: profile(unexplained=0.01)),
     "MSR005": Example(
-        bad=lambda _: profile(ran("over", floor_ns=9e5), ran("under", floor_ns=5e4)),
-        where=("over",),
+        bad=lambda _: profile(ran("bad_conv", floor_ns=9e5), ran("under", floor_ns=5e4)),
+        where=("bad_conv",),
         good=lambda _: profile(ran("under", floor_ns=5e4)),
     ),
     "MSR006": Example(

@@ -236,7 +236,8 @@ def operators(**shares: float) -> Facts:
                 OperatorTime(op_type=op, n_nodes=1, time_ns=s, share_ratio=s) for op, s in shares.items()
             ),
             nodes=tuple(
-                NodeTime(name=f"the {op}", op_type=op, time_ns=s, share_ratio=s) for op, s in shares.items()
+                NodeTime(name=f"{op.lower()}_0", op_type=op, time_ns=s, share_ratio=s)
+                for op, s in shares.items()
             ),
         )
     )
@@ -316,7 +317,7 @@ def sensed(**known: Any) -> Facts:
 
 
 def stopped(periods: int) -> tuple[Throttling, ...]:
-    return (Throttling(group="/app", nr_periods=1000, nr_throttled=periods, throttled_us=9),)
+    return (Throttling(group="/app", nr_periods=1000, nr_throttled=periods, throttled_us=30_000 * periods),)
 
 
 def branches() -> list[onnx.NodeProto]:

@@ -60,7 +60,7 @@ def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands
         ]
 
     inserted = dominant(purpose="into blocked layout")
-    assert inserted.what.endswith("the ReorderInput (ReorderInput, inserted: into blocked layout)")
+    assert inserted.what.endswith("reorderinput_0 (ReorderInput, inserted: into blocked layout)")
     fused = dominant(op_type="Conv", originals=("conv", "relu"))
     assert fused.where == ("conv", "relu") and fused.what.endswith("conv fused with relu (Conv)")
 

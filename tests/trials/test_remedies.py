@@ -102,7 +102,7 @@ def test_of_a_provider_that_does_not_start(what: str, told: str) -> None:
     [
         ("session.x='7' was refused: invalid value", "another value", "onnxruntime that has it"),
         ("x=1 was refused: 'SessionOptions' object has no attribute 'x'", "onnxruntime that has it", "value"),
-        ("CUDAExecutionProvider fell back to CPUExecutionProvider", "onnxruntime that has it", "value"),
+        ("CUDAExecutionProvider fell back to CPUExecutionProvider", "has this execution provider", "value"),
         (
             "A fell back to B: this build has it, and it did not start",
             "omit or change the options",

@@ -134,7 +134,7 @@ Metric = Annotated[
 ]  # fmt: skip
 NON_FINITE = "non-finite"
 """Allows claims on outputs that are NaN or infinite."""
-Budget = Annotated[str | float, Option("--budget", "2m", "Total time from start to answer.", RUN)]
+Budget = Annotated[str | float, Option("--budget", "TIME", "Total time from start to answer, e.g. 2m.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail immediately if another ortune is measuring.", RUN, again=False)
 ]

@@ -81,7 +81,7 @@ class Options(Feeding):
     ] = ""
     aware: Annotated[
         bool,
-        Option("--aware", "", "Keep nodes that the provider supports unfused; optimise all others.", OUT),
+        Option("--aware", "", "Do not fuse nodes that the provider supports; optimise all others.", OUT),
     ] = False
     matrix: Annotated[
         bool,

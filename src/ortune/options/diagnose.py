@@ -59,7 +59,10 @@ class Options(Resumable, Load, OnePlan):
     fail_on: Annotated[
         str,
         Option(
-            "--fail-on", "SEVERITY", "Exit with 1 at this severity or above: error, warning or note.", GATE
+            "--fail-on",
+            "SEVERITY",
+            "Exit with 1 at this severity or above: error, warning, note or never.",
+            GATE,
         ),
     ] = "never"
 

@@ -22,7 +22,9 @@ class Options:
 
     code: Annotated[
         str | None,
-        Argument("[CODE]", "A rule's code or name, the name of a rewrite or setting, or a word: GRA002."),
+        Argument(
+            "[CODE]", "A rule's code (such as GRA002) or name, the name of a rewrite or setting, or a word."
+        ),
     ] = None
     search: Annotated[
         str | None,

@@ -35,7 +35,12 @@ class Options:
     ] = ()
     brief: Annotated[
         bool,
-        Option("--brief", "", "A one-page summary for decision makers. Default: the newest session.", OUT),
+        Option(
+            "--brief",
+            "",
+            "A one-page summary for decision makers. Default: the newest tuning or comparison.",
+            OUT,
+        ),
     ] = False
     load: Annotated[
         str | float | None,

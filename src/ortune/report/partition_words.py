@@ -52,8 +52,8 @@ TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor"
 ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
 
 NNAPI_IS_OLD = (
-    "NNAPI is deprecated since Android 15. For new apps use QNN on Qualcomm NPUs, and XNNPACK or the CPU provider "
-    "elsewhere."
+    "NNAPI has been deprecated since Android 15. For new apps, use QNN on Qualcomm NPUs, and XNNPACK or the CPU "
+    "provider elsewhere."
 )
 _IN_FLOAT16 = (
     "CoreML: convert to float16 for the Neural Engine (rewrite float32-to-float16); a float32 MLProgram runs on GPU "

@@ -146,7 +146,8 @@ def untraced(reason: str) -> list[str]:
     if not reason:
         return []
     return [
-        f"the GPU's kernels are not timed ({reason}): pip install nvidia-cuda-cupti next to onnxruntime-gpu"
+        f"the GPU's kernels are not timed ({reason}); in the environment of onnxruntime-gpu, run: "
+        "pip install nvidia-cuda-cupti"
     ]
 
 

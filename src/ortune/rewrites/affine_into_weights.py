@@ -5,10 +5,10 @@ What it is: Mul, Div, Add or Sub with a constant, and BatchNormalization, are a 
     they are folded too; a shift only if the layer does not pad. Patterns that ONNX Runtime fuses itself are not touched
     (the factor 0.5 of a Gelu, the factors of a normalisation). Weights shared by several layers stay, because each
     layer would need a copy. A layer whose output other nodes read stays, because a second copy would cost more.
-Why it costs: each of these nodes reads and writes the whole tensor. ONNX Runtime folds some of them: after a Conv, Mul
-    and Add per channel and Mul by a scalar of rank 0. It does not fold Add of a scalar, nodes before a Conv, Mul and
-    Add after a ConvTranspose, or BatchNormalization after an Add. Next to a convolution they also interrupt its blocked
-    layout.
+Why it costs: each of these nodes reads and writes the whole tensor. ONNX Runtime folds some of them: per-channel
+    Mul and Add after a Conv, and Mul by a scalar of rank 0 there. It does not fold Add of a scalar, Mul and Add after a
+    ConvTranspose, BatchNormalization after an Add, or any node before a Conv. Next to a convolution they also interrupt
+    its blocked layout.
 Evidence: Mul, Add and BatchNormalization with constants, between convolutions, in the optimised graph.
 Fix and its safety: exact: only rounding differs.
 Example: ``--rewrite affine-into-weights``

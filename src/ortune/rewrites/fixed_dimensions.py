@@ -4,7 +4,7 @@ What it is: ``batch``, ``seq`` or an unnamed dimension (written ``INPUT[AXIS]``)
     Symbolic shapes inside the graph are removed, and ONNX Runtime infers them again.
 Why it costs: with dynamic dimensions, shape computations (Shape, Gather, Concat, Reshape) run every time and memory
     cannot be planned ahead. Mobile and compiling execution providers reject the model or rebuild it.
-Evidence: shape operators in the optimised graph; their share of a trace.
+Evidence: shape operators in the optimised graph; their share of the run in a profile.
 Fix and its safety: behaviour: the model then rejects every other size. Results are unchanged.
 Example: ``--rewrite fixed-dimensions:batch=1,seq=128``
 References: ONNX Runtime documentation, "Make dynamic input shape fixed"; microsoft/onnxruntime#14550.

@@ -5,7 +5,8 @@ What it is: float16 weights, constants, casts and declared types become float32,
 Why it costs: ONNX Runtime's CPU provider has few float16 kernels. At every load it inserts Casts around the other
     nodes, removes most of them again, and converts the weights. A convolutional model took twice as long to load in
     float16, while its runs were equally fast. Remaining Casts cost time in every run.
-Evidence: float16 weights; Casts that ONNX Runtime inserted into the optimised graph, and their share of a trace.
+Evidence: float16 weights; Casts that ONNX Runtime inserted into the optimised graph, and their share of the
+    run in a profile.
 Fix and its safety: numerics: sums are rounded less, and values beyond 65504 no longer become infinite. Weights take
     twice the memory.
 Example: ``--rewrite float16-to-float32``

@@ -77,7 +77,7 @@ PATTERN = Pattern(
     replace=_replace,
     made="Set {n} nearest Resize {node|nodes} to asymmetric coordinates.",
     proposed="{n} nearest Resize {node repeats|nodes repeat} each element an integer number of times",
-    none="no nearest Resize with integer scale factors uses centred coordinates",
+    none="no nearest Resize with integer scale factors uses half-pixel coordinates",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(

@@ -6,10 +6,10 @@ What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constan
 Why it costs: unfused, each of these is several passes over the tensors. The session's own optimiser matches fewer
     forms, and does not fuse attention without a mask or with past keys.
 Evidence: Softmax between two MatMul nodes, with Transposes around them, in the optimised graph.
-Fix and its safety: exact: normalisations, Gelu, attention and their sums are reassociated. A row whose mask excludes
-    everything is undefined before and after. Two fusions that are not exact are disabled: the fusion of embeddings,
-    which assumes consecutive positions, and masks as sequence lengths, which assume padding at the end. Dequantized
-    weights are folded, so a file with 8-bit weights grows.
+Fix and its safety: exact: only the sums in normalisations, Gelu and attention are reassociated. A row whose mask
+    excludes everything is undefined before and after. Two fusions that are not exact are disabled: the fusion of
+    embeddings, which assumes consecutive positions, and masks as sequence lengths, which assume padding at the end.
+    Dequantized weights are folded, so a file with 8-bit weights grows.
 Example: ``--rewrite transformers-fusion``
 References: ONNX Runtime documentation, "Transformers Model Optimization Tool".
 """

@@ -5,7 +5,7 @@ What it is: a Concat along the last axis (channels, in models from TensorFlow), 
 Why it costs: joining along the last axis copies one small piece per position, often a single number. Along an outer
     axis it copies whole blocks, and transposing an input with one channel is a plain copy or free. ONNX Runtime's
     transpose optimiser does not do this, because the number of Transposes grows.
-Evidence: Concat, Slice and Transpose in a row in the optimised graph, and their share of a trace.
+Evidence: Concat, Slice and Transpose in a row in the optimised graph, and their share of the run in a profile.
 Fix and its safety: exact: all values are equal.
 Example: ``--rewrite transpose-before-concat``
 References: ONNX operators, "Concat"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.

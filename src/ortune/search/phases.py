@@ -65,7 +65,8 @@ ROUND_RUNS = _phase(
     "bench, look, diagnose",
     5.25,
     "times a run",
-    "one round at half, full and double the guessed size: two to five rounds a process, one size alone if fewer fit",
+    "a round runs half, full and double each guessed dimension; two to five rounds per process, or one size if two do "
+    "not fit",
 )
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",

@@ -194,6 +194,10 @@ _NOT_APPLIED = (
         "omit the execution provider; if the model has dynamic dimensions, fix them first "
         "(--rewrite fixed-dimensions:NAME=SIZE)",
     ),
+    (
+        " fell back to ",
+        "use an onnxruntime that has this execution provider (--runtime), or omit it; ortune doctor lists the builds",
+    ),
     ("was refused", "omit the setting, or use another value"),
     ("was not applied", "omit the setting, or use another value"),
 )

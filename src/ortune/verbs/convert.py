@@ -25,6 +25,7 @@ from ortune.options.compare import Options as CompareOptions
 from ortune.options.convert import AUTO, Options
 from ortune.options.quantities import seconds
 from ortune.options.spelling import named, path
+from ortune.options.tune import BUDGET as TUNE_BUDGET
 from ortune.options.tune import Options as TuneOptions
 from ortune.records import (
     CompareResult,
@@ -42,7 +43,6 @@ from ortune.verbs import _exported, _to_ort, compare, tune
 from ortune.verbs._session import experiment
 
 README = "README.md"
-RACE_BUDGET = "2m"
 RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
 """Of the time of --tune, what comparing two exporters' models may take besides."""
 
@@ -278,7 +278,7 @@ class _Run:
         """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
         files = [attempt.exported for attempt in good if attempt.exported is not None]
         self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
-        budget_s = seconds(self.options.budget or RACE_BUDGET, "--budget")
+        budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
         try:
             return _compared(self.options, files, max(LEAST_RACE_S, RACE_SHARE * budget_s), self.watch)
         except OrtuneError as error:

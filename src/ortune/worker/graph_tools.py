@@ -108,7 +108,7 @@ def imported(name: str, ort: Any) -> Any:
         missing = (error.name or name).split(".")[0]
         raise Stop(
             "unsupported",
-            "the package %s is missing in the environment of onnxruntime %s: pip install %s there"
+            "the package %s is missing in the environment of onnxruntime %s; install it there: pip install %s"
             % (missing, ort.__version__, missing),
         ) from error
 

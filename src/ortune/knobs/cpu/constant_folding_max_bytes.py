@@ -1,8 +1,8 @@
 """The largest tensor that constant folding may create, in bytes.
 
 What it is: a node whose folded output would be larger is left in the graph; 0 means no limit.
-Why it costs: folding an Expand or a ConstantOfShape can store gigabytes in the session that a run would otherwise
-    create when needed; without folding, every run computes them again.
+Why it costs: folding an Expand or a ConstantOfShape can store tensors of gigabytes in the session, which a run would
+    otherwise create only when needed; without folding, every run computes them again.
 Evidence: load time, peak memory, size of the optimised model.
 Fix and its safety: a megabyte where load time or memory matters; exact.
 Example: ``--set fold_bytes=1048576``

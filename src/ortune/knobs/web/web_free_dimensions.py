@@ -3,7 +3,7 @@
 What it is: ``batch=1;seq=128`` makes these dimensions numbers, by the name that the model gives them.
 Why it costs: with dynamic dimensions, shape computations stay in the graph, memory is not planned ahead, WebNN leaves
     nodes on the CPU, and WebGPU cannot capture the graph.
-Evidence: shape operators in the optimised graph; nodes that WebNN leaves out.
+Evidence: shape operators in the optimised graph; nodes that WebNN does not run.
 Fix and its safety: the sizes that are used; behaviour: the session rejects all other sizes. A name that the model
     does not have is silently ignored.
 Example: ``--target web-webnn --set web_free_dimensions=batch=1``

@@ -7,7 +7,7 @@ Fix and its safety: the number of fast cores, with ONNX Runtime's own pool limit
     exact.
 Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
 References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc; microsoft/onnxruntime#13318,
-    which made ONNX Runtime's own pool the default. Untested by ortune.
+    which made the size of ONNX Runtime's own pool the default. Untested by ortune.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

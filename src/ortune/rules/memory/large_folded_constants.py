@@ -1,4 +1,4 @@
-"""Constant nodes create tensors far larger than the file.
+"""Constant folding creates large tensors.
 
 What it is: ConstantOfShape, Expand, Tile and Range of constants with results of 16 MiB or more.
 Why it costs: ONNX Runtime folds them at session creation and keeps the result. That costs time and memory that the

@@ -1,4 +1,4 @@
-"""Initializers are stored that nothing reads.
+"""The file stores initializers that nothing reads.
 
 What it is: initializers that no node reads and that are not a graph output.
 Why it costs: the file and its download are larger, and loading reads them before they are dropped.

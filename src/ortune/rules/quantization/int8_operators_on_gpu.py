@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if lacking_kernels:
         yield Finding(
             code=CODE,
-            what=f"8-bit operators have no kernel on {facts.target}: {counted(lacking_kernels)}",
+            what=f"these 8-bit operators have no kernel on {facts.target}: {counted(lacking_kernels)}",
             where=tuple(map(name_of, lacking_kernels)),
             fix="use a float16 model on the GPU, or 4-bit weights",
         )

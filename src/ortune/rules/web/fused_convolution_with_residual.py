@@ -5,7 +5,8 @@ What it is: com.microsoft.FusedConv with a fourth input (Z, a residual connectio
 Why it costs: outputs are silently wrong, because the WebGPU kernel never reads the residual input. (The older JSEP
     rejects it.)
 Evidence: the operator and its inputs.
-Fix and its safety: advice: ship the original .onnx, or optimise it no further than level extended.
+Fix and its safety: advice: ship the original .onnx, or optimise it no further than level extended. An .ort
+    file needs level basic.
 Example: a residual network saved with ``optimized_model_filepath`` at level all
 References: ONNX Runtime contrib operators, "FusedConv"; microsoft/onnxruntime#24475.
 """
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
-from ortune.rules._browsers import GPU, residual_convolutions
+from ortune.rules._browsers import GPU, back, residual_convolutions
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -50,5 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
-            fix="ship the original .onnx, or optimise it no further than level extended",
+            fix=back(facts)
+            if facts.model.facts.format == "ort"
+            else "ship the original .onnx, or optimise it no further than level extended",
         )

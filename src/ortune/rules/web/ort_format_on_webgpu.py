@@ -4,7 +4,7 @@ What it is: an .ort file for WebGPU. Its graph is final: it was optimised for th
     ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL was set.
 Why it costs: with FusedConv in the file (level extended or higher), session creation fails, because an .ort file lacks
     what WebGPU's layout conversion needs. ONNX Runtime also inserts no copies between CPU and GPU into an .ort file. If
-    one node runs on the CPU, or CPU and GPU share a constant, runs fail or silently return wrong values.
+    only some nodes run on the GPU, or CPU and GPU share a constant, runs fail or silently return wrong values.
 Evidence: the format and the operators.
 Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort file, use level basic, with every node on
     the GPU, and compare the outputs.
@@ -43,6 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     else:
         yield Finding(
             code=CODE,
-            what="ORT format on WebGPU fails or silently returns wrong values if any node or constant is on the CPU",
+            what="ORT format on WebGPU fails or silently returns wrong values if only some nodes run on the GPU, "
+            "or CPU and GPU share a constant",
             fix="ship the .onnx for WebGPU",
         )

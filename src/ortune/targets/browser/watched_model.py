@@ -49,7 +49,7 @@ class PageModels:
         beside = tuple(PageWeights(path=w.path, url=w.url, size_bytes=w.size_bytes) for w in asked.external)
         result = PageModel(url=asked.url, size_bytes=asked.bytes, weights=beside)
         if session.replaced:
-            return msgspec.structs.replace(result, error="the page was loaded again since")
+            return msgspec.structs.replace(result, error="the page was reloaded in the meantime")
         what = ""
         parts: list[tuple[str, int]] = []
         try:
