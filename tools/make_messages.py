@@ -40,7 +40,7 @@ from ortune.rules import Facts, Rule, prize  # noqa: E402
 
 HEAD = """# Messages
 
-Every sentence that ortune can print, and a few that it recognises in the errors of ONNX Runtime. This page is
+The sentences that ortune can print, and a few that it recognises in the errors of ONNX Runtime. This page is
 generated: findings by running each rule on the model of its test, all others from the source. Braces, and %s, %d and
 %r, mark what is filled in; {a|b} is singular or plural.
 

@@ -86,7 +86,7 @@ def mlp() -> None:
 
 
 def convert(model: str) -> None:
-    """As the documentation says; the level is "all" unless an environment variable sets another."""
+    """As documented; the level is "all" unless an environment variable sets another."""
     converter = [sys.executable, "-m", "onnxruntime.tools.convert_onnx_models_to_ort"]
     subprocess.run(
         [*converter, model, "--optimization_style", "Fixed"], check=True, stdout=subprocess.DEVNULL

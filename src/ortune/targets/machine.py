@@ -169,9 +169,11 @@ def over_memory(
         allowed = min(allowed, limit_bytes)
     if not allowed or held_bytes <= allowed:
         return ""
+    used = f"used {held_bytes / 2**30:.1f} of {allowed / 2**30:.1f} GiB allowed"
     return (
-        f"used {held_bytes / 2**30:.1f} of {allowed / 2**30:.1f} GiB allowed; stopped before the system ran "
-        "out of memory"
+        f"{used} (--memory)"
+        if allowed == limit_bytes
+        else f"{used}; stopped before the system ran out of memory"
     )
 
 

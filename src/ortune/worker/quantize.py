@@ -50,7 +50,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         extra_options={"MatMulConstBOnly": True},
     )
     _require_quantized(onnx, request["output"], kinds)
-    return "Quantized the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
+    return "Quantized the weights of MatMul, Gemm and LSTM to 8 bits (dynamic, %s per %s%s)." % (
         params["weights"],
         params["scales"],
         words_left_out(params["leave"]),
@@ -178,7 +178,7 @@ def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
 
 
 def _upgrade(onnx: Any, path: str) -> None:
-    """Brings a model to an opset whose DequantizeLinear has an axis: below it scales by the channel do not load."""
+    """Brings a model to an opset whose DequantizeLinear has an axis: below it scales per channel do not load."""
     model = onnx.load(path)
     opsets = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     if opsets and opsets[0] < AXIS_OPSET:

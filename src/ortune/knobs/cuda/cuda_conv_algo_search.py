@@ -2,8 +2,8 @@
 
 What it is: ``exhaustive`` times every algorithm in the first run of each shape; ``heuristic`` uses cuDNN's own
     estimate; ``default`` uses one algorithm for all.
-Why it costs: timing takes seconds in the first run and again for each new shape; an algorithm that was not timed can be
-    several times slower in every run.
+Why it costs: timing takes hundreds of milliseconds to seconds, in the first run and again for each
+    new shape; an algorithm that was not timed can be several times slower in every run.
 Evidence: time of the first run, and latency. On an H100, one-dimensional convolutions took 2.5 times as long with
     ``heuristic`` as with ``exhaustive``, and 3.7 times as long with ``default``.
 Fix and its safety: ``exhaustive`` for fixed shapes, ``heuristic`` where shapes change often or the time to the first

@@ -2,8 +2,8 @@
 
 What it is: convolutions on CUDA in a model with dynamic dimensions, with cudnn_conv_algo_search at its default,
     EXHAUSTIVE.
-Why it costs: for each new shape cuDNN benchmarks all its algorithms, which takes hundreds of milliseconds while
-    requests wait. Results for older shapes may have been evicted from the cache.
+Why it costs: for each new shape cuDNN benchmarks all its algorithms, which takes hundreds of milliseconds to
+    seconds while requests wait. Results for older shapes may have been evicted from the cache.
 Evidence: the operator, the declared input shapes and the provider option.
 Fix and its safety: advice: use HEURISTIC; or restrict inputs to a few sizes and run each once as warm-up.
 Example: ``{"cudnn_conv_algo_search": "HEURISTIC"}`` among the CUDAExecutionProvider options

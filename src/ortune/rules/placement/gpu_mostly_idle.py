@@ -1,7 +1,7 @@
 """A GPU runs the model but computes for less than half of the run.
 
-What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU is idle most of the time. The model is then
-    often no faster than on a CPU, or slower.
+What it is: a run on a GPU (CUDA, TensorRT, TensorRT for RTX, MIGraphX, DirectML or WebGPU) in which the GPU is idle
+    most of the time. The model is then often no faster than on a CPU, or slower.
 Why it costs: four causes are possible, alone or together. Nodes without a GPU kernel run on the CPU, with a copy before
     and after. The host needs tens of microseconds to launch the kernels of each node, however short they are. Inputs
     and outputs are transferred in each run. The model has too little work for the GPU to recover this overhead.
