@@ -134,6 +134,9 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
     facts(text, "1.25x", "faster", "p50", "1.22-1.28", "+30.0 %", "--allow memory")
     assert "(--allow memory)" in text
     assert text.startswith("inconclusive: no change proposed, after 7 configurations")
+    commands = tune_words.next_commands(found)
+    assert any("--allow memory" in line for line in commands)
+    assert not any("--allow numerics" in line for line in commands)
 
 
 def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> None:

@@ -162,7 +162,9 @@ def test_an_environment_without_onnx_is_told_what_to_install(tmp_path: Path) -> 
     )
     lacking.chmod(0o755)
     tool = ToolProcess(runtime=Runtime(python=str(lacking), ort_version=ort.__version__), folder=tmp_path)
-    with pytest.raises(ToolFailed, match=r"the package onnx is missing .* install it there: pip install onnx"):
+    with pytest.raises(
+        ToolFailed, match=r"the package onnx is missing .* install it there: pip install onnx"
+    ):
         rewrites.apply_all(
             matrices(tmp_path / "m.onnx"), [rewrites.parse("dynamic-int8")], tmp_path / "made", tool
         )

@@ -223,7 +223,9 @@ class Precision:
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
         """Says of methods that there was no need to test them."""
-        self.rows += [_untested(plan, "worse in an earlier model with the same layers") for plan in plans]
+        self.rows += [
+            _untested(plan, "worse in an earlier model with the same kinds of layers") for plan in plans
+        ]
 
     def _whole(self, plan: Plan) -> Model:
         baseline = self.baseline

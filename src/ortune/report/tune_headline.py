@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import msgspec
 
 from ortune import providers
@@ -234,15 +236,22 @@ def _stays(result: TuneResult) -> list[str]:
     return [f"{said} with {_leader(result)}, the best of {n}", *rest]
 
 
+def acceptance(result: TuneResult) -> list[str]:
+    """The options that accept what a faster leader makes worse; none where it was not rejected for that."""
+    claim = result.refused.comparison if result.refused else None
+    if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
+        return []
+    return [word for guard in claim.guards if guard.failed for word in ("--allow", guard.figure)]
+
+
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     """Why what is faster is not shipped."""
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     failed = [g for g in claim.guards if g.failed]
-    allow = " ".join(f"--allow {g.figure}" for g in failed)
     worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
-    return f"{gain}, but {worse}, more than allowed ({allow})"
+    return f"{gain}, but {worse}, more than allowed ({shlex.join(acceptance(result))})"
 
 
 def _untested_words(result: TuneResult) -> str:

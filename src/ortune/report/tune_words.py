@@ -58,7 +58,7 @@ from ortune.report.tune_facts import (
     today,
     tried,
 )
-from ortune.report.tune_headline import headline, limits, outputs
+from ortune.report.tune_headline import acceptance, headline, limits, outputs
 
 EXPLORED = 10
 WRONG_DEFAULT = "wrong default"
@@ -256,7 +256,7 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     settled = kept(result) and not nothing_tested(result) and not result.budget.exploratory
     if settled and not result.allowed:
         again = more or words_of(result.reproduce)
-        fewer = [*again, "--allow", "numerics"] if again else []
+        fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
     return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
 
 
