@@ -312,7 +312,7 @@ def test_a_package_of_others_is_proposed_only_where_it_is(name: str, tmp_path: P
     found = {spec.name for spec, _ in rewrites.proposals(opened.ir, packages=(package,))}
     assert name in found
     if importlib.util.find_spec(package) is None:
-        with pytest.raises(ToolFailed, match=f"pip install {package} there"):
+        with pytest.raises(ToolFailed, match=f"install it there: pip install {package}"):
             by_tool(name, model, tmp_path)
         return
     _, proto = by_tool(name, model, tmp_path)

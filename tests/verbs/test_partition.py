@@ -60,7 +60,7 @@ def test_states_regions_and_what_splits(split: Path) -> None:
 
 def test_words_name_the_verdict_the_reason_and_the_successor_of_nnapi(split: Path) -> None:
     text = ortune.partition(split, providers="nnapi,coreml,coreml-neuralnetwork").summary(verbose=True)
-    assert text.startswith("NNAPI is deprecated since Android 15")
+    assert text.startswith("NNAPI has been deprecated since Android 15")
     words = " ".join(text.split())
     facts(words, "nnapi as it is 0 0 of 4 0 % dynamic dimensions")
     facts(words, "Mod (1 node", "operator list)", "1 region")
@@ -109,7 +109,9 @@ def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.
     )
     shown = page.read_text()
     assert "region 2: 2 nodes" in shown
-    assert shown.index("NNAPI is deprecated") < shown.index("NNAPI supports")  # the successor comes first
+    assert shown.index("NNAPI has been deprecated") < shown.index(
+        "NNAPI supports"
+    )  # the successor comes first
     assert "NNAPI" in capsys.readouterr().out
 
 

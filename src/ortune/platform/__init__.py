@@ -10,7 +10,7 @@ import sys
 from ortune.platform.cpu import Topology, cpu_vendor
 from ortune.platform.elsewhere import host_elsewhere
 from ortune.platform.gpu import cuda_driver
-from ortune.platform.group import group_cpu_s, group_memory_bytes, group_thread_cpu_s
+from ortune.platform.group import GroupMemory, group_cpu_s, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
@@ -29,6 +29,7 @@ else:
 
 __all__ = [
     "INSTALL_HINTS",
+    "GroupMemory",
     "Snapshot",
     "Topology",
     "allocator_library",
@@ -38,7 +39,6 @@ __all__ = [
     "cpu_vendor",
     "cuda_driver",
     "group_cpu_s",
-    "group_memory_bytes",
     "group_thread_cpu_s",
     "host",
     "host_elsewhere",

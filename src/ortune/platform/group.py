@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from ortune import monotonic
 
 if TYPE_CHECKING:
     import psutil
 
 T = TypeVar("T")
+FRESH_S = 0.05
+"""Seconds; a browser that loads a large model fills memory within tenths of a second."""
 
 
-def group_memory_bytes(pid: int) -> int:
-    """Resident memory of a process and its descendants; what they share (code, files) is counted once."""
+@dataclass(slots=True)
+class GroupMemory:
+    """The memory of one process and its descendants, counted again only once it may have changed.
+
+    To find the descendants every process of the system is read, and a look at the limits of a trial asks several times.
+    """
+
+    _bytes: int = 0
+    _counted_s: float = -math.inf
+
+    def count(self, pid: int) -> int:
+        """Resident memory in bytes, no older than ``FRESH_S``; what processes share (code, files) is counted once."""
+        now_s = monotonic.now_s()
+        if now_s >= self._counted_s + FRESH_S:
+            self._bytes, self._counted_s = _memory_bytes(pid), now_s
+        return self._bytes
+
+
+def _memory_bytes(pid: int) -> int:
     memories = _of_each(pid, lambda process: process.memory_info())
     shared = [getattr(memory, "shared", 0) for memory in memories]
     # As if all shared the same pages: ten processes of 200 MiB, 150 of these shared, are 2,000 - 1,500 + 150

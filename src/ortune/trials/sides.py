@@ -193,8 +193,39 @@ def resolve(
         )
         with alone():
             say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
-            runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
+            runs = _rewritten(
+                model, plan, folder=scratch / "rewritten", tool=tool, option=f"{option} ({label})", say=say
+            )
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs, bundle=bundle)
+
+
+def _rewritten(
+    model: OpenModel, plan: Plan, *, folder: Path, tool: ToolProcess, option: str, say: Callable[[str], None]
+) -> Path:
+    """The side's model after its rewrites; says which of them change nothing.
+
+    Args:
+        model: The model as it was opened.
+        plan: Its rewrites are applied.
+        folder: Where rewritten models lie.
+        tool: Does what needs ONNX Runtime.
+        option: What named the rewrites.
+        say: Where sentences go.
+
+    Raises:
+        UsageError: No rewrite changes the model.
+    """
+    rewritten = rewrites.rewrite_model(model, plan.rewrites, folder, tool)
+    unchanged = [
+        (step.spec.name, *step.result.reasons[:1]) for step in rewritten.steps if not step.result.modified
+    ]
+    what = "; ".join(": ".join((f"{name} changes nothing", *reason)) for name, *reason in unchanged)
+    if not rewritten.modified:
+        # Measured all the same, it would pass for a rewrite without effect on the time.
+        raise UsageError(what, where=option, do="omit it; ortune check names the rewrites that apply")
+    if unchanged:
+        say(what)
+    return rewritten.path
 
 
 def _require_uncalibrated(plan: Plan, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
@@ -31,6 +32,7 @@ def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[obj
     return [(name, options) if options else name for name, options in specs]
 
 
+@cache
 def source(room: str, module: str) -> str:
     """The source of a module that needs nothing of ortune, behind its docstring and imports."""
     text = files("ortune").joinpath(room, module).read_text(encoding="utf-8")

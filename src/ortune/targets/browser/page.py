@@ -99,6 +99,7 @@ class Page(Process):
         self._sent_bytes = 0
         self._sent: tuple[str, ...] = ()
         self._outputs: Outputs | None = None
+        self._memory = platform.GroupMemory()
         self._peak_bytes = self._printed_chars = 0
         self._began_s = self._ended_s = 0.0
 
@@ -206,9 +207,7 @@ class Page(Process):
     @property
     def held_bytes(self) -> int:
         """Memory that the browser holds now, what its processes share counted once."""
-        if self.child is None or not self.live:
-            return 0
-        return platform.group_memory_bytes(self.child.pid)
+        return self._memory.count(self.child.pid) if self.child is not None and self.live else 0
 
     def batch(self, runs: int, unmeasured: int) -> None:
         """Times a batch of runs in its turn."""
