@@ -14,7 +14,9 @@ import ortune
 from onnx_text import model_of, saved
 from ortune.errors import ModelError, UsageError
 from ortune.options.quantities import size_bytes
+from ortune.records import Plan
 from ortune.trials.plans import read_plan
+from ortune.trials.sides import SideText, resolve
 
 
 @pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])
@@ -80,3 +82,19 @@ def test_a_plan_may_name_its_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["2Gi", "2G", "2g", "2GiB", "2GB", "2048MiB", "2048Mi", "2147483648"])
 def test_a_size_in_any_unit(text: str) -> None:
     assert size_bytes(text, "--memory") == 2**31
+
+
+def test_a_rewrite_that_changes_nothing_is_no_side_to_measure(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"))
+    with pytest.raises(UsageError, match="gelu changes nothing: the model has no Gelu") as refused:
+        ortune.compare(path, b_rewrite=["gelu"], store=tmp_path / "store", python=sys.executable)
+    assert refused.value.where == "--b-rewrite (m.onnx)"
+
+
+def test_of_several_rewrites_those_that_change_nothing_are_named(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"))
+    text = SideText(text=str(path), rewrites=("gelu", "fixed-dimensions:n=1"))
+    lines: list[str] = []
+    side = resolve(text, common=Plan(), scratch=tmp_path, say=lines.append)
+    assert side.runs != path
+    assert lines[-1].startswith("gelu changes nothing: the model has no Gelu") and "fixed" not in lines[-1]
