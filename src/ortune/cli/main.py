@@ -10,6 +10,7 @@ import io
 import itertools
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -94,6 +95,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     code.append(_run(sys.argv[1:] or ["--help"], whole=True))
+    # The answer is given. What is left is to end children and remove folders, and a Ctrl-C there is a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code[0])
 
 
