@@ -29,12 +29,12 @@ from ortune.targets.worker import Worker
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 8 << 30
-_CHOSEN = {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"}
-if not os.environ.keys() & _CHOSEN and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
+_PLACES = {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"}
+_own_place = bool(os.environ.keys() & _PLACES)
+if not _own_place and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
     # A hundred thousand folders and small files: on a disk each takes ten times as long to make and to remove.
-    os.environ.update(dict.fromkeys(_CHOSEN, str(_MEMORY)))
+    os.environ.update(dict.fromkeys(_PLACES, str(_MEMORY)))
     tempfile.tempdir = None
-
 
 _CACHE_HOME = os.environ.get("XDG_CACHE_HOME")
 _FOLDERS = itertools.count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import shutil
@@ -25,6 +26,7 @@ from ortune.targets.turns import ALONE
 _answers: dict[tuple[str, ...], Measured | Failed] = {}
 _names: dict[tuple[str, int, int], str] = {}
 KEPT = Path(tempfile.mkdtemp(prefix="simulated-"))
+atexit.register(shutil.rmtree, KEPT, ignore_errors=True)  # it may lie in memory
 
 
 def model_name(path: str) -> str:

@@ -95,7 +95,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     code.append(_run(sys.argv[1:] or ["--help"], whole=True))
-    # The answer is given. What is left is to end children and remove folders, and a Ctrl-C there is a traceback.
+    # The answer is given. A Ctrl-C while children are ended and folders removed would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code[0])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import msgspec
 
 from ortune import providers
@@ -251,7 +249,7 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     failed = [g for g in claim.guards if g.failed]
     worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
-    return f"{gain}, but {worse}, more than allowed ({shlex.join(acceptance(result))})"
+    return f"{gain}, but {worse}, more than allowed ({' '.join(acceptance(result))})"
 
 
 def _untested_words(result: TuneResult) -> str:
