@@ -41,9 +41,11 @@ TYPES = {
 ONNXRUNTIME_WEB = "1.30.0"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 WEBGPU = "--enable-unsafe-webgpu"
+COMPILED_ONCE = "--js-flags=--liftoff-only"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", WEBGPU, setup.NO_POPUPS,
+    COMPILED_ONCE,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -302,7 +303,10 @@ def _cases(operators: int) -> list[_Case]:
     for name in names[::operators] if operators > 1 else ():
         importlib.import_module(f"{node.__name__}.{name}")
     found = []
-    for case in node._NodeTestCases if operators > 1 else node.collect_testcases():
+    cases = node._NodeTestCases if operators > 1 else node.collect_testcases()
+    if operators > 1 and all(f"{node.__name__}.{name}" in sys.modules for name in names):
+        cases = cases[::operators]  # another test of this process had them all made
+    for case in cases:
         if case.model is not None and case.data_sets:
             names = [value.name for value in case.model.graph.input]
             given = dict(zip(names, case.data_sets[0][0], strict=False))

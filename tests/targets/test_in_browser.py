@@ -172,6 +172,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     assert 0 < told[0] < baseline.pilot.first.elapsed_ns / 2
 
 
+@pytest.mark.usefixtures("compiled_for_speed")
 @pytest.mark.xdist_group("browser")
 def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups(tmp_path: Path) -> None:
     needs("web-wasm")

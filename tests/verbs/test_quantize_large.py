@@ -131,12 +131,12 @@ def test_a_decoder_is_judged_by_what_it_predicts_and_timed_in_its_step(tmp_path:
     decoder(tmp_path / "m.onnx")
     (tmp_path / "tokens").mkdir()
     rng = np.random.default_rng(2)
-    for i in range(8):
-        np.savez(tmp_path / "tokens" / f"{i}.npz", input_ids=rng.integers(0, VOCABULARY, (1, 24)))
+    for i in range(4):
+        np.savez(tmp_path / "tokens" / f"{i}.npz", input_ids=rng.integers(0, VOCABULARY, (1, 16)))
     words = [
         "quantize", str(tmp_path / "m.onnx"), "--store", str(tmp_path / "store"), "--no-bundle", "--json",
         "--data", str(tmp_path / "tokens"), "--metric", "perplexity", "--tolerance", "metric>=90%",
-        "--dim", "sequence_length=1", "--dim", "past_sequence_length=9", "--budget", "10m",
+        "--dim", "sequence_length=1", "--dim", "past_sequence_length=9", "--budget", "5m",
     ]  # fmt: skip
     with measuring_on(Lab(1, faster_rewrite="weight-only-bits")):
         code, out, said = program(words)
