@@ -137,6 +137,11 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 )
 
 
+def _near(actual: Array, wanted: Array) -> bool:
+    """Compares as ``np.allclose`` does, for a fifth of its time on so few values; infinities are near to nothing."""
+    return bool((np.abs(actual - wanted) <= _NEAR * (1 + np.abs(wanted))).all())
+
+
 def _is_clipped(part: Part) -> bool:
     """Returns whether a gate of the cell may be a HardSigmoid."""
     return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
@@ -165,7 +170,7 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
             # orders.
             for order in itertools.permutations(gates):
                 candidate = function([numbers for _, numbers in order], before, state, _gate(hard))
-                if not np.allclose(candidate, result, rtol=_NEAR, atol=_NEAR):
+                if not _near(candidate, result):
                     continue
                 cell = _cell(step, kind, tuple(form for form, _ in order), hard)
                 if cell is not None:
@@ -203,7 +208,7 @@ def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -
     if len(gates) != 1 or len(states) != 1 or len(atoms.pairs) != 2:
         return None
     (form, numbers), (state,) = gates[0], states
-    return form if np.allclose(product, _gate(hard)(numbers) * state, rtol=_NEAR, atol=_NEAR) else None
+    return form if _near(product, _gate(hard)(numbers) * state) else None
 
 
 def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
@@ -235,4 +240,4 @@ def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
         gates = [atoms.value(gate) for gate in cell.gates]
         memory = np.zeros(()) if cell.memory is None else atoms.value(Linear({cell.memory: None}))
         wanted = lstm_memory(gates, memory, _gate(cell.hard))
-        return bool(np.allclose(actual, wanted, rtol=_NEAR, atol=_NEAR))
+        return _near(actual, wanted)
