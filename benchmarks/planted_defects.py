@@ -359,7 +359,7 @@ def _unrolled_cell(cell: str) -> Plant:
         opset = _opset(model)
         if opset < 10:
             return False
-        made = written_out(cell, opset=opset, all_states=True).graph
+        made = written_out(cell, steps=20, opset=opset, all_states=True).graph
         names = {v for node in made.node for v in (*node.input, *node.output)}
         names |= {tensor.name for tensor in made.initializer}  # of some versions nothing reads one of them
         called = {name: f"planted_{name}" for name in names if name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def undone(pattern: Pattern, folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("shape", "pattern", "sides"),
     [
@@ -67,10 +69,12 @@ def undone(pattern: Pattern, folder: Path) -> list[str]:
     ],
 )
 def test_no_fusion_is_lost(
-    shape: tuple[int, ...], pattern: Form, sides: tuple[Form, ...], tmp_path: Path
+    shape: tuple[int, ...], pattern: Form, sides: tuple[Form, ...], half: int, tmp_path: Path
 ) -> None:
+    """Between every second pair of neighbours, or between the others."""
+    neighbours = itertools.islice(between(shape, pattern, sides), half, None, 2)
     with rewrites.remembering():
-        found = {each.name: undone(each, tmp_path) for each in between(shape, pattern, sides)}
+        found = {each.name: undone(each, tmp_path) for each in neighbours}
     assert {name: what for name, what in found.items() if what} == {}
 
 

@@ -111,7 +111,7 @@ def test_few_steps_stay(tmp_path: Path) -> None:
 
 
 def test_the_rule_names_all_of_it_and_offers_the_rewrite(tmp_path: Path) -> None:
-    onnx.save(written_out(), tmp_path / "m.onnx")
+    onnx.save(written_out(steps=20), tmp_path / "m.onnx")
     opened = open_model(tmp_path / "m.onnx")
     (found,) = rules.find_rule("GRA010").findings(Facts(model=opened))
     assert all(part in found.what for part in ("LSTM", "20 steps", "40 Gemm, 60 Sigmoid, 40 Tanh"))

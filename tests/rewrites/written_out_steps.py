@@ -287,7 +287,7 @@ CELLS: dict[str, tuple[str, Callable[[Writer], Step]]] = {
 def written_out(
     cell: str = "torch",
     *,
-    steps: int = 20,
+    steps: int = 10,
     opset: int = 17,
     batch: int | str = 1,
     all_states: bool = False,
