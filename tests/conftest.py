@@ -81,12 +81,15 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 STARTED_FOR_REAL = {"targets", "worker", "test_faults_worker", "test_launcher"}
 """Folders and files whose tests are about the processes themselves."""
+TIMED_FOR_REAL = "profiling"
+"""The folder whose tests ask where the time of a run goes."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Workers are started as usual where that is what is tested."""
     warm_workers.real = not STARTED_FOR_REAL.isdisjoint((item.path.parent.name, item.path.stem))
+    warm_workers.spins = item.path.parent.name == TIMED_FOR_REAL
 
 
 @pytest.fixture(scope="session", autouse=True)

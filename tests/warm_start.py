@@ -1,7 +1,8 @@
 """A process that has imported ONNX Runtime and the worker, and becomes a worker by forking whenever it is asked to.
 
-python tests/warm_start.py FD FOLDER [session] [MODULE ...]: FD is its end of a socket, FOLDER holds the worker's
-package, and with "session" it has opened a session before it forks.
+python tests/warm_start.py FD FOLDER [session] [spins] [MODULE ...]: FD is its end of a socket, FOLDER holds the
+worker's package; with "session" it has opened a session before it forks, and with "spins" idle threads of sessions spin
+as long as they do for users.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 TITLE_BYTES = 1024
 """Room for the command line that a worker shows."""
-SESSION = "session"
+SESSION, SPINS = "session", "spins"
 
 
 def serve(link: socket.socket) -> dict[str, Any]:
@@ -99,12 +100,28 @@ def open_session() -> None:
     )
 
 
+def spin_shortly() -> None:
+    """Idle threads of sessions spin for 0.1 ms: what they spin longer is taken from the tests beside."""
+    import onnxruntime
+
+    class Options(onnxruntime.SessionOptions):
+        def __init__(self) -> None:
+            super().__init__()
+            self.add_session_config_entry("session.intra_op.spin_duration_us", "100")
+
+    onnxruntime.SessionOptions = Options
+
+
 def main() -> None:
     """The top frame, of the process itself and of every fork."""
     descriptor, folder, *modules = [word for word in sys.argv[1:] if word.strip("-")]
     sys.path[0] = folder
     for name in ("onnxruntime", "ortune_worker.main", "ortune_worker.tool", "ortune_worker.probes"):
         importlib.import_module(name)
+    if SPINS in modules:
+        modules.remove(SPINS)
+    else:
+        spin_shortly()
     if SESSION in modules:
         open_session()
         modules.remove(SESSION)

@@ -26,7 +26,7 @@ from ortune.records import Applied
 from ortune.targets import archive
 from ortune.targets.process import Process
 from ortune.targets.worker import Worker
-from warm_start import SESSION, TITLE_BYTES
+from warm_start import SESSION, SPINS, TITLE_BYTES
 
 TOOLS = ("onnx", "onnxruntime.quantization", "onnxruntime.transformers.optimizer")
 """What the tasks of a tool import besides."""
@@ -37,8 +37,8 @@ _OWN = {"HOME", "PATH", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA
 _PID, _TEMPORARY = os.getpid(), tempfile.gettempdir()
 _start = Worker._child
 _warm: dict[tuple[object, ...], Warm] = {}
-real = False
-"""Whether every worker is started as usual."""
+real = spins = False
+"""Whether every worker is started as usual, and whether idle threads of forks spin as usual."""
 
 
 class Forked:
@@ -69,7 +69,8 @@ class Warm:
 
     Args:
         environment: Its environment.
-        modules: What it imports beside ONNX Runtime and the worker; with ``SESSION`` it opens one too.
+        modules: What it imports beside ONNX Runtime and the worker; with ``SESSION`` it opens one too,
+            and with ``SPINS`` its sessions spin as usual.
     """
 
     def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
@@ -151,7 +152,7 @@ def child(
     environment = worker.environment(settings)
     if real or os.getpid() != _PID or not _is_plain(worker, program, settings):
         return _start(worker, program, settings, arguments, log)
-    modules = TOOLS if arguments else ()
+    modules = (*((SPINS,) if spins else ()), *(TOOLS if arguments else ()))
     if _FIRST_SESSION.isdisjoint(text for item in settings for text in (item.channel, item.key)):
         modules = (SESSION, *modules)
     key = (modules, frozenset((n, v) for n, v in environment.items() if n not in _OWN))
