@@ -59,9 +59,12 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     there = run_python(bundle / "load.py", python=found.runtime.python)
     assert there.returncode == 0, there.stderr
     assert "with OpenVINOExecutionProvider" in there.stdout
-    # A verb that runs the bundle takes the runtime that has its packages, among all that ortune has made.
+    # A verb that runs the bundle takes a runtime with its packages, among all that ortune has made. There are two of them
+    # where `openvino` is the same wheel, as on processors that are not Intel's.
     ran = ortune.bench(bundle, processes=3, runs=3, store=tmp_path / "store").result
-    assert ran.side.runtime == found.runtime
+    equal = [one.runtime for one in made.made() if made.pinned(one) == info.requirements]
+    assert found.runtime in equal
+    assert ran.side.runtime in equal
     assert ran.side.plan.provider_names == ("OpenVINOExecutionProvider",)
     # The user's own build lacks the provider: an error, unless a fallback is asked for.
     here = run_python(bundle / "load.py")

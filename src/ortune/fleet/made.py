@@ -353,6 +353,15 @@ def _license(wheel: importlib.metadata.Distribution) -> str:
     return ", ".join(said("License-Expression") or named or own)
 
 
+def _adopted(environment: MadeRuntime) -> list[InstalledPackage]:
+    return [package for package in environment.packages if package.name != "numpy"]
+
+
+def pinned(environment: MadeRuntime) -> tuple[str, ...]:
+    """Return the packages of an environment with their versions, as a bundle that was tuned in it requires them."""
+    return tuple(f"{package.name}=={package.version}" for package in _adopted(environment))
+
+
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
     about = (
@@ -362,9 +371,9 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     )
     if about is None:
         return None
-    new = [package for package in about.packages if package.name != "numpy"]
+    new = _adopted(about)
     return Adoption(
-        requirements=tuple(f"{package.name}=={package.version}" for package in new),
+        requirements=pinned(about),
         instead_of="" if today.package in {package.name for package in new} else today.package or CPU.wheel,
         size_bytes=sum(package.size_bytes for package in new),
         licenses=tuple(package.license for package in new),

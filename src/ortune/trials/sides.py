@@ -287,14 +287,15 @@ def as_optimised(plan: Plan) -> Plan:
 def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
     """The runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
 
-    The runtime with the packages of the bundle comes first, then that of its execution provider.
+    A runtime with exactly the packages of the bundle comes first, by whatever name it was made, then that of its
+    execution provider.
     """
     names = {provider.name for provider in info.plan.providers}
     if info.plan.is_web or names <= {CPU.name, *runtime.offered}:
         return runtime
     there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
     wanted, target = set(info.requirements), targets.of(info.plan).name
-    there.sort(key=lambda one: (not wanted <= set(one.requirements), one.name != target))
+    there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
     return there[0].runtime if there else runtime
 
 
