@@ -59,8 +59,8 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     there = run_python(bundle / "load.py", python=found.runtime.python)
     assert there.returncode == 0, there.stderr
     assert "with OpenVINOExecutionProvider" in there.stdout
-    # A verb that runs the bundle takes a runtime with its packages, among all that ortune has made. There are two of them
-    # where `openvino` is the same wheel, as on processors that are not Intel's.
+    # A verb that runs the bundle takes a runtime with its packages, among all that ortune has made. On processors that
+    # are not Intel's there are two, since `openvino` is the same wheel there.
     ran = ortune.bench(bundle, processes=3, runs=3, store=tmp_path / "store").result
     equal = [one.runtime for one in made.made() if made.pinned(one) == info.requirements]
     assert found.runtime in equal
