@@ -22,6 +22,8 @@ from ortune.records import (
 from ortune.report import compare_headline, diagnose_words, history_words, sides
 from ortune.report.checks import checks
 
+DRIFTED = sides.DRIFTED.format(new="B", base="A")
+
 
 def rows(**changes: object) -> list[str]:
     found = golden.comparison(**changes)
@@ -60,17 +62,19 @@ def test_what_was_compared_comes_first_and_all_that_is_paired_has_its_change() -
             FigureChange(figure="load", ratio=1.2, ratio_low=1.1, ratio_high=1.3),
         ),
     )
-    assert found[0] == "p10 12.0 ms 11.0 ms -10.0 % -12.0 % to -8.0 %"
-    assert found[1] == "p50 11.0 ms 9.90 ms -5.0 % -10.0 % to +1.0 %"
-    assert found[-2:] == ["load time 225 ms  +20.0 % +10.0 % to +30.0 %", sides.DRIFTED]
+    assert found[0] == "p10 12.0 ms 10.8 ms -10.0 % -12.0 % to -8.0 %"
+    assert found[1] == "p50 11.0 ms 10.4 ms -5.0 % -10.0 % to +1.0 %"
+    assert found[-2:] == ["load time 225 ms 270 ms +20.0 % +10.0 % to +30.0 %", DRIFTED]
 
 
-def test_medians_that_went_the_other_way_are_explained_and_not_in_the_headline() -> None:
+def test_medians_that_went_the_other_way_are_explained_and_not_shown() -> None:
     slower = {"ratio": 1.03, "ratio_low": 1.01, "ratio_high": 1.05, "verdict": "slower"}
-    assert rows(**slower)[-1] == sides.DRIFTED
+    assert rows(**slower)[-1] == DRIFTED
     text = compare_headline.headline(golden.compared(comparison=golden.comparison(**slower)).result)
-    assert text.startswith("slower: 1.03x in p50 (95 % interval 1.01-1.05x, 24 blocks), B against A")
-    assert sides.DRIFTED not in rows()
+    assert text.startswith(
+        "slower: 1.03x in p50 (95 % interval 1.01-1.05x, 24 blocks), A 11.0 ms -> B 11.3 ms"
+    )
+    assert DRIFTED not in rows()
 
 
 def test_a_change_without_an_interval_says_why() -> None:
@@ -214,18 +218,25 @@ def test_a_history_says_no_change_only_where_that_was_shown(verdict: str, told: 
     assert history_words.headline(result).startswith(told)
 
 
-def test_a_release_whose_median_shows_another_change_has_the_change_alone() -> None:
+def test_a_release_whose_median_shows_another_change_has_the_value_of_the_paired_one() -> None:
     found = golden.comparison(statistic=QUARTILE, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
+    same = golden.comparison(statistic=QUARTILE, ratio=1.0, ratio_low=0.99, ratio_high=1.01)
     rows_ = (
-        ReleaseRow(release="1.22.1", figures=golden.figures(12.1e6)),
+        ReleaseRow(release="1.32.0", figures=golden.figures(9.7e6), since_previous=same),
         ReleaseRow(release="1.31.1", figures=golden.figures(9.88e6), since_previous=found),
+        ReleaseRow(release="1.22.1", figures=golden.figures(12.1e6)),
     )
     result = HistoryResult(
         side=golden.side(), statistic=QUARTILE, rows=rows_, changed=("1.31.1",), whole=None
     )
     envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(history_words.document(envelope), 120).split())
-    assert "1.22.1 12.1 ms" in text and "9.88 ms" not in text and "-27.8 % (-28.6 % to -19.1 %)" in text
+    assert (
+        "1.22.1 12.1 ms" in text
+        and "1.31.1 8.74 ms" in text
+        and "1.32.0 8.74 ms" in text
+        and "-27.8 % (-28.6 % to -19.1 %)" in text
+    )
 
 
 def test_a_history_names_what_was_compared() -> None:

@@ -15,11 +15,13 @@ from ortune.records import (
     ComparedSide,
     Comparison,
     Failed,
+    Figures,
     Gate,
     Measured,
     OutputDifference,
     Workload,
 )
+from ortune.report import sides
 from ortune.search import duel
 from ortune.search.blocks import LETTERS, failures, measured
 from ortune.search.figures import describe
@@ -106,8 +108,13 @@ class Raced:
         return self.state.blocks if self.state else ()
 
 
-def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
+def rank(raced: Raced, news: Sequence[New], base_figures: Figures | None) -> list[ComparedSide]:
     """Returns every new side, the fastest first; what cannot be compared after these, and what does not run last.
+
+    Args:
+        raced: What was measured.
+        news: The new sides.
+        base_figures: Figures of the base; None where nothing was timed.
 
     Raises:
         MeasurementError: All that could be timed failed again and again.
@@ -117,9 +124,9 @@ def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
         if raced.state.ended == "failed":
             raise _failed(raced.state, news)
         comparisons = duel.conclude_all(raced.state, raced.rules, raced.design)
-    sides = [_one(raced, new, comparisons.get(new.arm)) for new in news]
+    compared = [_one(raced, new, comparisons.get(new.arm), base_figures) for new in news]
     return sorted(
-        sides, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
+        compared, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
     )
 
 
@@ -130,15 +137,16 @@ def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
     return MeasurementError(what, where=new.side.label, code=failed.reason)
 
 
-def _one(raced: Raced, new: New, comparison: Comparison | None) -> ComparedSide:
+def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Figures | None) -> ComparedSide:
     state, blocks = raced.state, raced.blocks
     trials = measured(blocks, new.arm)
     statistic, scale = (state.statistic, state.prior_scale) if state else ("median", None)
+    figures = describe(trials, statistic, new.trials, new.first_load_ns) if trials else None
     if comparison is None or state is None or new.arm in state.failed:
         comparison = None
     else:
         comparison = msgspec.structs.replace(
-            comparison,
+            sides.with_values(comparison, base_figures, figures),
             guards=guards(blocks, raced.objective, arm=new.arm),
             beside=beside(blocks, statistic, arm=new.arm),
         )
@@ -147,7 +155,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None) -> ComparedSide:
         side=new.side.seen(trials),
         comparison=comparison,
         outputs=new.difference,
-        figures=describe(trials, statistic, new.trials, new.first_load_ns) if trials else None,
+        figures=figures,
         cases=case_results(blocks, raced.work, statistic, scale, arm=new.arm) if comparison else (),
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},

@@ -26,6 +26,7 @@ from ortune.records import (
 )
 from ortune.report import finding_words
 from ortune.report.numbers import duration
+from ortune.report.sides import with_values
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
 from ortune.search.figures import WORDS, describe
@@ -68,6 +69,11 @@ def make_result(run: Tuning) -> TuneResult:
     enough_s = run.enough_s or run.checks_s  # what was said while it ran: an answer names one budget
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     winner_figures = describe(won, statistic, alone, written) if won else None
+    current_figures = describe(current, statistic, measured(search.alone, CURRENT)) if current else None
+    against_default = against_default and with_values(
+        against_default, default_figures, winner_figures if winner else current_figures
+    )
+    against_current = against_current and with_values(against_current, current_figures, winner_figures)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
@@ -91,7 +97,7 @@ def make_result(run: Tuning) -> TuneResult:
         failed_leader=_failed_leader(search),
         current=search.current,
         default_figures=default_figures,
-        current_figures=describe(current, statistic, measured(search.alone, CURRENT)) if current else None,
+        current_figures=current_figures,
         winner_figures=winner_figures,
         costs=provider_costs(run, shipped, winner_figures, default_figures),
         against_default=against_default,

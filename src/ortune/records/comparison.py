@@ -49,6 +49,9 @@ class Comparison(Record, frozen=True, kw_only=True):
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value; None if the method gives a p-value.
         p: p-value; None if the method gives an e-value.
+        base_value, new_value: The two values to show: the baseline's figure and that times ``ratio``, in nanoseconds (a
+            throughput as the time of a run) or bytes. Medians of each side alone are in its figures; their quotient
+            may be another one. None if a side has no such figure.
         ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
         smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a share (0.02 is 2 %); None
             if there are too few blocks to detect any.
@@ -75,3 +78,5 @@ class Comparison(Record, frozen=True, kw_only=True):
     more_blocks: int | None = None
     more_s: float | None = None
     beside: tuple[FigureChange, ...] = ()
+    base_value: float | None = None
+    new_value: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Comparison, Envelope, Figures, HistoryResult, ReleaseRow
+from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
 from ortune.report import finding_words, sides
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line
@@ -70,16 +70,20 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
 
 
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
-    rows, before = [], None  # the figures that stand above
-    for row in result.rows:
-        rows.append(_row(row, result.statistic, before))
-        if row.figures is not None:
-            before = row.figures if rows[-1][1] else None
+    """A row a release, newest first; each value is that of the release before it times the paired change."""
+    rows: list[tuple[str, ...]] = []
+    before: float | None = None
+    for row in reversed(result.rows):
+        figures, comparison = row.figures, row.since_previous
+        if figures is not None:
+            number = sides.number(figures, result.statistic)
+            before = before * comparison.ratio if comparison is not None and before else number
+        rows.insert(0, _row(row, result.statistic, before))
     return rows
 
 
-def _row(row: ReleaseRow, statistic: str, before: Figures | None) -> tuple[str, ...]:
-    """A release; without its figure where that shows another change than the paired one beside it."""
+def _row(row: ReleaseRow, statistic: str, number: float | None) -> tuple[str, ...]:
+    """A release with its value."""
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
     comparison, figures, outputs = row.since_previous, row.figures, row.outputs
@@ -87,12 +91,7 @@ def _row(row: ReleaseRow, statistic: str, before: Figures | None) -> tuple[str, 
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
     since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
-    value = (
-        sides.beside(before, figures, comparison)
-        if comparison and before
-        else sides.value(figures, statistic)
-    )
-    return (row.release, value, since, duration(figures.load_ns), peak, differ)
+    return (row.release, sides.text(number, statistic), since, duration(figures.load_ns), peak, differ)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:

@@ -9,25 +9,31 @@ NOMINAL = 0.95
 """The level of every interval that is shown; of several claims at once together."""
 
 
-def duration(nanoseconds: float) -> str:
-    """Three significant digits in the unit that fits: "9.87 ms", "53.1 us", "1.20 s"."""
+def duration(nanoseconds: float, digits: int = 3) -> str:
+    """Three significant digits, or as many as asked for, in the unit that fits: "9.87 ms", "53.1 us", "1.20 s"."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(nanoseconds) >= size:
-            return f"{three(nanoseconds / size)} {unit}"
-    return f"{nanoseconds:.0f} ns"
+            return f"{three(nanoseconds / size, digits)} {unit}"
+    return f"{nanoseconds:.{digits - 3}f} ns"
 
 
-def three(value: float) -> str:
-    """Three significant digits without an exponent."""
-    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    return f"{value:.{digits}f}"
+def three(value: float, digits: int = 3) -> str:
+    """Three significant digits, or as many as asked for, without an exponent."""
+    whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
+    return f"{value:.{digits - whole}f}"
 
 
-def memory(size_bytes: float | None) -> str:
-    """Mebibytes, or gibibytes from one on."""
+UNKNOWN = "not known"
+
+
+def memory(size_bytes: float | None, digits: int = 3) -> str:
+    """Whole mebibytes, or gibibytes from one on; with more than three digits, parts of a mebibyte too."""
     if size_bytes is None:
-        return "not known"
-    return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"
+        return UNKNOWN
+    if size_bytes >= 2**30:
+        return f"{size_bytes / 2**30:.{digits - 1}f} GiB"
+    mebibytes = size_bytes / 2**20
+    return f"{mebibytes:.0f} MiB" if digits <= 3 else f"{three(mebibytes, digits - 1)} MiB"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -97,10 +103,10 @@ def rounding(text: str) -> float:
     return 0.5 * 10.0 ** -len((match and match[1]) or "") / value if value else 0.0
 
 
-def rate(nanoseconds: float) -> str:
+def rate(nanoseconds: float, digits: int = 3) -> str:
     """A time a run as a throughput: "847 runs/s"."""
     a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
-    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second)} runs/s"
+    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second, digits)} runs/s"
 
 
 def difference(relative: float) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from ortune.records import CaseResult, Comparison, Figures, Guard
 from ortune.report.document import Cell, Column, Table, Tone, table
 from ortune.report.numbers import (
     NOMINAL,
+    UNKNOWN,
     change,
     duration,
+    factor,
     interval_name,
     memory,
     rate,
@@ -24,7 +28,12 @@ UNPROVEN = 1.05
 """Factor by which two figures may be apart from a ratio that has no interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
 FIRST_LOAD = "first load (writes its cache)"
-DRIFTED = "no value where performance drifted: the medians do not show the paired change"
+DRIFTED = (
+    "performance drifted during the measurement: values of {new} are those of {base} times the paired change"
+)
+"""Note of a table whose medians contradict the paired change."""
+Write = Callable[[float, int], str]
+"""Writes a number in its unit with so many significant digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,38 +86,72 @@ def compared_ns(figures: Figures) -> float:
 def value(figures: Figures | None, statistic: str) -> str:
     """The figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
-    match kind(statistic):
-        case "memory":
-            return memory(figures.peak_bytes)
-        case "cpu":
-            return duration(figures.cpu_per_run_ns)
-        case "cold":
-            return duration(figures.load_ns + figures.first_run_ns)
-        case _:
-            return rate(compared_ns(figures)) if is_rate(statistic) else duration(compared_ns(figures))
+    return text(number(figures, statistic), statistic)
+
+
+def text(measured: float | None, statistic: str) -> str:
+    """A value of the figure that the statistic names, in its unit."""
+    return UNKNOWN if measured is None else _writer(statistic)(measured, 3)
+
+
+def _writer(statistic: str) -> Write:
+    """How the figure that a statistic names is written."""
+    if kind(statistic) == "memory":
+        return memory
+    return rate if is_rate(statistic) else duration
 
 
 def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """The new side's figure; "" where its ratio to the base's lies outside the interval of the paired change."""
+    """The new side's figure as ``values`` shows it; "" if either is unknown."""
     return values(base, new, comparison).rpartition(" -> ")[2]
 
 
 def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where the interval of the paired change excludes their ratio."""
+    """Both sides' figure ("11.0 ms -> 9.90 ms"), or "" if either is unknown.
+
+    The second is the first times the paired ratio. The sides' medians are over different moments, so their quotient is
+    another estimate of the same change, and a worse one: two estimates side by side would contradict each other.
+    """
+    pair = paired(base, new, comparison)
+    return " -> ".join(written(*pair, _writer(comparison.statistic))) if pair else ""
+
+
+def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
+    """The base's figure (ns or bytes) and that times the paired ratio, or None if a side's figure is unknown."""
     if base is None or new is None:
-        return ""
-    a, b = _number(base, comparison.statistic), _number(new, comparison.statistic)
-    texts = value(base, comparison.statistic), value(new, comparison.statistic)
-    if not a or not b or not _changed(comparison).agrees(a, b, texts):
-        return ""
-    return " -> ".join(texts)
+        return None
+    before = number(base, comparison.statistic)
+    return (before, before * comparison.ratio) if before and number(new, comparison.statistic) else None
+
+
+def with_values(comparison: Comparison, base: Figures | None, new: Figures | None) -> Comparison:
+    """The comparison with the two values that every format shows."""
+    before, after = paired(base, new, comparison) or (None, None)
+    return msgspec.structs.replace(comparison, base_value=before, new_value=after)
+
+
+def written(before: float, after: float, write: Write) -> tuple[str, str]:
+    """Two values with as many digits, three to five, as make their quotient the factor that is shown with them."""
+    if not before or not after:
+        return write(before, 3), write(after, 3)
+    ratio = max(before / after, after / before)
+    unit = 10.0 ** -len(factor(ratio).partition(".")[2])
+    for digits in (3, 4):
+        texts = write(before, digits), write(after, digits)
+        if abs(_quotient(*texts) - ratio) <= unit:
+            return texts
+    return write(before, 5), write(after, 5)
+
+
+def _quotient(*texts: str) -> float:
+    """The larger of two numbers with one unit over the smaller; infinite if the units differ."""
+    (a, a_unit), (b, b_unit) = ((float(n.replace(",", "")), unit) for n, unit in map(str.split, texts))
+    return max(a / b, b / a) if a and b and a_unit == b_unit else math.inf
 
 
 def case_value(case: CaseResult) -> str:
-    """The new side's time at one shape of a mix; "" where the medians contradict the paired change."""
-    base, new = duration(case.base_ns), duration(case.new_ns)
-    changed = Changed(ratio=case.ratio, low=case.ratio_low or None, high=case.ratio_high)
-    return new if changed.agrees(case.base_ns, case.new_ns, (base, new)) else ""
+    """The new side's time at one shape of a mix: the base's times the paired ratio."""
+    return written(case.base_ns, case.base_ns * case.ratio, duration)[1]
 
 
 def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
@@ -131,14 +174,15 @@ def sides_table(
         against: Which of the sides that is.
     """
     names, figures = [name for name, _ in sides], [column for _, column in sides]
-    base = dict(sides).get(against, figures[0])
+    at = names.index(against) if against in names else 0
     changes = dict(_changes(comparison)) if comparison else {}
-    rows, drifted, at = [], False, names.index(against) if against in names else 0
-    for name, texts, numbers in _rows(figures, statistic, base):
-        changed = changes.get(name)
-        if changed and numbers and not changed.agrees(*numbers, (texts[at], texts[-1])):
-            # Two times that show another change than the one beside them: only the change is shown.
-            drifted, texts[-1] = True, ""
+    rows, drifted = [], False
+    for name, write, numbers in _rows(figures, statistic):
+        changed, texts = changes.get(name), ["" if n is None else write(n, 3) for n in numbers]
+        before, after = numbers[at], numbers[-1]
+        if changed and changed.ratio is not None and before and after:
+            drifted = drifted or not changed.agrees(before, after, (texts[at], texts[-1]))
+            texts[at], texts[-1] = written(before, before * changed.ratio, write)
         row: list[Cell | str] = [name, *texts]
         if comparison:
             row += _cells(changed, inverse=is_rate(name))
@@ -151,38 +195,30 @@ def sides_table(
             notes.append(
                 f"too few blocks for 95 %: {statistic_name(statistic)} has a {interval_name(comparison.level)}"
             )
-        notes += [DRIFTED] if drifted else []
+        notes += [DRIFTED.format(new=names[-1], base=names[at])] if drifted else []
     return table(columns, rows, notes=notes)
 
 
-def _rows(
-    figures: Sequence[Figures], statistic: str, base: Figures
-) -> Iterator[tuple[str, list[str], tuple[float, float] | None]]:
-    """Name, a text a side, and the numbers of base and last side where they can be held against a change."""
-    last = figures[-1]
+def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Write, list[float | None]]]:
+    """Name of a figure, how it is written, and a number a side."""
     first = statistic_name(statistic)
     # What was compared comes first, whatever it is.
-    both = _both(_number(base, statistic), _number(last, statistic))
-    yield first, [value(f, statistic) for f in figures], both
+    yield first, _writer(statistic), [number(f, statistic) for f in figures]
     if first != "p50":
-        yield "p50", [duration(f.latency_ns) for f in figures], _both(base.latency_ns, last.latency_ns)
+        yield "p50", duration, [f.latency_ns for f in figures]
     if first != "p95" and all(f.p95_ns for f in figures):
-        yield "p95", [duration(f.p95_ns or 0) for f in figures], _both(base.p95_ns, last.p95_ns)
+        yield "p95", duration, [f.p95_ns for f in figures]
     if first != "CPU time per run":
-        cpu = _both(base.cpu_per_run_ns, last.cpu_per_run_ns)
-        yield "CPU time per run", [duration(f.cpu_per_run_ns) for f in figures], cpu
+        yield "CPU time per run", duration, [f.cpu_per_run_ns for f in figures]
     if first != "peak memory":
-        yield "peak memory", [memory(f.peak_bytes) for f in figures], _both(base.peak_bytes, last.peak_bytes)
-    yield "load time", [duration(f.load_ns) for f in figures], _both(base.load_ns, last.load_ns)
+        yield "peak memory", memory, [f.peak_bytes for f in figures]
+    yield "load time", duration, [f.load_ns for f in figures]
     if any(f.first_load_ns for f in figures):
-        yield FIRST_LOAD, [duration(f.first_load_ns) if f.first_load_ns else "" for f in figures], None
+        yield FIRST_LOAD, duration, [f.first_load_ns or None for f in figures]
 
 
-def _both(a: float | None, b: float | None) -> tuple[float, float] | None:
-    return (a, b) if a and b else None
-
-
-def _number(figures: Figures, statistic: str) -> float | None:
+def number(figures: Figures, statistic: str) -> float | None:
+    """The figure that the statistic names, in nanoseconds or bytes."""
     match kind(statistic):
         case "memory":
             return figures.peak_bytes

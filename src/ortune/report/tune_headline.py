@@ -160,7 +160,7 @@ def _rerun(result: TuneResult, said: str) -> list[str]:
 
 
 def both_values(result: TuneResult) -> str:
-    """What is replaced and what replaces it ("11.0 ms -> 9.90 ms"); "" where the paired change is another one."""
+    """What is replaced and what replaces it: "11.0 ms -> 9.90 ms"."""
     base = result.current_figures if today(result) is not None else result.default_figures
     comparison = deciding(result)
     return (

@@ -105,12 +105,15 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
         "winner": result.winner_figures,
     }
     wrong = result.wrong_default_figures
+    # The two that the headline compares are written as there.
+    before, _, after = tune_headline.both_values(result).partition(" -> ")
+    compared = {tune_facts.base_name(result): before, "winner": after}
     return [
         *([("other", tune_words.WRONG_DEFAULT, sides.value(wrong, result.statistic))] if wrong else []),
         *(
-            (role, points.role_words(result, role), sides.value(side, result.statistic))
+            (role, points.role_words(result, role), compared.get(role) or sides.value(side, result.statistic))
             for role in points.roles(result)
-            if (side := figures[role]) is not None and (role != "winner" or tune_headline.both_values(result))
+            if (side := figures[role]) is not None
         ),
     ]
 

@@ -240,17 +240,19 @@ class _Run:
             state=state,
             design=comparing.design,
         )
-        ranked = rank(raced, self.news)
-        first, base = ranked[0], measured(blocks, BASE)
+        base, base_figures = measured(blocks, BASE), None
+        if base:
+            written = baseline.executor.first_load_ns(BASE)
+            base_figures = describe(base, statistic, comparing.starts, written)
+        ranked = rank(raced, self.news, base_figures)
+        first = ranked[0]
         assert first.outputs is not None
         result = CompareResult(
             base=self.a.seen(base),
             new=first.side,
             comparison=first.comparison,
             outputs=first.outputs,
-            base_figures=describe(base, statistic, comparing.starts, baseline.executor.first_load_ns(BASE))
-            if base
-            else None,
+            base_figures=base_figures,
             new_figures=first.figures,
             cases=first.cases,
             controls=tuple(state.controls) if state else (),
