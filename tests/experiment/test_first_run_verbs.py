@@ -11,7 +11,9 @@ import onnx
 import pytest
 
 import ortune
-from ortune.records import DEFAULT_WRONG, NOT_FINITE
+from broken_models import broad_rms, chained_reshapes
+from ortune.errors import ModelError
+from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite
 
@@ -52,6 +54,46 @@ def test_outputs_that_are_no_numbers_are_the_first_thing_said(verb: str, tmp_pat
     assert (first.code, first.where[0]) == (NOT_FINITE, "bad")
     assert "low" in first.what
     assert answer.summary().lstrip().startswith(NOT_FINITE)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "lock"])
+def test_a_default_that_the_optimiser_breaks_is_said_first_and_a_lower_level_goes_on(
+    verb: str, tmp_path: Path
+) -> None:
+    answer = VERBS[verb](broad_rms(tmp_path / "m.onnx"), tmp_path / "store")
+    first, *_ = answer.alerts
+    assert (first.code, first.severity) == (DEFAULT_BROKEN, "error")
+    assert answer.status == "default-wrong"
+    assert answer.summary().lstrip().startswith(DEFAULT_BROKEN)
+    assert "level=all" not in answer.summary()
+
+
+def test_a_lock_of_a_model_that_the_optimiser_breaks_names_the_level_that_runs(tmp_path: Path) -> None:
+    model, lock = broad_rms(tmp_path / "m.onnx"), tmp_path / "m.lock.json"
+    with pytest.raises(ModelError) as error:
+        ortune.lock(model, output=lock)
+    assert "--set level=basic" in error.value.do
+    assert ortune.lock(model, set={"level": "basic"}, output=lock).verdict == "written"
+
+
+def test_both_sides_of_a_comparison_go_on_at_the_level_that_runs(tmp_path: Path) -> None:
+    model = chained_reshapes(tmp_path / "m.onnx")
+    answer = ortune.compare(model, b_set={"intra": "1"}, budget=20, store=tmp_path / "store")
+    assert [(alert.code, alert.what[:3]) for alert in answer.alerts] == [
+        (DEFAULT_BROKEN, "A: "),
+        (DEFAULT_BROKEN, "B: "),
+    ]
+    assert answer.result.base.plan.settings == {"graph_optimization_level": "disable"}
+    assert answer.result.new.plan.settings["graph_optimization_level"] == "disable"
+
+
+def test_a_tuning_of_a_broken_default_is_held_against_the_level_that_runs(tmp_path: Path) -> None:
+    answer = ortune.tune(broad_rms(tmp_path / "m.onnx"), budget=60, bundle=False)
+    result = answer.result
+    assert result.default_broken and result.wrong_default.settings == {}
+    assert result.default.settings == {"graph_optimization_level": "basic"}
+    assert result.wrong_default_figures is None
+    assert "does not run" in answer.summary()
 
 
 def test_a_compared_side_of_no_numbers_is_told_with_its_node_and_weight(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ from rule_facts import (
 
 from ortune.platform import Topology
 from ortune.records import (
+    BrokenLevel,
     NonFiniteOutput,
     OutputDifference,
     PageSeen,
@@ -352,6 +353,20 @@ EXAMPLES = {
             nonfinite=[NonFiniteOutput(name="y", n_elements=8, nonfinite_reference=8, unusable_reference=8)]
         ),
         good=lambda _: Facts(nonfinite=[NonFiniteOutput(name="y", n_elements=8, nonfinite_reference=3)]),
+    ),
+    "MSR014": Example(
+        bad=lambda _: Facts(
+            ort_version="1.32.0",
+            broken_level=BrokenLevel(
+                level="basic",
+                right="disable",
+                what="Type Error",
+                node="R1_new_reshape",
+                made_from=("R1", "R2"),
+            ),
+        ),
+        where=("R1", "R2"),
+        good=lambda _: Facts(ort_version="1.32.0"),
     ),
     "MOB009": Example(
         bad=lambda folder: replace(set_to(folder, coreml_format="mlprogram"), target="coreml"),

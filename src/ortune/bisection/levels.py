@@ -1,8 +1,8 @@
-"""What a verb asks of one side alone: from which node on ONNX Runtime's optimiser, or a NaN, makes it wrong.
+"""What a verb asks of one side alone: which node ONNX Runtime's optimiser breaks, or makes wrong, or a NaN does.
 
-Both functions are given what every measuring verb holds: the side, one of its feeds, and an executor. Each runs the
-model several times with all of its values as outputs, so they are for what was seen to be wrong, not for asking whether
-it is. A verb imports them; what is in ``trials`` is given them.
+The functions are given what every measuring verb holds: the side, one of its feeds, and an executor. Those for wrong
+values run the model several times with all of its values as outputs, so they are for what was seen to be wrong, not for
+asking whether it is. A verb imports them; what is in ``trials`` is given them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ortune.analysis.failing_nodes import NamedNode, sources_by_name
+from ortune.analysis.mapping import originals
 from ortune.bisection.find import OFF, Side, find
 from ortune.bisection.looked_at import Eyes
 from ortune.bisection.not_finite import first_of
 from ortune.errors import Interrupted, OrtuneError
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
-from ortune.records import FeedRef, GraphNode, NotFinite
+from ortune.records import FeedRef, GraphNode, NotFinite, Plan
 from ortune.trials.executor import Executor
 from ortune.trials.sides import Resolved
 
@@ -91,6 +93,42 @@ def first_not_finite(
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return None
     return first_of(running, values, "A")
+
+
+def made_from(
+    side: Resolved,
+    plan: Plan,
+    node: NamedNode,
+    executor: Executor,
+    folder: Path,
+    *,
+    custom_ops: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """The nodes of the model that became a node of the optimised graph.
+
+    Args:
+        side: The model with its runtime.
+        plan: With the level of optimisation that makes the node.
+        node: As an error names it.
+        executor: Has the limits of a process.
+        folder: To be made for the optimised model; it may go afterwards.
+        custom_ops: Libraries with operators of the model.
+
+    Returns:
+        By names alone where the optimised graph cannot be saved, which it cannot if it does not load.
+    """
+    model = _model(side)
+    try:
+        folder.mkdir(parents=True)
+        running = Side(
+            name="A", resolved=replace(side, plan=plan), model=model, feed=FeedRef(name="", path="")
+        ).as_optimised(folder, custom_ops, executor.limits)
+        made = originals(model.ir, running.graph).of.get(node.name, ())
+    except Interrupted:
+        raise
+    except OrtuneError:  # it may fail to load there: that is what is asked about
+        made = ()
+    return made or sources_by_name(model.ir, node)
 
 
 def _model(side: Resolved) -> OpenModel:

@@ -13,7 +13,14 @@ from ortune import monotonic, targets
 from ortune.experiment.compare_result import New
 from ortune.experiment.driver import drive
 from ortune.experiment.field import STARTS
-from ortune.experiment.first_run import SIDE_RUNS, question_base, question_numbers, question_side, settle
+from ortune.experiment.first_run import (
+    SIDE_RUNS,
+    lower_side,
+    question_base,
+    question_numbers,
+    question_side,
+    settle,
+)
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
 from ortune.inputs.vocabulary import rows_of, within_rows
@@ -101,6 +108,7 @@ class Comparing:
         """
         baseline = self.baseline
         settle(baseline, self.budget_s, lambda: self._left_ns() / 1e9, self.watch.line, "A")
+        self.a = baseline.side
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
             refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
@@ -149,6 +157,16 @@ class Comparing:
             baseline.executor.trial(new.contestant, runs=0, fresh=True)
             baseline.executor.limits = limits
         outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            lower = lower_side(
+                baseline, new.side, new.contestant, outcome, new.name, lambda: self._left_ns() / 1e9
+            )
+            if lower is not None:
+                new.side = replace(new.side, plan=lower)
+                new.contestant = replace(new.contestant, plan=lower)
+                outcome = baseline.executor.trial(
+                    new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True
+                )
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             new.failed = outcome
             self.watch.say(f"{new.name} does not run: {failure(outcome)}")

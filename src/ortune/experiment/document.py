@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 
 from ortune import __version__
 from ortune.records import (
+    DEFAULT_BROKEN,
     DEFAULT_WRONG,
     Envelope,
     ErrorInfo,
@@ -49,7 +50,7 @@ def document(
         alerts: What is said before all else.
     """
     alerts = tuple(alerts)
-    if status == "ok" and any(alert.code == DEFAULT_WRONG for alert in alerts):
+    if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN) for alert in alerts):
         status = "default-wrong"
     return Envelope(
         schema=f"ortune/{verb}/1",

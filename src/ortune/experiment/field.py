@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from ortune.search.controls import SPIKE_RATIO
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials import failures, feeding
+from ortune.trials.broken_levels import Lowered
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
@@ -34,7 +36,8 @@ class Field:
     """A side that is run, what it is fed, and whatever stands beside it.
 
     Attributes:
-        side: The base; another level of it where its own is wrong.
+        side: The base; another level of it where its own is wrong, or does not run.
+        lowered: The level at which the side runs, where it does not at its own.
         work: The inputs that run; ``refs`` are their files.
         executor: Runs the arms; ``limits`` are those of its trials.
         notes: What is told with the answer; ``alerts`` are said before all else.
@@ -60,6 +63,7 @@ class Field:
         self.findings: list[Finding] = []
         self.alerts: list[Finding] = []
         self.peak_in_turn: PeakInTurn | None = None
+        self.lowered: Lowered | None = None
         self.gpu_runs: dict[str, GpuRun] = {}
         self.work = load(self._proposed())
         self.refs: tuple[FeedRef, ...] = ()
@@ -85,6 +89,7 @@ class Field:
             ort_version=side.runtime_of(side.plan).version_of(side.plan),
             host=self.host,
             topology=self.machine.topology,
+            wrong_when_optimised=self.lowered is not None,
         )
 
     @property
@@ -99,7 +104,7 @@ class Field:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
         model = self.side.model.ir
-        self.work = feeding.settle_workload(
+        settled = feeding.settle_workload(
             self.executor,
             lambda refs: self.arm(BASE, refs=refs),
             model,
@@ -109,6 +114,9 @@ class Field:
             # A page sends them, which takes time: the one that is timed does it.
             keep_outputs=not self.side.plan.is_web,
         )
+        self.work, self.lowered = settled.work, settled.lowered
+        if self.lowered is not None:
+            self.side = replace(self.side, plan=self.lowered.plan)
         if self.options.in_turn:
             self._vary_sizes()
         self.say(workload.describe(self.work))

@@ -9,13 +9,26 @@ from typing import TypeVar
 
 import msgspec
 
-from ortune.bisection.levels import first_decisive, first_not_finite
+from ortune.analysis.failing_nodes import named_node
+from ortune.bisection.levels import first_decisive, first_not_finite, made_from
 from ortune.experiment.baseline import Baseline
-from ortune.records import FeedRef, Finding, LevelCheck, NonFiniteOutput, OutputDifference, Record
+from ortune.records import (
+    Failed,
+    FeedRef,
+    Finding,
+    LevelCheck,
+    Measured,
+    NonFiniteOutput,
+    OutputDifference,
+    Plan,
+    Record,
+)
 from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import non_finite_outputs, wrong_when_optimised
+from ortune.rules.measurement import broken_when_optimised, non_finite_outputs, wrong_when_optimised
 from ortune.search.phases import LEVEL_TIMES
+from ortune.trials.broken_levels import Lowered, lower, unoptimised
+from ortune.trials.executor import Arm
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
 
@@ -47,6 +60,8 @@ def settle(
     baseline.settle(limit_s)
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
+    if baseline.lowered is not None:
+        _alert(baseline, _broken(baseline, baseline.side, baseline.lowered, name, first_ns, left_s), name)
     line("comparing outputs with and without graph optimisation")
     baseline.check.question(left_s() * 1e9)
     side = baseline.side
@@ -125,6 +140,35 @@ def question_side(
         return False
     _alert(baseline, _wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
     return True
+
+
+def lower_side(
+    baseline: Baseline,
+    side: Resolved,
+    arm: Arm,
+    failed: Failed,
+    name: str,
+    left_s: Callable[[], float],
+) -> Plan | None:
+    """Return the plan at which another side runs if ONNX Runtime's optimiser is why it failed; add that to the alerts.
+
+    Args:
+        baseline: Its processes run the side.
+        side: The side that failed.
+        arm: The side with its inputs.
+        failed: The outcome of the side at its own level.
+        name: The name of the side.
+        left_s: The budget that is left; without time for it, the origin of the failing node is left out with a note.
+
+    Returns:
+        None if the side does not run without optimisation either.
+    """
+    plain = unoptimised(baseline.executor, arm, failed)
+    if not isinstance(plain, Measured):
+        return None
+    lowered = lower(baseline.executor, arm, failed, plain)
+    _alert(baseline, _broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
+    return lowered.plan
 
 
 def question_numbers(
@@ -219,6 +263,29 @@ def _wrong(
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(baseline.facts(), level_check=check, ort_version=version)
     return rule_of(wrong_when_optimised).findings(facts)
+
+
+def _broken(
+    baseline: Baseline,
+    side: Resolved,
+    lowered: Lowered,
+    name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
+) -> list[Finding]:
+    """What is said of a level at which a side does not run, with the node that fails and what it was made from."""
+    broken, node = lowered.level, named_node(lowered.level.what)
+    if node is not None:
+        made: tuple[str, ...] = ()
+        if _holds(baseline, "no time to find the origin of the node that fails", 1, run_ns, left_s):
+            place = baseline.scratch / f"broken{name and '-'}{name}"
+            made = made_from(
+                side, lowered.at, node, baseline.executor, place, custom_ops=tuple(baseline.work.custom_ops)
+            )
+        broken = msgspec.structs.replace(broken, node=node.name, made_from=made)
+    version = side.runtime_of(side.plan).version_of(side.plan)
+    facts = replace(baseline.facts(), broken_level=broken, ort_version=version)
+    return rule_of(broken_when_optimised).findings(facts)
 
 
 def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:

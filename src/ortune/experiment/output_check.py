@@ -45,7 +45,8 @@ class OutputCheck:
         first: The trial whose outputs are the reference, once one was timed.
         moments: The base differs from itself, so outputs are compared by moments.
         nonfinite: Outputs that hold NaN or infinities.
-        wrong_plan: What was asked for, where its outputs are wrong and another level is run in its place.
+        wrong_plan: What was asked for, where its outputs are wrong, or it does not run, and another level is run in its
+            place.
         level_check: The outputs against those of the model without optimisation; None where that was not asked.
         known_differences: By key, what an interrupted session saw.
         metric: By which outputs are judged where a tolerance speaks of one; "" for none.
@@ -77,6 +78,8 @@ class OutputCheck:
         field, last = self._field, self._field.executor.last
         if isinstance(last, Measured):
             self._outputs = Path(last.outputs_path or "-")
+        if field.lowered is not None:
+            self.wrong_plan = field.lowered.asked
         side = field.side.onnx or field.side
         self.levels = Levels(side, field.refs, field.executor, field.work, field.scratch / "levels")
 
@@ -134,7 +137,7 @@ class OutputCheck:
         check = self.level_check
         if check is None or not check.wrong:
             return
-        self.wrong_plan = self._field.side.plan
+        self.wrong_plan = self.wrong_plan or self._field.side.plan
         plan = self.levels.plan(check.right, check.right_settings)
         there = self.levels.outputs(check.right, check.right_settings)
         self._field.side = replace(self._field.side, plan=plan)

@@ -78,6 +78,7 @@ def make_result(run: Tuning) -> TuneResult:
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
         wrong_default=run.baseline.check.wrong_plan,
+        default_broken=run.baseline.lowered is not None,
         wrong_default_figures=_wrong_default(run),
         wrong_against_default=search.raced(race.timed_only.arm) if race.timed_only is not None else None,
         objective=race.objective,

@@ -1,4 +1,4 @@
-"""A tuning whose default has wrong outputs: what all is held against in its place, and how long the wrong one takes."""
+"""A tuning whose default has wrong outputs, or does not run: what all is held against in its place, and its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ortune.search.halving import Entry
 
 
 def step_down(run: Tuning) -> None:
-    """Races against the highest level that is right where the default is wrong, whose own time is shown.
+    """Races against the highest level that is right where the default is wrong or does not run.
+
+    The time of a wrong one is shown.
 
     What runs today and is wrong in the same way is no base either.
     """
@@ -21,12 +23,13 @@ def step_down(run: Tuning) -> None:
         return
     run.side, search.default = baseline.side, baseline.side.plan
     search.race.default = search.default
-    search.race.timed_only = Entry(
-        plan=baseline.check.wrong_plan,
-        origin="the requested default",
-        status="wrong-output",
-        why="its outputs are wrong",
-    )
+    if baseline.lowered is None:
+        search.race.timed_only = Entry(
+            plan=baseline.check.wrong_plan,
+            origin="the requested default",
+            status="wrong-output",
+            why="its outputs are wrong",
+        )
     if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
         search.current = None
     search.race.with_current = search.current not in (None, search.default)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
 from ortune.graph.shapes.demands import study
+from ortune.graph.shapes.shape_inputs import shape_values
 from ortune.graph.shapes.symbols import DEFAULT_SIZES, Size, has_chosen_name, kind_of_name, quotient
 from ortune.graph.shapes.walk import SizeFacts
 from ortune.inputs.declared import InputSet
@@ -34,12 +35,14 @@ class Sizes:
         values: Symbol to size.
         origin: Symbol to where the size comes from: "user", "constraint", "name" or "convention".
         rows: Input name to the number of rows its values index.
+        contents: Values of inputs that are shapes, by input name.
         clash: Why the graph cannot work at these sizes, "" when nothing speaks against them.
     """
 
     values: dict[str, int]
     origin: dict[str, str]
     rows: Mapping[str, int]
+    contents: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     clash: str = ""
 
     @property
@@ -71,7 +74,14 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
         guessed = any(origin.get(t) == "name" for t, _ in e.terms)
         origin[s] = "follows" if guessed else "constraint"
     chosen = Sizes(values=values, origin=origin, rows=facts.rows, clash=facts.clash)
-    return _first_that_works(model, inputs, chosen, derived)
+    return with_contents(model, inputs, _first_that_works(model, inputs, chosen, derived))
+
+
+def with_contents(model: ir.Model, inputs: InputSet, sizes: Sizes) -> Sizes:
+    """Return the sizes with the values of those inputs that are shapes."""
+    names = [spec.name for spec in inputs.inputs if spec.role == "data"]
+    shapes = {spec.name: tuple(max(0, d.at(sizes.values)) for d in spec.shape) for spec in inputs.inputs}
+    return replace(sizes, contents=shape_values(model, shapes, names, sizes.values))
 
 
 def _by_convention(symbol: str, kind: str) -> bool:

@@ -123,6 +123,8 @@ def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     dtype = numpy_dtype(element, choice.name)
     if element == "bool":
         return _mask(choice, kind).astype(np.bool_)
+    if choice.values:
+        return np.reshape(np.array(choice.values, dtype), choice.shape)
     if choice.role == "positions":
         return _positions(choice).astype(dtype)
     if choice.role == "mask":

@@ -9,20 +9,34 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 import onnx_ir as ir
 
-from ortune.errors import InputError
+from ortune.analysis.failing_nodes import named_node
+from ortune.errors import InputError, ModelError
+from ortune.graph.shapes.held_sizes import wrong_sizes
+from ortune.graph.shapes.symbols import feedable
 from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, notes_on
 from ortune.inputs.declared import InputSet, inspect_inputs
+from ortune.inputs.semantics import element_type
 from ortune.inputs.value_ranges import choices
 from ortune.records import Case, InputChoice, Workload
 
 _DECLARED = re.compile(r"Got invalid dimensions for input:\s*(\S+) for the following indices(.*)", re.DOTALL)
 _INDEX = re.compile(r"index:\s*(\d+)\s+Got:\s*(-?\d+)\s+Expected:\s*(-?\d+)")
-_BOUNDS = re.compile(r"idx=(-?\d+) must be within the inclusive range \[(-?\d+),(-?\d+)\]")
+_BOUNDS = (
+    re.compile(r"idx=(?P<value>-?\d+) must be within the inclusive range \[-?\d+,(?P<top>-?\d+)\]"),
+    re.compile(r"(?P<value>-?\d+)\. Value must be in range \[-?\d+, ?(?P<top>-?\d+)\]"),
+    re.compile(r"(?P<value>-?\d+) is not in valid range \[-?\d+, ?(?P<top>-?\d+)\]"),
+    re.compile(
+        r"k argument \[(?P<value>\d+)\] should not be greater than specified axis dim value \[(?P<top>\d+)\]"
+    ),
+    re.compile(r"index \((?P<value>-?\d+)\) specified for sequence of size \((?P<size>\d+)\)"),
+)
+"""Errors about a value that is too large."""
 _BROADCAST = re.compile(r"axis by a dimension other than 1\.\s*(\d+) by (\d+)")
 _CHANNELS = re.compile(r"C:\s*(\d+) kernel channels:\s*(\d+) group:\s*(\d+)")
 _INNER = re.compile(r"GEMM: Dimension mismatch, W:\s*\{(\d+),(\d+)\} K:\s*(\d+)")
@@ -142,10 +156,11 @@ def _declared(inputs: InputSet, error: str) -> list[_Change]:
 
 def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
     """An index was outside its table: smaller ids, or a shorter sequence where positions are counted."""
-    match = _BOUNDS.search(error)
+    match = next((found for form in _BOUNDS if (found := form.search(error))), None)
     if match is None:
         return []
-    index, top = int(match[1]), int(match[3])
+    told = match.groupdict()
+    index, top = int(told["value"]), int(told["top"]) if "top" in told else int(told["size"]) - 1
     changes = []
     if any(_has_ids(choice) and (choice.high or 0) >= index for choice in case.inputs):
         changes.append(_Change(sizes={}, high=top))
@@ -161,13 +176,8 @@ def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
 
 
 def _has_ids(choice: InputChoice) -> bool:
-    return choice.high is not None and choice.role in {
-        "token-ids",
-        "token-types",
-        "data",
-        "labels",
-        "lengths",
-    }
+    integral = element_type(choice.dtype).startswith(("int", "uint"))
+    return choice.high is not None and integral and choice.role not in {"mask", "positions"}
 
 
 def _channels(inputs: InputSet, free: set[str], error: str) -> list[_Change]:
@@ -233,7 +243,7 @@ def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> 
     chosen = choose(model, inputs, user | known_sizes)
     origin = chosen.origin | dict.fromkeys(free - follows, "name")
     origin |= {s: "trial" for s, n in known_sizes.items() if n != first.values.get(s)}
-    sizes = Sizes(values=chosen.values, origin=origin, rows=chosen.rows)
+    sizes = Sizes(values=chosen.values, origin=origin, rows=chosen.rows, contents=chosen.contents)
     before = {c.name: c for c in case.inputs}
     return Case(
         name=case.name,
@@ -257,6 +267,8 @@ def _user_symbols(inputs: InputSet, case: Case) -> set[str]:
 
 def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> InputChoice:
     """The choice with a range found by earlier trials, narrowed further to ``high``."""
+    if choice.values:
+        return choice
     top = before.high if choice.low != choice.high else choice.high
     if high is not None and _has_ids(choice) and top is not None:
         top = min(top, high)
@@ -276,15 +288,30 @@ def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> Inp
     )
 
 
-def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError:
-    """The error for a model that no workload could be found for; names the input and the flag."""
+def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError | ModelError:
+    """The error for a model that no workload could be found for; names the node, or the input and the flag."""
     case = workload.cases[0] if workload.cases else None
     named = _DECLARED.search(error_text)
+    failing = named_node(error_text)
+    if case is not None and (wrong := wrong_sizes(ir_model, case.dims)):
+        dims = " ".join(f"--dim {shlex.quote(f'{held.dimension}={held.size}')}" for held in wrong)
+        instead = "inputs with that size" if workload.inputs_path else dims
+        return InputError(
+            "; ".join(held.sentence for held in wrong),
+            where=workload.inputs_path or ", ".join(f"{h.dimension}={case.dims[h.dimension]}" for h in wrong),
+            do=f"pass {instead}, or export the model again without that size as a constant",
+        )
+    if case is not None and failing is not None and named is None and not _open(ir_model, case):
+        return ModelError(
+            f"{failing.label} fails, with and without graph optimisation: {first_line(error_text)}",
+            where="the model",
+            do="correct this node: all inputs have fixed shapes, so no other input can help",
+        )
     if case is None or not case.inputs:
-        return InputError(f"the model does not run: {_first_line(error_text)}", where="the first run")
+        return InputError(f"the model does not run: {first_line(error_text)}", where="the first run")
     if workload.inputs_path:
         return InputError(
-            f"the model does not run with these inputs: {_first_line(error_text)}",
+            f"the model does not run with these inputs: {first_line(error_text)}",
             where=workload.inputs_path,
             do="check their shapes and values against the training data",
         )
@@ -303,9 +330,33 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     return InputError(
         f"no working value was found in {n_tries} {'try' if n_tries == 1 else 'tries'}; the last was {shape} "
         f"{culprit.dtype} for {declared if declared is not None else 'an undeclared shape'}, with the error: "
-        f"{_first_line(error_text)}",
+        f"{first_line(error_text)}",
         where=f"input {culprit.name!r}",
         do=f"pass {flag}--inputs FILE.npz with real inputs",
+    )
+
+
+def why_not(model: ir.Model, dims: Mapping[str, int], error_text: str) -> str:
+    """Return why a model does not run at these sizes: what its graph shows, else the first line of the error."""
+    wrong = wrong_sizes(model, dims)
+    return "; ".join(held.sentence for held in wrong) or first_line(error_text)
+
+
+def _open(model: ir.Model, case: Case) -> bool:
+    """Whether other inputs could be passed: a dimension is dynamic, or values were guessed or chosen by role."""
+    static = all(
+        value.shape is not None and all(isinstance(size, int) for size in value.shape)
+        for value in feedable(model)
+    )
+    return not static or any(
+        choice.guessed
+        or (
+            choice.low is not None
+            and choice.low == choice.high
+            and not choice.values
+            and choice.role not in {"mask", "token-types"}
+        )
+        for choice in case.inputs
     )
 
 
@@ -329,6 +380,7 @@ def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: st
     return ""
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """Return the first line of an error, shortened."""
     line = next((part.strip() for part in text.splitlines() if part.strip()), "nothing")
     return line if len(line) <= 300 else line[:299] + "…"

@@ -39,7 +39,10 @@ def _choice(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> InputChoice:
     origins = [{sizes.origin.get(s, "name") for s, _ in dim.terms} for dim in spec.shape]
     guessed_axes = tuple(i for i, of_dim in enumerate(origins) if of_dim & {"name", "follows", "trial"})
     free = tuple(i for i, of_dim in enumerate(origins) if of_dim & {"name", "follows"})
-    low, high, unsure = _range(inputs, spec, shape, sizes)
+    contents = sizes.contents.get(spec.name, ())
+    low, high, unsure = (
+        (min(contents), max(contents), False) if contents else _range(inputs, spec, shape, sizes)
+    )
     return InputChoice(
         name=spec.name,
         dtype=spec.dtype,
@@ -47,11 +50,16 @@ def _choice(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> InputChoice:
         role=spec.role,
         origin=_origin({o for of_dim in origins for o in of_dim}),
         guessed=bool(free) or unsure or not spec.rank_known,
-        note=_note(spec, free, unsure, low),
+        note="; ".join(filter(None, (_note(spec, free, unsure, low), _shape_note(contents)))),
         guessed_axes=guessed_axes,
         low=low,
         high=high,
+        values=contents,
     )
+
+
+def _shape_note(contents: tuple[int, ...]) -> str:
+    return f"a shape: {', '.join(map(str, contents))}" if contents else ""
 
 
 def _origin(origins: set[str]) -> Origin:

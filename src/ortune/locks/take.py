@@ -148,7 +148,7 @@ def _fed(
     if not isinstance(outcome, Measured):
         executor = Executor({}, work, scratch, SessionLog(None, ""), machine)
         executor.limits = _LIMITS
-        work = feeding.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
+        work = feeding.settle_workload(executor, arm, model.ir, work, scratch, watch.say).work
         refs = feeding.write_case_feeds(model.ir, work, scratch / "settled")
         outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):

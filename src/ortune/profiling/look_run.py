@@ -42,10 +42,12 @@ class FirstLook:
 
     Attributes:
         result: Of the file and its inputs.
+        side: What ran: the side at a lower level where it does not run at its own; None before the first run.
         work: What the model is fed; None while nothing was settled.
         timing, profile, headroom: Of the processes; None where the budget left them out.
         busy: What other programs did meanwhile.
-        wrong_when_optimised: A level of optimisation was asked for, and with all of them outputs are known to be wrong.
+        wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
+            model does not run.
         emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
         times: Nanoseconds a node of the user's.
         left_out: What the budget did not hold, or what failed.
@@ -61,6 +63,7 @@ class FirstLook:
             store: The folder that holds the machine's peaks.
         """
         self.experiment, self.model, self.store = opened, model, store
+        self.side: Resolved | None = None
         self.watch = opened.watch
         self.budget_s = opened.terms.budget_s or 0.0
         self.work: Workload | None = None
@@ -102,6 +105,7 @@ class FirstLook:
         self.watch.line("running the model")
         n_notes = len(baseline.notes)
         settle(baseline, self.budget_s, lambda: self.left_s, self.watch.line)
+        self.side = side = baseline.side
         self.left_out += baseline.notes[n_notes:]
         self._count(baseline.work)
         first = baseline.executor.last
@@ -111,7 +115,9 @@ class FirstLook:
             self._take(first)
             return
         self._measure(baseline, side, first)
-        self.wrong_when_optimised = baseline.check.wrong_at(LEVEL.default, self.left_s * 1e9)
+        self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
+            LEVEL.default, self.left_s * 1e9
+        )
         assert self.timing is not None and self._timed is not None
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)

@@ -35,8 +35,8 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     Attributes:
         schema: "ortune/<verb>/1".
         status: "ok", "interrupted" (with partial results), "error", or "default-wrong": the command succeeded, but ONNX
-            Runtime's optimiser makes the model's outputs wrong with the measured settings.
-        alerts: The most important warnings: wrong or non-finite outputs.
+            Runtime's optimiser makes the model's outputs wrong, or breaks the model, with the requested settings.
+        alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.
         store: Folder of the stored session, if it is not the default one.
         result: The result of the command; None if there is only an error.
     """

@@ -42,6 +42,9 @@ FUNCTIONAL_ONLY = "MSR006"
 DEFAULT_WRONG, NOT_FINITE = "MSR012", "MSR013"
 """Codes of the two findings that come before all others: the outputs are wrong, or not finite."""
 
+DEFAULT_BROKEN = "MSR014"
+"""Code of the finding that the model does not run at the requested optimisation level, but at a lower one."""
+
 
 class InBlocks(Record, frozen=True, kw_only=True):
     """Repeated blocks that a finding is about: equal layers, or the steps of an unrolled loop.

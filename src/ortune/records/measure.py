@@ -245,6 +245,24 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     node_asked: bool = False
 
 
+class BrokenLevel(Record, frozen=True, kw_only=True):
+    """A level of graph optimisation at which a model that runs without optimisation fails.
+
+    Attributes:
+        level: The lowest level that fails.
+        right: The highest level below it; the model runs there.
+        what: The message of ONNX Runtime.
+        node: The node that fails, which may be one that the optimiser made; "" if the message names none.
+        made_from: Nodes of the model that it was made from; () if they are unknown.
+    """
+
+    level: str
+    right: str
+    what: str
+    node: str = ""
+    made_from: tuple[str, ...] = ()
+
+
 OneSize = Literal["", "given", "unguessed", "refused", "budget"]
 """Why only one size was fed: sizes were given, none was guessed, no other runs, or the budget is too small."""
 

@@ -95,6 +95,7 @@ class InputChoice(Record, frozen=True, kw_only=True):
         note: A short explanation; "" for none.
         guessed_axes: The axes with a guessed size; only these may change after a failed trial.
         low, high: Smallest and largest value (inclusive); None if the role decides.
+        values: The elements in order, for an input that is a shape; () for all others.
     """
 
     name: str
@@ -107,6 +108,7 @@ class InputChoice(Record, frozen=True, kw_only=True):
     guessed_axes: tuple[int, ...] = ()
     low: float | None = None
     high: float | None = None
+    values: tuple[int, ...] = ()
 
 
 class Case(Record, frozen=True, kw_only=True):

@@ -235,8 +235,9 @@ class TuneResult(Answer, frozen=True, kw_only=True):
 
     Attributes:
         default: The baseline of all comparisons: ``Plan()``, or in a browser only the target's execution provider.
-        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong: comparisons use
-            ``default``, the highest level with correct outputs.
+        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong, or breaks it:
+            comparisons use ``default``, the highest level with correct outputs.
+        default_broken: Whether ``wrong_default`` does not run.
         wrong_default_figures: Times of ``wrong_default``; None if no time was left for one trial.
         wrong_against_default: ``wrong_default`` compared with ``default`` in the same blocks, exploratory; None if the
             figures come from a single trial.
@@ -302,6 +303,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     adoption: Adoption | None = None
     costs: tuple[ProviderCost, ...] = ()
     wrong_default: Plan | None = None
+    default_broken: bool = False
     wrong_default_figures: Figures | None = None
     wrong_against_default: Comparison | None = None
     placement: tuple[Placement, ...] = ()

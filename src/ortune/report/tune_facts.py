@@ -125,10 +125,12 @@ def base_name(result: TuneResult) -> str:
 
 
 def default_name(result: TuneResult) -> str:
-    """Returns what the baseline is called: beside a default whose outputs are wrong it is the correct one."""
+    """Returns what the baseline is called where the default itself does not run, or has wrong outputs."""
+    if result.default_broken:
+        return "working default"
     return "default" if result.wrong_default is None else "correct default"
 
 
 def corrected(result: TuneResult) -> bool:
-    """Returns whether the default's outputs are wrong, and what makes them right is all that is to be set."""
+    """Returns whether the default is wrong or does not run, and what mends that is all that is to be set."""
     return result.wrong_default is not None and today(result) is None and result.winner == result.default

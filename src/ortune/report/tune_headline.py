@@ -56,7 +56,9 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """Says that the default is wrong, what is right in its place, and how long the wrong one takes."""
+    """Says that the default is wrong or does not run, what is right in its place, and how long a wrong one takes."""
+    if result.default_broken:
+        return f"the default does not run; the baseline is {result.default.describe()}, which does"
     right = f"those of {result.default.describe()} are correct"
     figures, comparison = result.wrong_default_figures, result.wrong_against_default
     if figures is None:

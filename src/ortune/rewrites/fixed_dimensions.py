@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.graph.shapes.held_sizes import wrong_sizes
 from ortune.model.graphs import graphs
 from ortune.records import Case, Workload
 from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
@@ -51,6 +52,7 @@ def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     sizes = {name: int(text) for name, text in params.items()}
     _refuse_static(model, sizes)
+    _refuse_held(model, sizes)
     used: set[str] = set()
     symbols: set[str] = set()
     for value in _inputs(model):
@@ -90,6 +92,18 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
                     where="--rewrite fixed-dimensions",
                     do="omit this dimension, or export the model with another size",
                 )
+
+
+def _refuse_held(model: ir.Model, sizes: Mapping[str, int]) -> None:
+    """Refuse a size that a node of the model does not take: the model would be written, and never run."""
+    wrong = wrong_sizes(model, sizes) if any(_symbolic(value) for value in _inputs(model)) else []
+    if wrong:
+        held = wrong[0]
+        raise UsageError(
+            "; ".join(one.sentence for one in wrong),
+            where="--rewrite fixed-dimensions",
+            do=f"fix {held.dimension}={held.size}, or export the model again without that size as a constant",
+        )
 
 
 def _unused_reason(model: ir.Model, name: str) -> str:

@@ -10,6 +10,7 @@ from ortune.platform import Snapshot, Topology
 from ortune.providers import CPU, Provider, of_target
 from ortune.records import (
     BenchRow,
+    BrokenLevel,
     CaseTimes,
     CategoryName,
     Host,
@@ -47,7 +48,9 @@ class Facts:
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         level_check: The outputs against those of the model without optimisation.
-        wrong_when_optimised: The outputs are known to be wrong with all graph optimisations, which the plan limits.
+        broken_level: The level of optimisation at which the model does not run, although it does at a lower one.
+        wrong_when_optimised: With all graph optimisations, which the plan limits, the outputs are known to be wrong, or
+            the model does not run.
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
         rows: Latency at each size of the inputs, as a bench measured it.
@@ -72,6 +75,7 @@ class Facts:
     asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
     level_check: LevelCheck | None = None
+    broken_level: BrokenLevel | None = None
     wrong_when_optimised: bool = False
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,14 @@ from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
 from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
-from ortune.experiment.first_run import question_side, settle
+from ortune.experiment.first_run import lower_side, question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.model.open import open_model
 from ortune.options.bisect import Options
-from ortune.records import BisectResult, Envelope, FeedRef, Measured, OutputDifference
+from ortune.records import BisectResult, Envelope, Failed, FeedRef, Measured, OutputDifference
 from ortune.report import bisect_words
 from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
@@ -83,6 +84,7 @@ class _Run:
         ]
         ours, theirs = (model.ir for model in models)
         settle(baseline, LEAST_LOAD_S, line=self.watch.line, name="A")
+        self.a = baseline.side
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
         outputs = pairing.pair_outputs(ours, theirs)
@@ -91,9 +93,14 @@ class _Run:
         first = baseline.require_measured(
             base, baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
         )
-        trial = baseline.require_measured(
-            new, baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
-        )
+        outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
+        if isinstance(outcome, Failed) and (
+            plan := lower_side(baseline, self.b, new, outcome, "B", lambda: math.inf)
+        ):
+            self.b = replace(self.b, plan=plan)
+            new = replace(new, plan=plan)
+            outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
+        trial = baseline.require_measured(new, outcome)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
         baseline.check.labels = pairing.joint_labels(baseline.check.labels, theirs, outputs)

@@ -144,6 +144,7 @@ class _Run:
     def go(self) -> Envelope[CompareResult]:
         comparing, baseline = self.comparing, self.baseline
         comparing.begin()
+        self.a = baseline.side
         self._note_frameworks()
         if comparing.timed and not comparing.functional_only:
             comparing.race()

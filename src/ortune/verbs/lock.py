@@ -57,6 +57,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         place.mkdir()
         baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
         settle(baseline, LIMIT_S, line=watch.line)
+        if baseline.lowered is not None:
+            finding = baseline.alerts[0]
+            raise ModelError(finding.what, where=str(options.model), do=finding.fix)
         now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=overrides)
     if was is None:
         write(path, now, typed=options.output is not None)

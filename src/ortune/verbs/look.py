@@ -112,7 +112,7 @@ class _Look:
 
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
-        side = self.side
+        side = self.side = self.look.side or self.side
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
         regions = (

@@ -181,8 +181,8 @@ class _Models:
         """The process that is told in full, and what all of them tell."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
-        sides = [told_apart(side, self.scratch / f"branches-{n}") for n, side in enumerate(sides)]
         baselines, machine = self.experiment.baselines, self.experiment.machine
+        sides = [told_apart(b.side, self.scratch / f"branches-{n}") for n, b in enumerate(baselines)]
         base = baselines[0]
         last = base.executor.last
         page = last.done.page if isinstance(last, Measured) else None

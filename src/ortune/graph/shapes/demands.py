@@ -41,5 +41,6 @@ def study(
         solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in solved},
         rows=walk.rows,
         limits=tuple(walk.limits),
+        held=walk.held,
         clash=walk.clash,
     )

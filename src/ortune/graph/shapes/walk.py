@@ -33,12 +33,14 @@ class SizeFacts:
         solution: Symbols that follow from others, each with its expression.
         rows: Input name to the number of rows its values index (exclusive upper bound).
         limits: (size, rows) pairs: the size must not exceed the rows (position tables).
+        held: Symbols for which a node takes one size only, with that node.
         clash: The first demand that cannot hold, "" when none was found.
     """
 
     solution: Mapping[str, Size]
     rows: Mapping[str, int]
     limits: tuple[tuple[Size, int], ...]
+    held: Mapping[str, ir.Node]
     clash: str
 
 
@@ -50,6 +52,7 @@ class Walk:
     defaults: bool = True
     symbols: set[str] = field(default_factory=set)
     bound: dict[str, Size] = field(default_factory=dict)
+    held: dict[str, ir.Node] = field(default_factory=dict)
     shapes: dict[ir.Value, Shape] = field(default_factory=dict)
     contents: dict[ir.Value, Shape] = field(default_factory=dict)
     uppers: dict[ir.Value, Size] = field(default_factory=dict)
@@ -97,6 +100,8 @@ class Walk:
             self.fail(f"no size of {symbol} makes the dimensions equal")
             return a
         self.bound[symbol] = value
+        if value.value is not None and self.node is not None:
+            self.held[symbol] = self.node
         return self.settle(a)
 
     def fail(self, what: str) -> None:

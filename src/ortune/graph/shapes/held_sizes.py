@@ -1,0 +1,76 @@
+"""Dimensions that a file declares as dynamic although a node takes one size only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.graph.shapes.operators import visit
+from ortune.graph.shapes.symbols import feedable, input_sizes
+from ortune.graph.shapes.walk import Walk
+from ortune.model.graphs import own_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSize:
+    """A dynamic dimension of an input with the one size that works.
+
+    Attributes:
+        dimension: Its symbol, or ``input[axis]`` if it has none.
+        size: The size.
+        node: The first node that takes no other size.
+    """
+
+    dimension: str
+    size: int
+    node: ir.Node
+
+    @property
+    def sentence(self) -> str:
+        """The fact in words."""
+        name = own_name(self.node) or str(self.node.outputs[0].name)
+        return (
+            f"{self.dimension} is dynamic in the file, but {self.node.op_type} node {name!r} works only with "
+            f"{self.dimension}={self.size}"
+        )
+
+
+def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
+    """Return the dynamic dimensions of the inputs for which the graph takes one size only, by their names."""
+    # Of two dimensions that must be equal, the one with a size of its own stays.
+    walk = Walk(keep=lambda symbol: 0, defaults=False)
+    for value in feedable(model):
+        shape = input_sizes(value)
+        if shape is not None:
+            walk.shapes[value] = shape
+            walk.symbols |= {symbol for size in shape for symbol, _ in size.terms}
+    for node in model.graph:
+        visit(walk, node)
+    if walk.clash:
+        return {}
+    return {symbol: held for symbol in sorted(walk.symbols) if (held := _held(walk, symbol))}
+
+
+def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
+    """Return the dimensions that are given another size than the one that works."""
+    return [
+        held
+        for name, held in held_sizes(model).items()
+        if any(sizes.get(key, held.size) != held.size for key in (name, held.dimension))
+    ]
+
+
+def _held(walk: Walk, symbol: str) -> HeldSize | None:
+    expression = walk.bound.get(symbol)
+    size = None if expression is None else walk.settle(expression).value
+    if expression is None or size is None:
+        return None
+    # A dimension that equals another one is held where that is.
+    at = symbol
+    while at not in walk.held and expression is not None and len(expression.terms) == 1:
+        at = expression.terms[0][0]
+        expression = walk.bound.get(at)
+    node = walk.held.get(at)
+    return None if node is None else HeldSize(dimension=symbol, size=size, node=node)
