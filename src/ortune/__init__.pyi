@@ -206,6 +206,7 @@ def compare(
     no_why: bool = ...,
     threshold: str | float | None = ...,
     framework: str | None = ...,
+    trust_source: bool = ...,
     undecided: str = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CompareResult]: ...
@@ -229,6 +230,7 @@ def convert(
     exporter: str = ...,
     opset: int = ...,
     framework: str | None = ...,
+    trust_source: bool = ...,
     source_python: str | Path | None = ...,
     data: str | Path | None = ...,
     tune: bool = ...,

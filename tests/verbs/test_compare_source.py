@@ -1,12 +1,17 @@
-"""``ortune compare`` with a side that its own framework runs: the same blocks, outputs, threads and words."""
+"""``ortune compare`` with a side that its own framework runs: the same blocks, outputs, threads and words.
+
+The source here tries to leave its process wherever it is opened or timed.
+"""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import leaving
 import made_runtimes
 import ortune
 import ten_sources
@@ -14,9 +19,11 @@ from ortune.errors import OrtuneError, UsageError
 from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.records import Envelope
 from ortune.verbs import compare
+from ortune.worker import fence
 from simulated_machine import Lab, measuring_on
 
-FITTED = """
+FITTED = f"""
+{leaving.MODULE if not fence.missing() else ""}
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
@@ -38,23 +45,26 @@ def other():
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
     Path("fitted.py").write_text(FITTED)
-    return tmp_path
+    with leaving.watched(tmp_path / "outside", work):
+        yield work
 
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The fitted model as ONNX."""
     place = tmp_path_factory.mktemp("fitted")
-    (place / "fitted.py").write_text(FITTED)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
+    (place / "work").mkdir()
+    (place / "work" / "fitted.py").write_text(FITTED)
+    with pytest.MonkeyPatch.context() as patch, leaving.watched(place / "outside", place / "work"):
+        patch.chdir(place / "work")
         answer = ortune.convert("fitted:model", output="model.onnx", source_python=python_of(SKLEARN))
     assert answer.verdict == "written", answer.summary()
-    return place / "model.onnx"
+    return place / "work" / "model.onnx"
 
 
 def python_of(converter: Converter) -> str:
@@ -168,7 +178,12 @@ def test_pytorch_is_two_sides_with_the_same_threads(folder: Path, monkeypatch: p
     )
     assert converted.verdict == "written"
     answer = compared(
-        "torch_sources:resnet", "net.onnx", a_runtime=python, a_set={"intra": 2}, b_set={"intra": 2}
+        "torch_sources:resnet",
+        "net.onnx",
+        a_runtime=python,
+        a_set={"intra": 2},
+        b_set={"intra": 2},
+        trust_source=True,
     )
     sides = {side.name: side for side in answer.result.candidates}
     assert set(sides) == {"B", "C"} and all(side.outputs.ok for side in sides.values())
@@ -180,6 +195,6 @@ def test_pytorch_is_two_sides_with_the_same_threads(folder: Path, monkeypatch: p
     assert any("2 threads per operator" in note for note in answer.result.notes)
     # Without a compiler that is told, and eager is compared.
     monkeypatch.setenv("PATH", str(folder))
-    answer = compared("torch_sources:resnet", "net.onnx", a_runtime=python)
+    answer = compared("torch_sources:resnet", "net.onnx", a_runtime=python, trust_source=True)
     assert not answer.result.candidates and answer.result.outputs.ok
     assert any("torch.compile" in note and "compiler" in note for note in answer.result.notes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ortune.conversion import axes, faults
 from ortune.conversion.group_runs import CaseGroup, GroupRuns, MadeUp, SourceRefuses
-from ortune.conversion.opening import example_of
+from ortune.conversion.opening import OpenedSource
 from ortune.conversion.pairing import NotPaired, pair_inputs
 from ortune.experiment.opening import Experiment
 from ortune.records import (
@@ -19,9 +19,7 @@ from ortune.records import (
     ConversionFault,
     DynamicAxis,
     FeedRef,
-    SourceOpened,
 )
-from ortune.targets.source import SourceProcess
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
 
@@ -67,23 +65,21 @@ class Check:
 
     Args:
         opened: The experiment.
-        process: The framework's, with the source opened.
-        source: What it said of it.
-        example: The source's own inputs, a ``.npz``; None where it has none.
+        source: The source, opened by its framework.
+        folder: For what it is run on, which its process may read.
         feeds: What the user says of inputs.
     """
 
     def __init__(
         self,
         opened: Experiment,
-        process: SourceProcess,
-        source: SourceOpened,
-        example: Path | None,
+        source: OpenedSource,
+        folder: Path,
         feeds: InputOptions,
     ) -> None:
-        self.source, self.feeds = source, feeds
-        self.example = example_of(example)
-        self._runs = GroupRuns(opened, process, feeds.tolerance)
+        self.source, self.feeds = source.told, feeds
+        self.example = source.example
+        self._runs = GroupRuns(opened, source.process, folder, feeds.tolerance)
 
     def of(self, side: Resolved, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
         """Runs a model and its source on the same inputs.

@@ -66,11 +66,14 @@ class GroupRuns:
     Args:
         opened: The experiment.
         process: The framework's, with the source opened.
+        place: Where it may read what it is run on.
         tolerance: Of the comparison; None for the usual one.
     """
 
-    def __init__(self, opened: Experiment, process: SourceProcess, tolerance: Tolerance | None) -> None:
-        self.opened, self.process, self.tolerance = opened, process, tolerance
+    def __init__(
+        self, opened: Experiment, process: SourceProcess, place: Path, tolerance: Tolerance | None
+    ) -> None:
+        self.opened, self.process, self.place, self.tolerance = opened, process, place, tolerance
         self.notes: list[str] = []
         self._numbers = count()
 
@@ -87,7 +90,7 @@ class GroupRuns:
         baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
         first_kind = kinds[0][0] if kinds else "inputs"
         refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
-        outputs = folder / "source"
+        outputs = self.process.folder / folder.name
         run = [ref for ref in refs if self._source_runs(ref, pairs, outputs, side, strict=sizes is not None)]
         if trouble or not run:
             failed = [] if not trouble else [
@@ -189,7 +192,7 @@ class GroupRuns:
 
     def folder(self) -> Path:
         """A new folder for what a group needs."""
-        folder = self.opened.scratch / f"check-{next(self._numbers)}"
+        folder = self.place / f"check-{next(self._numbers)}"
         folder.mkdir()
         return folder
 

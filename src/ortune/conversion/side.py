@@ -12,13 +12,12 @@ import msgspec
 
 from ortune import files
 from ortune.conversion.kinds import SourceKind, module_files
-from ortune.conversion.opening import example_of, open_request
+from ortune.conversion.opening import opened_source
 from ortune.conversion.pairing import NotPaired, pair_inputs
 from ortune.errors import InputError
 from ortune.experiment.opening import Experiment
 from ortune.model.open import OpenModel, stamp
 from ortune.records import Plan, Runtime, SourceOpened, SourceSide
-from ortune.targets.source import SourceProcess
 from ortune.trials.sides import Resolved
 
 
@@ -39,7 +38,7 @@ class SourceModel(OpenModel):
 
 
 def sides_of(
-    kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan
+    kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan, *, trusted: bool
 ) -> tuple[list[Resolved], str]:
     """A source as its framework runs it, a side for each way, the usual one first.
 
@@ -49,6 +48,7 @@ def sides_of(
         opened: What is measured.
         onnx: The ONNX model that it is joined with, whose inputs it is fed.
         plan: Its threads, which are all that a framework takes.
+        trusted: Its processes are not confined.
 
     Returns:
         The sides, and why another way is left out, "" where none is.
@@ -57,13 +57,11 @@ def sides_of(
         OrtuneError: It cannot be opened, or takes other inputs.
     """
     folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
-    example = folder / "example.npz"
-    request = open_request(kind, opened.terms.feeds.shapes, example)
     opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")
-    with SourceProcess(python, folder, kind.text) as process:
-        source = process.ask(request, SourceOpened)
+    with opened_source(kind, python, folder, opened.terms.feeds.shapes, trusted=trusted) as found:
+        source, request = found.told, found.request
     try:
-        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, example_of(example if source.example else None))
+        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, found.example)
     except NotPaired as error:
         do = f"compare it with its own conversion: ortune convert {kind.text}"
         raise InputError(str(error), where=kind.text, do=do) from error
@@ -79,6 +77,7 @@ def sides_of(
             style=style,
             inputs=pairs,
             outputs=tuple(str(value.name) for value in onnx.model.ir.graph.outputs),
+            trusted=trusted,
         )
         runtime = Runtime(python=python, name=kind.converter.name, source=side)
         model = _model(kind, source, onnx.model)

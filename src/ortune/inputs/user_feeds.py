@@ -97,13 +97,13 @@ def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.V
 def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
     """Every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
     if not files.is_folder(path):
-        return [(f"{option} {path}", _from_numpy(path, f"{option} {path}"))]
+        return [(f"{option} {path}", read_arrays(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():
         return [(f"{option} {path}", read_feeds(path))]
     folders = [path] if any(path.glob("input_*.pb")) else _by_number(path.glob("test_data_set_*"))
     arrays = [] if folders else _by_number([*path.glob("*.npz"), *path.glob("*.npy")])
     if arrays:
-        return [(f"{option} {file}", _from_numpy(file, f"{option} {file}")) for file in arrays]
+        return [(f"{option} {file}", read_arrays(file, f"{option} {file}")) for file in arrays]
     if not folders:
         raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"pass {_LAYOUT}")
     return [(f"{option} {folder}", _from_protobuf(folder)) for folder in folders]
@@ -114,7 +114,12 @@ def _by_number(paths: object) -> list[Path]:
     return sorted(listed, key=lambda p: (int(m[0]) if (m := re.search(r"\d+", p.stem)) else 0, p.name))
 
 
-def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
+def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
+    """The arrays of an ``.npz`` by name, or the one of an ``.npy``.
+
+    Raises:
+        InputError: It cannot be read, holds objects, or unpacks to more than memory should hold.
+    """
     try:
         with files.open_file(path) as file:
             packed = file.read(2) == b"PK"

@@ -125,6 +125,14 @@ Framework = Annotated[
         MODEL,
     ),
 ]  # fmt: skip
+TrustSource = Annotated[
+    bool,
+    Option(
+        "--trust-source", "",
+        "Open the source without confinement: it gets your files, programs and network. Needed on systems that "
+        "cannot confine it (macOS, Windows, Linux before 5.13).", RUN,
+    ),
+]  # fmt: skip
 Metric = Annotated[
     str | None,
     Option(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from ortune.errors import UsageError
 from ortune.options.browsers import Elsewhere
-from ortune.options.common import Framework, Goal, Metric, Tolerance
+from ortune.options.common import Framework, Goal, Metric, Tolerance, TrustSource
 from ortune.options.groups import Downloaded, Load, Resumable
 from ortune.options.quantities import share
 from ortune.options.sides import Sides
@@ -61,6 +61,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
         Option("--threshold", "5%", "Exit with 1 if a regression larger than this is confirmed.", GATE),
     ] = None
     framework: Framework = None
+    trust_source: TrustSource = False
     undecided: Annotated[str, Option("--undecided", "pass|fail", "Result of an inconclusive gate.", GATE)] = (
         "pass"
     )

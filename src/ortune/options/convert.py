@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import Framework, NoWait, Page, RuntimeOption, Seed, Tolerance
+from ortune.options.common import Framework, NoWait, Page, RuntimeOption, Seed, Tolerance, TrustSource
 from ortune.options.groups import Feeding
 from ortune.options.quantities import seconds
 from ortune.options.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, path
@@ -112,6 +112,7 @@ class Options(Feeding):
         int, Option("--opset", "N", "ONNX opset. Default: the exporter's own choice.", MODEL, least=0)
     ] = 0
     framework: Framework = None
+    trust_source: TrustSource = False
     source_python: Annotated[
         AnyPath | None,
         Option(

@@ -12,6 +12,20 @@ from ortune.records.protocol import FeedRef, TrialRequest
 SourceFormat = Literal["torch", "tensorflow", "tflite", "fitted"]
 
 
+class Fence(Record, frozen=True, kw_only=True):
+    """Limits of a framework's process: what it may read besides its environment; it writes its own folder alone.
+
+    Attributes:
+        reads: Files and folders.
+        memory_bytes: Limit of its own memory; 0 is none.
+        file_bytes: Limit of a file that it writes; 0 is none.
+    """
+
+    reads: tuple[str, ...]
+    memory_bytes: int = 0
+    file_bytes: int = 0
+
+
 class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):
     """To a framework's process, first of all: open a source model; it answers ``opened`` or ``failed``.
 
@@ -23,6 +37,7 @@ class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):
         shapes: Of inputs, where the source has none of its own.
         threads: Of the framework; 0 is its own choice.
         example: Where to write the source's own inputs, a ``.npz``.
+        fence: What confines the process; None if the user trusts the source.
     """
 
     version: int = PROTOCOL_VERSION
@@ -33,6 +48,7 @@ class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):
     shapes: dict[str, tuple[int, ...]] = {}
     threads: int = 0
     example: str
+    fence: Fence | None
 
 
 class ExportSource(Record, frozen=True, kw_only=True, tag="export", tag_field="do"):
@@ -60,6 +76,7 @@ class SourceSide(Record, frozen=True, kw_only=True):
         style: One of the ways in which the framework runs it.
         inputs: Names of the source's inputs, by those of the ONNX model.
         outputs: Names of the ONNX model's outputs, in order.
+        trusted: It is not confined, as ``--trust-source`` asks.
     """
 
     framework: str
@@ -71,6 +88,7 @@ class SourceSide(Record, frozen=True, kw_only=True):
     style: str = ""
     inputs: dict[str, str] = {}
     outputs: tuple[str, ...] = ()
+    trusted: bool = False
 
     @property
     def called(self) -> str:
@@ -85,12 +103,14 @@ class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
         side: What opens it, and how it is called.
         threads: As ``OpenSource`` has them.
         trial: Feeds and timing, as a worker gets them.
+        fence: As ``OpenSource`` has it.
     """
 
     version: int = PROTOCOL_VERSION
     side: SourceSide
     threads: int
     trial: TrialRequest
+    fence: Fence | None
 
 
 class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
@@ -169,12 +189,13 @@ class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="m
     """A request could not be carried out; the process goes on.
 
     Attributes:
-        reason: "refused": it is unsafe or no model; "failed": the framework's own error; "out-of-memory",
-            "disk-full": of the machine; "timeout", "crash": the process ended.
+        reason: "refused": it is unsafe or no model; "failed": the framework's own error; "unfenced": this system
+            cannot confine the process; "out-of-memory", "disk-full": of the machine; "timeout", "crash": the process
+            ended.
         do: What helps, "" where nothing is known.
     """
 
-    reason: Literal["refused", "failed", "out-of-memory", "disk-full", "timeout", "crash"]
+    reason: Literal["refused", "failed", "unfenced", "out-of-memory", "disk-full", "timeout", "crash"]
     what: str
     do: str = ""
 

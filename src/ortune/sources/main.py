@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 from ..worker import failures, protocol
+from ..worker.fence import Unfenced
 from ..worker.protocol import Link
-from . import trial
+from . import confined, trial
 from .source import Refused, Source
 from .trial import cause, words
 
@@ -23,9 +24,20 @@ def main() -> None:
     """Answers one request after another: whatever goes wrong in one becomes its answer."""
     link = Link()
     protocol.die_with_parent()
-    request = link.read_request()
+    request = link.first_line()
+    lacking = ""
+    try:
+        # Before a framework is imported, and while there is one thread.
+        confined.confine(request["fence"])
+    except Unfenced as error:
+        lacking = "this system cannot confine the source: %s" % error
+    link.listen()
     if request["do"] == "time":
-        trial.run(request, link)
+        trial.run(request, link, lacking)
+    if lacking:
+        link.send("failed", reason="unfenced", what=lacking, do=confined.TRUST)
+        request = link.next_command()
+    is_confined = request.get("fence") is not None
     link.send("ready", version=protocol.VERSION, pid=os.getpid())
     opened: Source | None = None
     while True:
@@ -42,8 +54,9 @@ def main() -> None:
             link.send("failed", reason="refused", what=error.what, do=error.do)
         except Exception as error:  # a source that fails is data
             reason = failures.reason(cause(error), "running")
-            do = _HELPS.get(reason, "")
-            link.send("failed", reason=reason if do else "failed", what=words(error), do=do)
+            known = _HELPS.get(reason, "")
+            do = known or (confined.helps(error) if is_confined else "")
+            link.send("failed", reason=reason if known else "failed", what=words(error), do=do)
         request = link.next_command()
 
 

@@ -32,21 +32,24 @@ class Torch:
         module: What is called.
         arguments, named: Its arguments, by position and by name.
         program: The exported program that it comes from, None where it is the user's own.
+        is_confined: The process starts no program.
     """
 
     def __init__(
-        self, module: Any, arguments: Sequence[Any], named: Mapping[str, Any], program: Any = None
+        self,
+        module: Any,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        program: Any = None,
+        *,
+        is_confined: bool = False,
     ) -> None:
         self.module, self.program = module, program
         self.arguments, self.named = tuple(arguments), dict(named)
         self.kind = "exported program" if program is not None else "PyTorch module"
         self.framework = "PyTorch %s" % torch.__version__
-        compiler = _compiler()
-        there = shutil.which(compiler) is not None
-        self.styles: Sequence[str] = (EAGER, COMPILED) if there else (EAGER,)
-        self.left_out = (
-            "" if there else "%s needs a C++ compiler, and %s is not installed" % (COMPILED, compiler)
-        )
+        self.left_out = _no_compiler(is_confined)
+        self.styles: Sequence[str] = (EAGER,) if self.left_out else (EAGER, COMPILED)
         self.exporters = (DYNAMO,) if program is not None else (DYNAMO, SCRIPT)
         self.versions = _versions()
         leaves, self.tree = pytree.tree_flatten((self.arguments, self.named))
@@ -139,12 +142,12 @@ def open_source(request: Mapping[str, Any]) -> Torch:
     """A ``.pt2`` file, or what the user's function gives."""
     torch.set_num_threads(request["threads"] or torch.get_num_threads())
     torch.manual_seed(0)
+    is_confined = request.get("fence") is not None
     if not request["factory"]:
-        program = _program(request["source"])
-        return _of_program(program)
+        return _of_program(_program(request["source"]), is_confined)
     product = made_by(request["source"], request["folder"])
     if isinstance(product, torch.export.ExportedProgram):
-        return _of_program(product)
+        return _of_program(product, is_confined)
     module, *rest = product if isinstance(product, tuple) else (product,)
     if not isinstance(module, torch.nn.Module):
         raise Refused(
@@ -152,7 +155,7 @@ def open_source(request: Mapping[str, Any]) -> Torch:
             "return the module, or (module, example inputs)",
         )
     arguments, named = _example(module, rest, request["shapes"])
-    return Torch(module.eval(), arguments, named)
+    return Torch(module.eval(), arguments, named, is_confined=is_confined)
 
 
 def _program(path: str) -> Any:
@@ -202,14 +205,14 @@ def _weights_only() -> Iterator[None]:
             setattr(owner, name, function)
 
 
-def _of_program(program: Any) -> Torch:
+def _of_program(program: Any, is_confined: bool) -> Torch:
     if program.example_inputs is None:
         raise Refused(
             "the exported program has no example inputs",
             "save it again with torch.export.save, which stores them",
         )
     arguments, named = program.example_inputs
-    return Torch(program.module(), arguments, named, program)
+    return Torch(program.module(), arguments, named, program, is_confined=is_confined)
 
 
 def _example(
@@ -275,10 +278,14 @@ def _open_axes(program: Any) -> set[tuple[str, int]]:
     return axes
 
 
-def _compiler() -> str:
-    """What torch.compile builds its kernels with on a CPU."""
+def _no_compiler(is_confined: bool) -> str:
+    """Returns why torch.compile cannot build its kernels; "" if it can."""
+    if is_confined:
+        return "%s starts a C++ compiler, and a confined source starts no program (--trust-source)" % COMPILED
     usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
-    return os.environ.get("CXX") or usual
+    compiler = os.environ.get("CXX") or usual
+    there = shutil.which(compiler) is not None
+    return "" if there else "%s needs a C++ compiler, and %s is not installed" % (COMPILED, compiler)
 
 
 def _array(tensor: Any) -> Any:

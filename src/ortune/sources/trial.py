@@ -28,19 +28,22 @@ def open_source(request: dict[str, Any]) -> Source:
     """The source of a request, its framework imported."""
     # Ortune's own scratch folder, where this process was started: what a framework leaves there goes with it.
     tempfile.tempdir = os.getcwd()
-    os.chdir(request["folder"])
+    if request["factory"]:
+        os.chdir(request["folder"])
     module = importlib.import_module("." + MODULES[request["kind"]], __package__)
     opened: Source = module.open_source(request)
     return opened
 
 
-def run(request: dict[str, Any], link: Link) -> NoReturn:
-    """One trial, from its request to its report."""
-    failures.conclude(link, lambda: _run(request, link), words)
+def run(request: dict[str, Any], link: Link, lacking: str = "") -> NoReturn:
+    """One trial, from its request to its report; not begun if the process lacks its fence."""
+    failures.conclude(link, lambda: _run(request, link, lacking), words)
 
 
-def _run(request: dict[str, Any], link: Link) -> None:
+def _run(request: dict[str, Any], link: Link, lacking: str) -> None:
     link.phase = "loading"
+    if lacking:
+        raise Stop("unsupported", lacking)
     link.send("ready", version=VERSION, pid=os.getpid(), python=sys.version.split()[0])
     trial.follow(SourceTrial(request, link), link)
 
@@ -57,7 +60,7 @@ class SourceTrial(trial.Trial):
 
     def __init__(self, request: dict[str, Any], link: Link) -> None:
         super().__init__(request["trial"], link)
-        self.side, self.threads = request["side"], request["threads"]
+        self.side, self.threads, self.fence = request["side"], request["threads"], request["fence"]
 
     def load(self) -> None:
         """Imports the framework and opens the source."""
@@ -75,7 +78,7 @@ class SourceTrial(trial.Trial):
         self.base_bytes = trial.resident_bytes("VmRSS")
         start = timing.CLOCK()
         try:
-            self.source = open_source({**self.side, "threads": self.threads})
+            self.source = open_source({**self.side, "threads": self.threads, "fence": self.fence})
         except Refused as error:
             raise Stop("unsupported", error.what) from error
         self.load_ns = timing.CLOCK() - start

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
 
-from ortune import launcher, monotonic
+from ortune import launcher, monotonic, platform
 from ortune.errors import OrtuneError
 from ortune.fleet.environment import clean_environment
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
     Applied,
+    Fence,
     Record,
     SourceAnswer,
     SourceFailed,
@@ -32,6 +36,8 @@ Answer = TypeVar("Answer", bound=Record)
 _POLL_S = 0.1
 _LOG = "source.log"
 _LOG_BYTES = 16_000
+_DISK_SHARE = 0.5
+"""Of the free space, for one file."""
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 """A source is exported, checked and timed on the CPU."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -50,23 +56,35 @@ class SourceProcessFailed(OrtuneError):
         self.reason = failed.reason
 
 
+def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Limits().memory_share) -> Fence:
+    """The limits of a process that reads these files and writes to a folder, by what this machine has free."""
+    left = platform.memory_left_bytes()
+    return Fence(
+        reads=tuple(str(Path(path).absolute()) for path in reads),
+        memory_bytes=int(memory_share * left) if left is not None else 0,
+        file_bytes=int(_DISK_SHARE * shutil.disk_usage(folder).free),
+    )
+
+
 class SourceProcess:
     """One process, alive until it is closed.
 
     Args:
         python: Its interpreter.
-        folder: Its working directory at first, which gets its log.
+        folder: Its working directory at first, which gets its log, and is all that it may write to. What it is
+            started from lies beside it: another process must not be started from what this one wrote.
         where: What errors name.
         limits: Memory, and ``load_s`` for each answer.
     """
 
     def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.folder = folder
         self._where, self._limits = where, limits
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / _LOG
         with self._log.open("wb") as log:
             self._child = launcher.Child(
-                [python, str(write_sources(folder))],
+                [python, str(write_sources(folder.parent))],
                 environment=clean_environment(_QUIET),
                 folder=folder,
                 log=log,
@@ -119,7 +137,9 @@ class SourceProcess:
         return None if isinstance(message, SourceReady) else message
 
     def _last_words(self) -> str:
-        text = self._log.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace")
+        with self._log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
+            text = log.read().decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else "it printed nothing"
 
@@ -147,7 +167,10 @@ class SourceTrial(Process):
         side, trial = self.runtime.source, self.task.request
         assert side is not None
         trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))
-        return TimeSource(side=side, threads=_threads(settings), trial=trial)
+        # A function may read its own folder: its module imports others from there.
+        reads = [side.folder if side.factory else side.source, *(feed.path for feed in trial.feeds)]
+        limits = None if side.trusted else fence_of(reads, self.folder, self.limits.memory_share)
+        return TimeSource(side=side, threads=_threads(settings), trial=trial, fence=limits)
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:

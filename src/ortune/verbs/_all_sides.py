@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ortune import knobs
 from ortune.conversion.kinds import SourceKind, is_source, kind_of
-from ortune.conversion.opening import python_of
+from ortune.conversion.opening import python_of, require_fence
 from ortune.conversion.side import sides_of
 from ortune.errors import UsageError
 from ortune.experiment.opening import Experiment
@@ -26,6 +26,11 @@ class Asked(Protocol):
     @property
     def framework(self) -> str | None:
         """The framework of a source that is a function."""
+        ...
+
+    @property
+    def trust_source(self) -> bool:
+        """A source is opened without confinement."""
         ...
 
     @property
@@ -65,6 +70,8 @@ def resolve_all(options: Asked, opened: Experiment) -> tuple[Resolved, list[Reso
             where=source,
             do=f"ortune convert {source}, and name the result as the other side",
         )
+    for kind in sources.values():
+        require_fence(kind, trusted=options.trust_source)
     onnx = opened.resolve(written[first], plain=options.proves_bundle)
     sides, further, left_out = list[Resolved](), list[Resolved](), list[str]()
     for letter, side in written.items():
@@ -91,7 +98,8 @@ def _source_sides(
     option = f"--{letter}-runtime"
     python = python_of(sources[letter], named(getattr(options, f"{letter}_runtime")), option, opened.watch)
     threads = _threads(getattr(options, f"{letter}_set"), f"--{letter}-set", onnx.plan, opened)
-    return sides_of(sources[letter], python, opened, onnx, Plan(settings={INTRA_OP.name: threads}))
+    plan = Plan(settings={INTRA_OP.name: threads})
+    return sides_of(sources[letter], python, opened, onnx, plan, trusted=options.trust_source)
 
 
 def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experiment) -> int:

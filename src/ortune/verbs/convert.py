@@ -12,7 +12,7 @@ import msgspec
 from ortune.conversion import axes, blame
 from ortune.conversion.check import Check, Checked
 from ortune.conversion.kinds import SourceKind, kind_of
-from ortune.conversion.opening import open_request, python_of
+from ortune.conversion.opening import OpenedSource, opened_source, python_of, require_fence
 from ortune.conversion.origin import origin
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.experiment.clock import Stopwatch
@@ -34,10 +34,9 @@ from ortune.records import (
     Envelope,
     ExportSource,
     SourceExported,
-    SourceOpened,
 )
 from ortune.report import convert_words, markdown, set_words
-from ortune.targets.source import SourceProcess, SourceProcessFailed
+from ortune.targets.source import SourceProcessFailed
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs import _exported, _to_ort, compare, tune
 from ortune.verbs._session import experiment
@@ -63,17 +62,19 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
             envelope = _to_ort.run(_wish(options), opened)
         return _set_measured(options, envelope, watch) if envelope.result.matrix is not None else envelope
     kind = kind_of(options.source, options.framework)
+    require_fence(kind, trusted=options.trust_source)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
         python = python_of(kind, named(options.source_python), "--source-python", watch)
         watch.line(f"opening {options.source} with {kind.converter.framework}")
-        example = opened.scratch / "example.npz"
+        own, feeds = opened.scratch / "source", opened.scratch / "checks"
+        feeds.mkdir()
+        shapes, trusted = options.feeds.shapes, options.trust_source
         with (
             opened.measuring(kind.stem),
-            SourceProcess(python, opened.scratch / "source", options.source) as process,
+            opened_source(kind, python, own, shapes, trusted=trusted, feeds=feeds) as source,
         ):
-            source = process.ask(open_request(kind, options.feeds.shapes, example), SourceOpened)
-            run_ = _Run(options, kind, opened, process, source, example if source.example else None)
+            run_ = _Run(options, kind, opened, source, feeds)
             attempts = run_.verified() if place is None else run_.converted()
         envelope = run_.checked(attempts) if place is None else run_.written(attempts, place)
     return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
@@ -197,24 +198,13 @@ class _Run:
     """One conversion."""
 
     def __init__(
-        self,
-        options: Options,
-        kind: SourceKind,
-        opened: Experiment,
-        process: SourceProcess,
-        source: SourceOpened,
-        example: Path | None,
+        self, options: Options, kind: SourceKind, opened: Experiment, source: OpenedSource, feeds: Path
     ) -> None:
-        self.options, self.kind, self.opened, self.process, self.source = (
-            options,
-            kind,
-            opened,
-            process,
-            source,
-        )
-        self.check = Check(opened, process, source, example, options.feeds)
-        self.asked = axes.asked(options.dynamic, source.inputs)
-        axes.require_open(self.asked, source)
+        self.options, self.kind, self.opened = options, kind, opened
+        self.process, self.source = source.process, source.told
+        self.check = Check(opened, source, feeds, options.feeds)
+        self.asked = axes.asked(options.dynamic, self.source.inputs)
+        axes.require_open(self.asked, self.source)
         self.watch = opened.watch
         self._right: _Attempt | None = None
 
@@ -306,12 +296,15 @@ class _Run:
     def _attempt(self, exporter: str) -> _Attempt:
         """One exporter's model, checked."""
         self.watch.line(f"exporting with {exporter}")
-        place = Path(tempfile.mkdtemp(prefix="exported-", dir=self.opened.scratch)) / f"{self.kind.stem}.onnx"
+        own = Path(tempfile.mkdtemp(prefix="exported-", dir=self.process.folder))
+        name = f"{self.kind.stem}.onnx"
         request = ExportSource(
-            exporter=exporter, dynamic=self.asked, opset=self.options.opset, output=str(place)
+            exporter=exporter, dynamic=self.asked, opset=self.options.opset, output=str(own / name)
         )
         try:
             exported = self.process.ask(request, SourceExported)
+            # Out of the reach of the process: what is checked is what is written.
+            place = own.rename(self.opened.scratch / own.name) / name
             return self._checked(place, exporter, exported, self.expected)
         except SourceProcessFailed as error:
             if error.reason not in ("failed", "refused"):

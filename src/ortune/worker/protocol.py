@@ -46,7 +46,13 @@ class Link:
             data = data[os.write(self._out, data) :]
 
     def read_request(self) -> Dict[str, Any]:
-        """Reads the request, the first line on stdin."""
+        """Reads the request, the first line on stdin, and listens for commands."""
+        request = self.first_line()
+        self.listen()
+        return request
+
+    def first_line(self) -> Dict[str, Any]:
+        """Reads the request while the process has one thread."""
         line = sys.stdin.buffer.readline()
         if not line:
             os._exit(3)
@@ -55,8 +61,11 @@ class Link:
             raise Stop(
                 "protocol", "ortune speaks version %r, this worker %d" % (request.get("version"), VERSION)
             )
-        threading.Thread(target=self._listen, daemon=True).start()
         return request
+
+    def listen(self) -> None:
+        """Takes the lines that follow, in a thread."""
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def next_command(self) -> Dict[str, Any]:
         """Sleeps until ortune says what to do next."""
