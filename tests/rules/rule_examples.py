@@ -44,6 +44,7 @@ from rule_facts import (
     queued,
     ran,
     reordered,
+    row_check,
     runtime,
     sensed,
     set_to,
@@ -367,6 +368,11 @@ EXAMPLES = {
         ),
         where=("R1", "R2"),
         good=lambda _: Facts(ort_version="1.32.0"),
+    ),
+    "MSR015": Example(
+        bad=lambda _: Facts(row_check=row_check(differs=True)),
+        where=(),
+        good=lambda _: Facts(row_check=row_check(differs=False)),
     ),
     "MOB009": Example(
         bad=lambda folder: replace(set_to(folder, coreml_format="mlprogram"), target="coreml"),

@@ -39,6 +39,8 @@ from ortune.records import (
     ProfileResult,
     ProviderReport,
     ProviderSpec,
+    RowCheck,
+    RowDifference,
     Runtime,
     RuntimeReport,
     RunVariance,
@@ -362,6 +364,12 @@ def level_check(*, wrong: bool) -> LevelCheck:
         right="basic",
         node="fc",
     )
+
+
+def row_check(*, differs: bool) -> RowCheck:
+    """One row that is 0.01 away from itself in a batch of two."""
+    outputs = OutputDifference(ok=not differs, relative_l2=0.01 if differs else 0.0, cosine=0.999)
+    return RowCheck(compared=(RowDifference(by="batch", size=2, alone=1, outputs=outputs, differs=differs),))
 
 
 def findings_of(facts: Facts) -> dict[str, Finding]:

@@ -518,3 +518,17 @@ def test_a_quantized_model_that_is_silently_wrong_is_refused_with_the_reason(
     assert status == 2
     assert "quantized operators" in text
     assert code in text and what in text
+
+
+@pytest.mark.long
+def test_a_winner_whose_rows_depend_on_each_other_says_so_first(tmp_path: Path) -> None:
+    """One range of a whole batch: the same row has another answer alone."""
+    model(tmp_path / "m.onnx", rows="batch")
+    words = ("--data", str(data(tmp_path / "data")), "--tolerance", "0.5", "--budget", "5m", "--json")
+    code, out, said = quantize(tmp_path, *words, "--no-bundle", faster="dynamic-int8")
+    assert code == 0, said
+    document = json.loads(out)
+    assert result_of(document).winner.rewrites[-1].name == "dynamic-int8"
+    (alert,) = document["alerts"]
+    assert alert["code"] == "MSR015"
+    facts(alert["what"], "dynamic-int8", "batch", "relative L2", "DynamicQuantizeLinear")

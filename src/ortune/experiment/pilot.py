@@ -12,7 +12,7 @@ import numpy as np
 from ortune import targets
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError, UsageError
-from ortune.experiment import feed_kinds
+from ortune.experiment import feed_kinds, row_check
 from ortune.experiment.field import Field
 from ortune.experiment.output_check import OutputCheck
 from ortune.objectives import Objective
@@ -22,7 +22,12 @@ from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
 from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import data_dependent_latency, emulated_device, non_finite_outputs
+from ortune.rules.measurement import (
+    data_dependent_latency,
+    emulated_device,
+    non_finite_outputs,
+    rows_depend_on_neighbours,
+)
 from ortune.rules.web import wrong_outputs_in_browser
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.controls import Judgement
@@ -148,6 +153,7 @@ class Pilot:
         self._run_again(base, left_s() * 1e9 - rest_ns)
         self._use(self._turns)
         self.question_page(base, self.first)
+        self.question_rows(left_s() * 1e9 - rest_ns)
         left_ns = left_s() * 1e9
         # At least some seconds, but never of what the search needs.
         self.question_values(base, min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns))
@@ -295,6 +301,21 @@ class Pilot:
             for finding in seen(feed_kinds.pooled(kinds, timed(again=True))):
                 self._field.findings.append(finding)
                 self._field.say(f"{finding.code} {finding.what}; {finding.fix}")
+
+    def question_rows(self, left_ns: float = math.inf) -> None:
+        """Asks of a batch whether its rows depend on each other, before anything is said of how fast it is."""
+        field = self._field
+        if field.side.plan.is_web or not row_check.has_batch(field.side.model.ir, field.work):
+            return
+        if row_check.needed_ns(field) > left_ns:
+            field.note(
+                "not tested whether the rows of a batch depend on each other: no time left in the budget"
+            )
+            return
+        found = row_check.check_base(field, self._check, left_ns)
+        for alert in rule_of(rows_depend_on_neighbours).findings(replace(field.facts(), row_check=found)):
+            field.alerts.append(alert)
+            field.say(finding_words.sentence(alert, evidence=False))
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
         """Makes trials of a group as long as they should be, or as short as is asked and makes sense.

@@ -13,6 +13,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.bench_result import load_words
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
+from ortune.experiment.row_check import check_base
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
@@ -20,7 +21,16 @@ from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
 from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of
 from ortune.providers import find
-from ortune.records import FeedRef, Headroom, LookTiming, Measured, OperatorProfile, Outcome, Workload
+from ortune.records import (
+    FeedRef,
+    Headroom,
+    LookTiming,
+    Measured,
+    OperatorProfile,
+    Outcome,
+    RowCheck,
+    Workload,
+)
 from ortune.report import look_words
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
@@ -48,6 +58,7 @@ class FirstLook:
         busy: What other programs did meanwhile.
         wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
             model does not run.
+        row_check: One row alone against the same in a batch, and with and without padding; None if not compared.
         emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
         times: Nanoseconds a node of the user's.
         left_out: What the budget did not hold, or what failed.
@@ -73,6 +84,7 @@ class FirstLook:
         self.headroom: Headroom | None = None
         self.busy = ""
         self.wrong_when_optimised = False
+        self.row_check: RowCheck | None = None
         self.emulated = ""
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
@@ -118,6 +130,7 @@ class FirstLook:
         self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
             LEVEL.default, self.left_s * 1e9
         )
+        self.row_check = check_base(baseline, baseline.check, self._spare_ns())
         assert self.timing is not None and self._timed is not None
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)

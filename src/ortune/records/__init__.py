@@ -37,6 +37,7 @@ from ortune.records.protocol import *
 from ortune.records.quantize import *
 from ortune.records.report import *
 from ortune.records.rewrite import *
+from ortune.records.rows import *
 from ortune.records.runtime import *
 from ortune.records.skeleton import *
 from ortune.records.source import *

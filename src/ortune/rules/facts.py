@@ -23,6 +23,7 @@ from ortune.records import (
     Plan,
     ProfiledNode,
     ProfileResult,
+    RowCheck,
     RuntimeReport,
     Workload,
 )
@@ -54,6 +55,7 @@ class Facts:
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
         rows: Latency at each size of the inputs, as a bench measured it.
+        row_check: One row alone against the same in a batch, and with and without padding.
         host: The machine.
         topology: Kinds of core and memory nodes.
         sensors: A reading of them.
@@ -81,6 +83,7 @@ class Facts:
     not_finite: NotFinite | None = None
     kinds: Sequence[CaseTimes] = ()
     rows: Sequence[BenchRow] = ()
+    row_check: RowCheck | None = None
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)
     sensors: Snapshot = field(default_factory=Snapshot)

@@ -103,6 +103,10 @@ class Levels:
             self._moved[step] = self._rounded(step)
         return self._moved[step]
 
+    def is_rounding(self, difference: OutputDifference) -> bool:
+        """Returns whether a difference is no larger than rounding makes of this model's outputs."""
+        return self._right(difference)
+
     def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
         """What an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
         return checks.load(store_folder, self._key(host)) if store_folder else None

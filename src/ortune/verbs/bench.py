@@ -207,6 +207,7 @@ class _Run:
         baseline.pilot.question_page(base, first)
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
+        baseline.pilot.question_rows(self._left_ns())
         baseline.pilot.question_values(base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
         left = max(0.0, self._left_ns()) / len(baseline.work.cases)

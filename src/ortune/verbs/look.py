@@ -164,6 +164,7 @@ class _Look:
             host=self.experiment.machine.host,
             environment=os.environ,
             wrong_when_optimised=self.look.wrong_when_optimised,
+            row_check=self.look.row_check,
             emulated=self.look.emulated,
             begins=pace.begins,
         )

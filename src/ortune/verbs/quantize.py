@@ -26,6 +26,7 @@ from ortune.experiment.quantize_result import make_result
 from ortune.experiment.sensitivity import LayerByLayer, Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
+from ortune.experiment.winner_rows import question_winner
 from ortune.options.quantize import Options
 from ortune.options.spelling import command, named, words
 from ortune.profiling.layer_times import layer_times
@@ -173,6 +174,7 @@ class _Quantization:
         models = [raced.get(model.plan.id, model) for model in models]
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
         run.precision = [*rows, *(model.row for model in models if model.kept)]
+        question_winner(run)
         answer = tuned.make_result(run)
         # What the bundle says of the winner's error is what the answer says.
         calibration = held_out.calibration(answer.winner)

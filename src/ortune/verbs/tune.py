@@ -18,6 +18,7 @@ from ortune.experiment.proposing import look_in_browser, search
 from ortune.experiment.tuned import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
+from ortune.experiment.winner_rows import question_winner
 from ortune.fleet import runtimes
 from ortune.options.spelling import command, named, words
 from ortune.options.tune import Options
@@ -124,6 +125,7 @@ def _tune(
         run.refuse(plans=max(1, len(options.others)))
     wrong_default.time_once(run)
     require_unchanged(baseline.side)
+    question_winner(run)
     result = with_runtime(make_result(run), baseline.side)
     without_time = () if run.stopped else late(result, options.others)
     result = msgspec.structs.replace(

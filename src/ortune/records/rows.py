@@ -1,0 +1,45 @@
+"""Whether a row of a batch depends on the other rows, or on its padding."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.measure import OutputDifference
+
+RowQuestion = Literal["batch", "padding"]
+"""The same row alone and in a batch; without padding, and with padding that the mask hides."""
+
+
+class RowDifference(Record, frozen=True, kw_only=True):
+    """The outputs of one row, computed in two ways that should give the same.
+
+    Attributes:
+        by: What was changed around the row.
+        size: Rows of the batch, or the length with padding.
+        alone: The same before: 1, or the length without padding.
+        outputs: The difference.
+        differs: Whether the difference is beyond rounding.
+    """
+
+    by: RowQuestion
+    size: int
+    alone: int
+    outputs: OutputDifference
+    differs: bool
+
+
+class RowCheck(Record, frozen=True, kw_only=True):
+    """The comparison of a row with itself.
+
+    Attributes:
+        compared: Every comparison that could be made; () if the model has no dynamic batch and no mask, or refuses
+            other sizes.
+    """
+
+    compared: tuple[RowDifference, ...] = ()
+
+    @property
+    def differing(self) -> tuple[RowDifference, ...]:
+        """The comparisons with a difference beyond rounding."""
+        return tuple(difference for difference in self.compared if difference.differs)
