@@ -59,7 +59,7 @@ OF_THE_MOMENT = frozenset(
 those that took time, of the statistics the one that was steadiest in calibration, and a cause where a difference is."""
 TOO_SHORT, SAID_TOO_SHORT = 2, "is too short to test even one change"
 """The exit code where the budget holds no measurement, and what is said then."""
-SAID_UNPROVEN = "cannot confirm it"
+SAID_UNPROVEN = "cannot confirm"
 SAID_UNTRIED = "nothing tested"
 ARRIVED = re.compile(r"\S+=\S+ (?:verified|accepted|not verified)")
 """How a comparison tells that a setting of B reached ONNX Runtime."""

@@ -188,9 +188,7 @@ def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
 TOO_SHORT = "ortune: 1 s is too short to test even one change"
 
 
-UNPROVEN = (
-    "inconclusive: B looks 1.01x slower than A in p50 (+1.0 %), but 1 block cannot confirm it (6 needed)"
-)
+UNPROVEN = "inconclusive: 1 block cannot confirm a change in p50 (6 needed)"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +203,7 @@ UNPROVEN = (
             ["outputs identical"],
         ),
         ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
-        ("long", "faster, 9 blocks", 0, ["cannot confirm it"]),
+        ("long", "faster, 9 blocks", 0, ["cannot confirm"]),
         ("long", TOO_SHORT, 2, []),
         ("long", "ortune: no setting is called 'blok'", 2, ["is too short to test even one change"]),
         ("after long; holds: CPUs busy", "2 CPUs busy", 0, []),

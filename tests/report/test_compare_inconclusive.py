@@ -22,7 +22,7 @@ def flat_text(envelope: Envelope) -> str:
 
 @pytest.mark.parametrize(
     ("ratio", "seen"),
-    [(1.73, "1.73x slower than A in p50 (+73.0 %)"), (0.015, "66.67x faster than A in p50 (-98.5 %)")],
+    [(1.73, "1.73x slower than A in p50 (+73.0 %)"), (0.015, "66.7x faster than A in p50 (-98.5 %)")],
 )
 def test_too_few_blocks_are_inconclusive_with_what_was_seen_and_what_decides(ratio: float, seen: str) -> None:
     made = golden.comparison(
@@ -115,4 +115,5 @@ def test_too_few_blocks_have_no_interval_and_say_so() -> None:
         verdict="inconclusive",
     )
     text = compare_headline.headline(golden.compared(comparison=made).result)
-    facts(text, "inconclusive", "1.43x", "faster", "p50", "-30.0 %", "1 block", "confirm")
+    facts(text, "inconclusive", "1 block", "cannot confirm a change in p50")
+    assert "1.43x" not in text and "-30.0 %" not in flat_text(golden.compared(comparison=made))

@@ -88,7 +88,6 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
         "winner 9.90 ms",
         "95 % interval 1.09-1.13",
         "blocks 16 fresh",
-        "minimum detectable effect 1.5 %",
         "options.intra_op_num_threads = 2",
         "/out/model.ortune",
     ):

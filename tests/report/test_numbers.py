@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.report.numbers import change, span
+from ortune.report.numbers import change, detectable, factor, interval_name, span
+from ortune.report.profile_tables import unit_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,22 @@ def test_an_end_that_nothing_bounds_is_no_number() -> None:
     assert span(0.0, 1.2) == "up to +20.0 %"
     assert span(0.00004, 1.2) == "-99.996 % to +20.0 %"
     assert span(0.9, None) == "-10.0 % or more"
+
+
+def test_an_interval_has_the_name_of_its_own_level() -> None:
+    named = [interval_name(level) for level in (0.95, 0.96875, 0.990234, 0.9961)]
+    assert named == ["95 % interval", "96.9 % interval", "99 % interval", "99.6 % interval"]
+
+
+def test_an_effect_beyond_all_reason_cannot_be_told() -> None:
+    assert [detectable(share) for share in (0.021, 0.662, None)] == ["2.1 %", "66.2 %", "not known"]
+    assert detectable(82.14) == "cannot be told (above 100 %)"
+
+
+def test_a_large_factor_has_three_digits() -> None:
+    assert [factor(value) for value in (991.51, 66.67, 9.876, 1.004)] == ["992", "66.7", "9.88", "1.004"]
+
+
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    unit = unit_of(24.4e6)
+    assert [unit.signed(ns) for ns in (-2e3, 0.0, -0.0, 2e6)] == ["+0.00", "+0.00", "+0.00", "+2.00"]

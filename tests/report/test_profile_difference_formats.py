@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import golden
 import golden_profile
+import golden_tune_parts
 import msgspec
 import pytest
 from golden_profile import KINDS, profiled
@@ -200,3 +201,23 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
     )
     mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
     assert became(replace(both, nodes=(mixed,))) == ""
+
+
+@pytest.mark.parametrize(
+    ("b_wall_ns", "told"), [(11.5e6, "no more than noise"), (12.4e6, "do not show the gain")]
+)
+def test_nodes_that_differ_are_a_reason_where_whole_runs_do_not(b_wall_ns: float, told: str) -> None:
+    found = msgspec.structs.replace(
+        golden_tune_parts.gained(),
+        b_wall_ns=b_wall_ns,
+        low_ns=-2.4e6 if b_wall_ns < 12e6 else 0.1e6,
+        high_ns=1.2e6,
+    )
+    text = tune_why.won(found)
+    facts(text, "Why", told, "one node takes less: /layer/MatMul (-1.90 ms)")
+    noise = tuple(row for row in found.nodes if row.name == "/layer/Add")
+    facts(tune_why.won(msgspec.structs.replace(found, nodes=noise)), "reason is unknown", told)
+    more = tuple(msgspec.structs.replace(r, difference_ns=1e6, low_ns=5e5, high_ns=2e6) for r in found.nodes)
+    facts(
+        tune_why.won(msgspec.structs.replace(found, nodes=more)), "reason is unknown", "2 nodes that differ"
+    )

@@ -131,7 +131,8 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     assert "next: ortune compare model.onnx --seed 0 --b-rewrite initializers-out-of-inputs" in flat
     once = msgspec.structs.replace(finding, verified=msgspec.structs.replace(alone, n_blocks=1))
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(once,)), 140)).split())
-    facts(told, "-20.0 %", "one block of the search")
+    facts(told, "measured alone in a single block", "nothing")
+    assert "alone -20.0 %" not in told
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
     facts(told, "initializers-out-of-inputs", "not measured separately", "not part of the winner")

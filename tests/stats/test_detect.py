@@ -102,6 +102,18 @@ def test_outliers_that_widen_an_interval_are_in_the_forecast():
     assert missing is None or missing > 9
 
 
+@pytest.mark.parametrize("seen", [0.1, -0.05, 0.02])
+def test_a_gate_promises_no_answer_from_a_difference_that_noise_made(seen):
+    """A limit of 5 % needs an interval of about that half-width, whatever nine noisy blocks happen to show."""
+    d = np.random.default_rng(7).normal(0.0, 0.35, 9)
+    d += seen - np.median(d)
+    interval = sign_flip_interval(d)
+    missing = more_blocks(d, interval, method="sign-flip", limit=0.05)
+    assert missing is None or missing > 100
+    sure = np.random.default_rng(7).normal(0.2, 0.02, 12)
+    assert more_blocks(sure, sign_flip_interval(sure), method="sign-flip", limit=0.05) == 0
+
+
 def test_bad_input_gives_one_clear_error():
     for bad in ((-1.0, 9), (math.nan, 9), (0.1, 0)):
         with pytest.raises(OrtuneError, match="smallest effect"):

@@ -84,7 +84,8 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     assert text is not None
     page = markdown.render(diagnose_words.document(found))
     of = sides.statistic_name(result.statistic)
-    assert f"x in {of} (95 % interval " in page.splitlines()[0] + page.splitlines()[2]
+    level = f"{100 * result.findings[0].verified.level:.3g} %"
+    assert f"x in {of} ({level} interval " in page.splitlines()[0] + page.splitlines()[2]
     assert "faster: " in page.splitlines()[0] + page.splitlines()[2]
     assert f"| {of} |" in page
     assert "all together" in page and "its fix helps" in page

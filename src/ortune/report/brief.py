@@ -165,6 +165,8 @@ def _evidence(both: Answer) -> str:
     figure = compared.statistic.partition(" (")[0]
     if compared.verdict == "faster":
         return f"{tune_headline.gain_words(compared)}, {level} {tune_headline.bounds(compared)}, {n}"
+    if sides.single(compared):
+        return heads.measured(compared, n)
     if sides.no_interval(compared):
         looks = change_words(compared.ratio, "lower", "higher")
         return f"{figure} looks {looks} in {n}, too few for an interval"

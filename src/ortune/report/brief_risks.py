@@ -161,5 +161,5 @@ def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
     what = guard(item, allowed).removeprefix(f"{name} ")
     if item.failed and item.figure in allowed:
         return _risk(f"guard: {name}", "look", what)
-    level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
+    level: Level = "stop" if item.failed else "fine" if state in ("better", "no worse") else "look"
     return _risk(f"guard: {name}", level, what)

@@ -81,13 +81,15 @@ def _guard(item: Guard) -> str:
 
 
 def guard_state(item: Guard) -> str:
-    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    """One of "better", "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
     if not item.known or item.ratio is None:
         return "not known"
     if item.failed:
         return "WORSE than allowed"
     if item.ratio_high is None or item.ratio_high > item.limit_ratio:
         return "undecided"
+    if item.ratio_low is not None and item.ratio_high < 1:
+        return "better"
     return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
 
 

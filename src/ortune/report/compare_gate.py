@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import CompareResult, Comparison, Gate, OutputDifference
 from ortune.report.compare_outputs import beyond
-from ortune.report.numbers import enough, percent
+from ortune.report.numbers import MOST_DETECTABLE, enough, percent
 
 NO_BLOCK = "nothing was timed, since no block fitted into the budget"
 
@@ -16,7 +16,10 @@ def gate(result: CompareResult) -> list[str]:
     provable = result.gate.provable_ratio
     lines = []
     if provable is not None:
-        lines.append(f"this runner can confirm a change of {percent(provable)} in this time")
+        can = f"can confirm a change of {percent(provable)}"
+        if provable >= MOST_DETECTABLE:
+            can = f"cannot confirm a change below {percent(MOST_DETECTABLE, 0)}"
+        lines.append(f"this runner {can} in this time")
     sides = [(c.name, c.gate, c.comparison, c.outputs) for c in result.candidates]
     for name, side_gate, comparison, compared in sides or [
         (result.name, result.gate, result.comparison, result.outputs)

@@ -11,11 +11,10 @@ from ortune.report import headline as heads
 from ortune.report.compare_gate import NO_BLOCK
 from ortune.report.compare_outputs import outputs
 from ortune.report.numbers import (
-    NOMINAL,
     change,
     change_words,
+    detectable,
     enough,
-    percent,
     speed,
     waiting,
 )
@@ -99,11 +98,12 @@ def claim(result: CompareResult) -> str:
     blocks = heads.count(c.n_blocks, "block")
     if sides.no_interval(c):
         needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
+        if sides.single(c):
+            return f"{heads.measured(c, blocks)}{needed}"
         return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
-    level = NOMINAL if result.candidates else c.level
     base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
     both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
-    return f"{heads.measured(c, blocks, level)}, {both}"
+    return f"{heads.measured(c, blocks)}, {both}"
 
 
 def _looks(name: str, c: Comparison) -> str:
@@ -130,8 +130,7 @@ def seen(comparison: Comparison) -> str:
     """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
     if sides.no_interval(comparison):
         return ""
-    least = comparison.smallest_effect_ratio
-    text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
+    text = f"minimum detectable effect {detectable(comparison.smallest_effect_ratio)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
         text += f" (about {waiting(comparison.more_s)} more may settle it)"
     return text

@@ -27,6 +27,7 @@ from ortune.report.document import (
 from ortune.report.numbers import (
     change,
     duration,
+    interval_name,
     shorten,
     span,
     speed,
@@ -82,7 +83,7 @@ def ranking(result: CompareResult) -> Table:
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
     names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(ranked_sides)
     columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]
-    columns += [Column("against A", "text"), Column("95 % interval", "text"), Column("outputs", "text")]
+    columns += [Column("against A", "text"), Column("interval", "text"), Column("outputs", "text")]
     rows: list[tuple[Cell | str, ...]] = [
         (
             side.name,
@@ -96,8 +97,11 @@ def ranking(result: CompareResult) -> Table:
     ]
     if rows and result.base_figures is not None:
         rows.append(("A", *names[-1], sides.value(result.base_figures, statistic), "", "", ""))
-    holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
-    together = f"the intervals are simultaneous 95 % confidence intervals{holm}"
+    levels = list(dict.fromkeys(interval_name(c.level).removesuffix(" interval") for c in compared))
+    together = (
+        f"the intervals hold together with 95 % confidence{' (Holm)' if len(levels) > 1 else ''}, "
+        f"each alone with {' or '.join(levels)}"
+    )
     return table(columns, rows, notes=[together] if compared else [])
 
 
@@ -113,6 +117,8 @@ def _against(side: ComparedSide) -> Cell:
     if c is None:
         return Cell("does not run" if side.outputs is None else "not timed", tone="bad")
     proven = c.verdict in heads.PROVEN
+    if sides.single(c):
+        return Cell(heads.WORDS[c.verdict], tone=TONES[c.verdict])
     text = speed(c.ratio) if proven else f"{heads.WORDS[c.verdict]} ({change(c.ratio)})"
     tone = TONES[c.verdict]
     ok = side.outputs is not None and side.outputs.ok

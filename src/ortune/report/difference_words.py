@@ -54,9 +54,9 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
     which = " in these two processes" if _over_runs(difference) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"
     # The owner pulls in the direction of the whole.
-    owner = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
-    if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
-        text += f"; the node with the largest change is {shorten(owner.name, NAME)} ({_owner(owner)})"
+    largest = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
+    if largest is not None and abs(largest.difference_ns) >= OWNER * abs(more):
+        text += f"; the node with the largest change is {shorten(largest.name, NAME)} ({owner(largest)})"
     elif difference.nodes or difference.same_ns:
         text += "; no single node explains it"
     return text
@@ -100,16 +100,21 @@ def _span(difference: ProfileDifference) -> str:
 
 def _alone(difference: ProfileDifference) -> str:
     """Says which nodes differ although the whole does not."""
-    sure = [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
+    sure = certain(difference)
     if not sure:
         return ""
     # What ONNX Runtime inserted follows from what the user changed.
     row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
-    first = f"{shorten(row.name, NAME)} ({_owner(row)})"
+    first = f"{shorten(row.name, NAME)} ({owner(row)})"
     return f"; {f'{len(sure)} nodes differ, mainly' if len(sure) > 1 else 'one node differs:'} {first}"
 
 
-def _owner(row: DifferenceRow) -> str:
+def certain(difference: ProfileDifference) -> list[DifferenceRow]:
+    """Nodes that differ by more than noise, the largest difference first."""
+    return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
+
+
+def owner(row: DifferenceRow) -> str:
     """Says by how much a row differs, and why where that is certain without a clock."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:

@@ -9,7 +9,7 @@ from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseRepor
 from ortune.report import finding_words
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Cell, Code, Column, Document, Line, Points, Table, table
-from ortune.report.numbers import duration, memory, percent, three
+from ortune.report.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, three
 from ortune.report.runtime_words import offers
 from ortune.report.stored_kind import StoredKind
 
@@ -67,9 +67,9 @@ def _cpus(count: int) -> str:
 def _seen(noise: NoiseReport) -> str:
     if noise.status == "invalid":
         return "nothing can be measured now: the A/A check or the sensitivity check failed twice"
-    shown = [r for r in noise.table if r.smallest_effect_ratio is not None]
+    shown = [r for r in noise.table if (r.smallest_effect_ratio or MOST_DETECTABLE) < MOST_DETECTABLE]
     if not shown:
-        return "no difference can be detected: too few blocks fit into any of these times"
+        return "no difference below 100 % can be detected in any of these times"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
     return f"a comparison of {time} detects a difference of {_effect(row.smallest_effect_ratio)} or more"
@@ -143,7 +143,7 @@ def _peaks(peak: MachinePeak) -> Table:
 def _effect(share: float | None) -> str:
     if share is None:
         return "too few blocks"
-    return percent(share) if share >= 0.001 else "under 0.1 %"
+    return detectable(share) if share >= 0.001 else "under 0.1 %"
 
 
 def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]]]:

@@ -54,16 +54,17 @@ def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> s
     return _OF_RESOURCES.get(sides.kind(statistic), {}).get(verdict, WORDS[verdict])
 
 
-def measured(comparison: Comparison, blocks: str, level: float | None = None) -> str:
+def measured(comparison: Comparison, blocks: str) -> str:
     """A figure with its interval and what that rests on: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
 
     Args:
-        comparison: A factor where it proves a difference, else a signed change.
+        comparison: A factor where it proves a difference, else a signed change; no figure of a single block.
         blocks: How many there were, in words.
-        level: Of the interval, where it holds for several comparisons together.
     """
-    name = interval_name(comparison.level if level is None else level)
+    name = interval_name(comparison.level)
     of = sides.statistic_name(comparison.statistic)
+    if sides.single(comparison):
+        return f"{blocks} cannot confirm a change in {of}"
     if comparison.verdict in PROVEN:
         ratio = comparison.ratio
         return f"{factor(max(ratio, 1 / ratio))}x in {of} ({name} {bounds(comparison)}, {blocks})"

@@ -6,7 +6,9 @@ import math
 import re
 
 NOMINAL = 0.95
-"""The level of every interval that is shown; of several claims at once together."""
+"""The level of intervals that name none; of several claims at once together."""
+MOST_DETECTABLE = 1.0
+"""From this minimum detectable effect on, as a share, its figure says nothing but that there is none."""
 
 
 def duration(nanoseconds: float, digits: int = 3) -> str:
@@ -52,7 +54,9 @@ def speed(ratio: float) -> str:
 
 
 def factor(value: float) -> str:
-    """A factor with two decimals, and with up to four where fewer would make it 1: "1.34", "1.004"."""
+    """A factor with three digits, up to four decimals where fewer would make it 1: "1.34", "12.3", "1.004"."""
+    if value >= 10:
+        return three(value)
     digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
     return f"{value:.{2 if value == 1 else digits}f}"
 
@@ -91,8 +95,17 @@ def span(ratio_low: float, ratio_high: float | None) -> str:
 
 
 def interval_name(level: float) -> str:
-    """What an interval is called: "95 % interval", which an exact test of few blocks reaches or exceeds."""
-    return f"{95 if level >= NOMINAL - 1e-6 else 100 * level:.0f} % interval"
+    """What an interval is called, by its own level: "95 % interval", "96.9 % interval"."""
+    return f"{100 * level:.3g} % interval"
+
+
+def detectable(share: float | None) -> str:
+    """A minimum detectable effect: "2.1 %"; of none that means anything, that it cannot be told."""
+    if share is None:
+        return UNKNOWN
+    return (
+        percent(share) if share < MOST_DETECTABLE else f"cannot be told (above {percent(MOST_DETECTABLE, 0)})"
+    )
 
 
 def rounding(text: str) -> float:

@@ -48,7 +48,8 @@ class Unit:
 
     def signed(self, ns: float) -> str:
         """A difference in this unit."""
-        return f"{ns / self.scale:+.{self.digits}f}"
+        # What rounds to zero has no sign.
+        return f"{round(ns / self.scale, self.digits) or 0.0:+.{self.digits}f}"
 
 
 def unit_of(largest_ns: float) -> Unit:

@@ -32,6 +32,8 @@ DRIFTED = (
     "performance drifted during the measurement: values of {new} are those of {base} times the paired change"
 )
 """Note of a table whose medians contradict the paired change."""
+NAME = interval_name(NOMINAL)
+"""What the column of intervals is called; a note names the level of another one."""
 Write = Callable[[float, int], str]
 """Writes a number in its unit with so many significant digits."""
 
@@ -190,11 +192,9 @@ def sides_table(
     columns = [Column("", "label"), *(Column(name) for name in names)]
     notes = []
     if comparison:
-        columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
-        if comparison.level < NOMINAL - 0.01:
-            notes.append(
-                f"too few blocks for 95 %: {statistic_name(statistic)} has a {interval_name(comparison.level)}"
-            )
+        columns += [Column(f"vs {against}"), Column(NAME, "text")]
+        if interval_name(comparison.level) != NAME and not no_interval(comparison):
+            notes.append(f"{statistic_name(statistic)} has a {interval_name(comparison.level)}")
         notes += [DRIFTED.format(new=names[-1], base=names[at])] if drifted else []
     return table(columns, rows, notes=notes)
 
@@ -230,6 +230,11 @@ def number(figures: Figures, statistic: str) -> float | None:
             return compared_ns(figures)
 
 
+def single(comparison: Comparison) -> bool:
+    """Returns whether the comparison is of one block, whose ratio is no figure to show: it may be any."""
+    return comparison.n_blocks < 2 and no_interval(comparison)
+
+
 def no_interval(comparison: Comparison) -> bool:
     """Returns whether there are too few blocks for an interval."""
     return comparison.ratio_high is None and not comparison.ratio_low
@@ -242,6 +247,8 @@ def interval(comparison: Comparison) -> str:
 
 def _changed(comparison: Comparison) -> Changed:
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
+    if single(comparison):
+        return Changed(note="a single block")
     if no_interval(comparison):
         return Changed(ratio=comparison.ratio, note="too few blocks")
     low, high = comparison.ratio_low, comparison.ratio_high

@@ -10,7 +10,7 @@ from ortune.report import compare_outputs, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
 from ortune.report.checks import GUARD_NAMES
-from ortune.report.numbers import change, factors, interval_name, percent, span, times
+from ortune.report.numbers import change, detectable, factors, interval_name, percent, span, times
 from ortune.report.tune_facts import (
     corrected,
     deciding,
@@ -208,7 +208,8 @@ def _exploratory(result: TuneResult) -> list[str]:
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
         blocks = heads.count(best.n_blocks, "block")
-        text = f"{best.plan.describe()} looks {gain} (exploratory: {blocks}, unconfirmed)"
+        looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
+        text = f"{best.plan.describe()} {looks} (exploratory: {blocks}, unconfirmed)"
     else:
         text = (
             f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
@@ -296,7 +297,7 @@ def _detectable(result: TuneResult) -> str:
     """Says which gain could have been seen; "" where that is not known."""
     share = least_seen(result)
     if share is not None:
-        return f"minimum detectable effect {percent(share)}"
+        return f"minimum detectable effect {detectable(share)}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
             return f"an artificial {change(control.expected_ratio)} slowdown was detected"

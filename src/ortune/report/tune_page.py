@@ -7,7 +7,7 @@ from ortune.report import headline as heads
 from ortune.report import sides, tune_facts, tune_headline, tune_words
 from ortune.report.chart import Chart, Interval, bounds_of, factor_axis
 from ortune.report.document import Block, Code, Document, Head, Line, Pairs, Section, stopped
-from ortune.report.numbers import percent, times
+from ortune.report.numbers import detectable, times
 from ortune.report.sections import sections
 from ortune.report.sections import tune as folder
 from ortune.report.sections.tune import _points as points
@@ -123,14 +123,19 @@ def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]
     if claim is None:
         n = len(tune_facts.tried(result.candidates))
         share = result.smallest_effect_ratio
-        least = percent(share) if share else "not known"
-        return [("configurations tested", str(n)), *([("minimum detectable effect", least)] if n else [])]
+        seen = [("minimum detectable effect", detectable(share))] if n else []
+        return [("configurations tested", str(n)), *seen]
     kind = "fresh" if claim.phase == "confirm" else "search"
     dropped = f", {claim.n_dropped} dropped" if claim.n_dropped else ""
     return [
         (tune_headline.interval_of(claim), tune_headline.bounds(claim)),
         ("blocks", f"{claim.n_blocks} {kind}{dropped}"),
-        ("minimum detectable effect", percent(claim.smallest_effect_ratio)),
+        # What was confirmed has been detected: the effect that would be in four of five runs may be larger.
+        *(
+            []
+            if claim.verdict in heads.PROVEN
+            else [("minimum detectable effect", detectable(claim.smallest_effect_ratio))]
+        ),
         (
             "method",
             METHODS.get(claim.method, claim.method) + (f", p = {claim.p:.2g}" if claim.p is not None else ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ortune.records import ProfileDifference, TuneResult
 from ortune.report import difference_tables, difference_words, tune_details, tune_facts
+from ortune.report import headline as heads
 from ortune.report.numbers import duration, factors, shorten, times
 from ortune.report.profile_tables import category_words
 
@@ -19,7 +20,7 @@ def won(difference: ProfileDifference) -> str:
     if difference_tables.is_hidden(difference):
         return f"The reason is unknown: {difference_words.headline(difference)}."
     if difference_tables.no_difference(difference) or more >= 0:
-        return f"The reason is unknown: profiles of both differ by no more than noise ({both})."
+        return _in_part(difference, both)
     least = LEAST_PART * abs(more)
     fell = [row for row in difference.categories if row.difference_ns <= -least]
     parts = [f"{duration(-row.difference_ns)} of it {category_words(row.name)}" for row in fell[:2]]
@@ -33,6 +34,26 @@ def won(difference: ProfileDifference) -> str:
         parts.append(f"{category_words(rose.name)} takes {duration(rose.difference_ns)} more")
     causes = "; ".join(parts) or "many small parts of it"
     return f"Why: under the profiler a run takes {duration(-more)} less ({both}): {causes}."
+
+
+def _in_part(difference: ProfileDifference, both: str) -> str:
+    """Says which nodes take less where the profiles do not confirm that the whole run does; or that none does."""
+    whole = (
+        f"differ by no more than noise ({both})"
+        if difference_tables.no_difference(difference)
+        else f"do not show the gain ({both})"
+    )
+    certain = difference_words.certain(difference)
+    less = [row for row in certain if row.difference_ns < 0]
+    if less:
+        first, n = less[0], len(less)
+        which = f"{n} nodes take less, mainly" if n > 1 else "one node takes less:"
+        node = f"{shorten(first.name, NAME)} ({difference_words.owner(first)})"
+        return f"Why: whole runs under the profiler {whole}, but {which} {node}."
+    if certain:
+        nodes = heads.count(len(certain), "node")
+        return f"The reason is unknown: whole runs under the profiler {whole}, and {nodes} that differ take no less."
+    return f"The reason is unknown: profiles of both {whole}."
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:

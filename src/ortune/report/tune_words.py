@@ -125,7 +125,12 @@ def explored(result: TuneResult) -> Table:
     ran.sort(key=lambda c: c.ratio or 1.0)
     columns = [Column("configuration", "text"), Column("speed-up"), Column("blocks"), Column("", "text")]
     rows = [
-        (c.plan.describe(), times(1 / (c.ratio or 1.0)), str(c.n_blocks), _standing(c))
+        (
+            c.plan.describe(),
+            times(1 / (c.ratio or 1.0)) if c.n_blocks > 1 else "",
+            str(c.n_blocks),
+            _standing(c),
+        )
         for c in ran[:EXPLORED]
     ]
     more = len(ran) - len(rows)
@@ -205,10 +210,12 @@ def causes(result: TuneResult) -> list[str]:
             else:
                 prize = ", ".join(["not measured separately", *where])
         else:
-            has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
+            has_interval = comparison.ratio_high is not None
             interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
-            of = "the search" if comparison.n_blocks > 1 else "one block of the search"
-            prize = "; ".join([f"alone {change(comparison.ratio)}{interval} in {of}", *where])
+            alone = f"alone {change(comparison.ratio)}{interval} in the search"
+            if comparison.n_blocks < 2:
+                alone = "measured alone in a single block, which shows nothing"
+            prize = "; ".join([alone, *where])
         named = "; ".join(f"{finding.code} {finding.what}" for finding in findings)
         sentences.append(f"{named} -> {plan.describe()}: {prize}")
     return sentences

@@ -272,7 +272,9 @@ def conclude(
     smallest = math.inf if missing else _smallest(duel, plan, arm, len(d), alpha)
     more = missing or None
     if verdict == "inconclusive" and not missing:
-        more = detect.more_blocks(d, interval, rules.delta_ratio, alpha, duel.prior_scale, method)
+        more = detect.more_blocks(
+            d, interval, rules.delta_ratio, alpha, duel.prior_scale, method, rules.threshold_ratio
+        )
     return Comparison(
         statistic=WORDS[duel.statistic],
         ratio=interval.ratio,

@@ -125,11 +125,14 @@ def more_blocks(
     alpha: float = 0.05,
     prior_scale: float | None = None,
     method: Method = "sequence",
+    limit: float | None = None,
 ) -> int | None:
     """About how many further blocks would turn "inconclusive" into an answer.
 
     The nearer of two: enough to prove the difference seen so far, or enough to put the interval inside
-    ±delta; at even odds, if what was seen so far is the truth.
+    ±delta; at even odds, if what was seen so far is the truth. For a gate, enough to put the interval on one side of
+    its limit, from which the truth is taken to be no farther away than the limit is from 0: a difference that noise
+    made must not promise an early answer.
 
     Args:
         d: Block log ratios (n,).
@@ -138,13 +141,17 @@ def more_blocks(
         alpha: One minus the level that is wanted.
         prior_scale: Of the first blocks.
         method: What gave the interval; further blocks are a sequence's.
+        limit: The regression that a gate must find, as a share; None without a gate.
 
     Returns:
         The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do, and where so
         few blocks say nothing of their scale.
     """
     values = as_blocks(d)
-    if verdict(interval, delta) != "inconclusive":
+    decided = verdict(interval, delta) != "inconclusive"
+    if limit is not None:
+        decided = interval.excludes(math.log1p(limit))
+    if decided:
         return 0
     half = 0.5 * (interval.high - interval.low)
     if values.size < FIRST_BLOCKS or not math.isfinite(half):
@@ -156,7 +163,10 @@ def more_blocks(
     scale *= max(1.0, half / math.log1p(usual))
     # Either the interval comes to exclude 0, for which it has to shrink to the difference seen, or to fit into ±delta,
     # for which it has the room that this difference leaves.
-    margins = (abs(math.expm1(interval.centre)), delta - abs(math.expm1(interval.centre)))
+    seen = math.expm1(interval.centre)
+    margins: tuple[float, ...] = (abs(seen), delta - abs(seen))
+    if limit is not None:
+        margins = (min(abs(seen - limit), limit),)
     totals = [
         blocks_needed(scale, margin, alpha, 0.5, prior_scale=prior_scale)
         for margin in margins
