@@ -12,9 +12,7 @@ from onnx import TensorProto, helper, parser
 
 from onnx_text import assemble, model_of, saved
 from ortune.analysis.outputs import (
-    OutputComparison,
     output_comparisons,
-    output_kinds,
     random_ops,
     value_dependent_ops,
 )
@@ -22,6 +20,10 @@ from ortune.model.open import OpenModel, open_model
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 DATASETS = Path(onnxruntime.__file__).parent / "datasets"
+
+
+def output_kinds(model):
+    return {name: comparison.kind for name, comparison in output_comparisons(model).items()}
 
 
 def opened(tmp_path: Path, text: str, *, opset: int = 17, head: str = "") -> OpenModel:
@@ -46,7 +48,7 @@ def opened(tmp_path: Path, text: str, *, opset: int = 17, head: str = "") -> Ope
             "g (float[1,8] x, float[8,8] w) => (int64[1] y) { s = MatMul(x, w)\n "
             "a = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n b = Cast <to: int = 6> (a)\n "
             "c = Cast <to: int = 7> (b)\n y = Identity(c) }",
-            {"y": "indices"},
+            {"y": "labels"},
             id="argmax-cast",
         ),
         pytest.param(
@@ -65,7 +67,7 @@ def opened(tmp_path: Path, text: str, *, opset: int = 17, head: str = "") -> Ope
             "g (float[1,8] x, float[8,8] w, float[8,4] boxes) => (float[1,n] v, int64[1,n] i, float[1,n,4] b, "
             "float[1,n,4] c) <int64[1] k = {3}, float[1] two = {2.0}> { s = MatMul(x, w)\n v, i = TopK(s, k)\n "
             "b = Gather(boxes, i)\n c = Mul(b, two) }",
-            {"v": "set", "i": "indices", "b": "set", "c": "set"},
+            {"v": "values", "i": "indices", "b": "set", "c": "set"},
             id="topk-gather",
         ),
         pytest.param(
@@ -112,19 +114,19 @@ def opened(tmp_path: Path, text: str, *, opset: int = 17, head: str = "") -> Ope
             "g (float[1,8] x, float[8,8] w, bool c) => (int64[1] y) { s = MatMul(x, w)\n y = If (c) <"
             "then_branch = t () => (int64[1] a) { a = ArgMax <axis: int = 1, keepdims: int = 0> (s) }, "
             "else_branch = e () => (int64[1] b) <int64[1] z = {0}> { b = Identity(z) }> }",
-            {"y": "indices"},
+            {"y": "labels"},
             id="inside-a-branch",
         ),
         pytest.param(
             "g (float[1,8] x, float[8,8] w) => (int64[1] y, int64[1] z) { s = MatMul(x, w)\n "
             "y = local.best(s)\n z = local.best(x) }",
-            {"y": "indices", "z": "values"},
+            {"y": "labels", "z": "values"},
             id="inside-a-function",
         ),
         pytest.param(
             "g (float[1,8] x, float[8,8] w) => (string[1] y) <string[3] names = {\"a\",\"b\",\"c\"}> "
             "{ s = MatMul(x, w)\n a = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n y = Gather(names, a) }",
-            {"y": "indices"},
+            {"y": "labels"},
             id="names-of-classes",
         ),
     ],
@@ -171,31 +173,99 @@ def test_carried_around_a_loop(tmp_path: Path) -> None:
         path,
     )
     model = open_model(path).ir
-    assert set(output_kinds(model).values()) == {"set"}
+    # Which scores decided inside the body cannot be read: each element is compared for itself.
+    assert output_kinds(model) == {"last": "labels", "rows": "values"}
+    assert all(comparison.labels is None for comparison in output_comparisons(model).values())
     assert value_dependent_ops(model) == []
 
 
-def test_the_scores_that_decided_are_paired(tmp_path: Path) -> None:
-    found = output_comparisons(
-        opened(
-            tmp_path,
-            "g (float[1,8] x, float[8,8] w) => (float[1,n] v, int64[1,n] i, int64[1] best, float[1,8] p) "
-            "<int64[1] k = {3}> { s = MatMul(x, w)\n v, j = TopK(s, k)\n i = Identity(j)\n "
-            "best = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n p = Softmax(s) }",
-        ).ir
-    )
-    assert found["v"] == OutputComparison(kind="set", source="v")
-    assert found["i"] == OutputComparison(kind="indices", paired="v", source="v")
-    assert found["best"] == OutputComparison(kind="indices", paired="p", source="best")
-    assert found["p"] == OutputComparison(kind="values")
+ROLES = {
+    "topk": (
+        "g (float[4,8] x, float[8,8] w, float[9,3] t) => (float[4,n] v, int64[4,n] i, float[4,n,3] b, float[m,3] flat) "
+        "<int64[1] k = {3}, int64[2] s = {-1, 3}> { h = MatMul(x, w)\n v, i = TopK(h, k)\n b = Gather(t, i)\n "
+        "flat = Reshape(b, s) }",
+        {"v": None, "i": ("fixed", "free"), "b": ("fixed", "free", "joint"), "flat": None},
+    ),
+    "topk along the first axis": (
+        "g (float[4,8] x, float[8,8] w) => (int64[n,8] i, int64[8,n] t) <int64[1] k = {3}> "
+        "{ h = MatMul(x, w)\n v, i = TopK <axis: int = 0> (h, k)\n t = Transpose(i) }",
+        {"i": ("free", "fixed"), "t": ("fixed", "free")},
+    ),
+    "unsorted": (
+        "g (float[4,8] x, float[8,8] w) => (float[4,n] v) <int64[1] k = {3}> "
+        "{ h = MatMul(x, w)\n v, i = TopK <sorted: int = 0> (h, k) }",
+        {"v": ("fixed", "free")},
+    ),
+    "nonzero": (
+        "g (float[1,8] x, float[8,8] w) => (int64[2,n] at, int64[n,2] t) <float half = {0.5}> "
+        "{ s = MatMul(x, w)\n m = Greater(s, half)\n at = NonZero(m)\n t = Transpose(at) }",
+        {"at": ("joint", "free"), "t": ("free", "joint")},
+    ),
+    "nms": (
+        "g (float[1,8,4] boxes, float[1,8,8] w, float[1,2,8] x) => (int64[n,3] y, float[n,4] picked, float[n,5] table, "
+        "float[n,4] shifted, float[n,5] odd) <int64 many = {5}, int64 col = {2}, int64[1] ax = {0}, "
+        "int64[1] one = {1}, "
+        "float[1,4] by = {1.0, 2.0, 3.0, 4.0}> { s = MatMul(x, w)\n y = NonMaxSuppression(boxes, s, many)\n "
+        "i = Gather <axis: int = 1> (y, col)\n b = Squeeze(boxes, ax)\n picked = Gather(b, i)\n "
+        "f = Cast <to: int = 1> (i)\n u = Unsqueeze(f, one)\n table = Concat <axis: int = 1> (u, picked)\n "
+        "shifted = Mul(picked, by)\n c = Slice(b, ax, one, one)\n odd = Concat <axis: int = 1> (c, picked) }",
+        {
+            "y": ("free", "joint"),
+            "picked": ("free", "joint"),
+            "table": ("free", "joint"),
+            "shifted": ("free", "joint"),
+            "odd": None,
+        },
+    ),
+    "something of an order of its own": (
+        "g (float[4,3] x, float[3,8] w, float[9,3] t, float[3,3] of) => (float[4,3,3] y, float[4,3,3] z) "
+        "<int64[1] k = {3}, float two = {2.0}> { h = MatMul(x, w)\n v, i = TopK(h, k)\n b = Gather(t, i)\n "
+        "y = Add(b, of)\n z = Mul(b, two) }",
+        {"y": None, "z": ("fixed", "free", "joint")},
+    ),
+}
 
 
-def test_a_classifier_s_label_is_paired_with_its_probabilities() -> None:
+@pytest.mark.parametrize("case", ROLES)
+def test_order_is_free_along_the_axis_of_the_selection_alone(tmp_path: Path, case: str) -> None:
+    graph, roles = ROLES[case]
+    found = output_comparisons(opened(tmp_path, graph).ir)
+    assert {name: comparison.roles for name, comparison in found.items()} == roles
+
+
+LABELS = {
+    "argmax": "best = ArgMax <axis: int = 1> (s)\n y = Identity(best)",
+    "topk of one": "v, y = TopK(s, one)",
+    "names": "best = ArgMax <axis: int = 1> (s)\n y = Gather(numbers, best)",
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_the_scores_that_decided_a_label_are_found(tmp_path: Path, case: str) -> None:
+    head = "g (float[4,8] x, float[8,8] w) => (int64[4,1] y, float[4,8] p) <int64[1] one = {1}, "
+    values = "int64[8] numbers = {7, 6, 5, 4, 3, 2, 1, 0}> { s = MatMul(x, w)\n p = Softmax(s)\n "
+    found = output_comparisons(opened(tmp_path, f"{head}{values}{LABELS[case]} }}").ir)
+    assert found["p"].kind == "values"
+    assert found["y"].kind == "labels" and found["y"].labels is not None
+    assert (found["y"].labels.scores.name, found["y"].labels.axis) in (("s", 1), ("s", -1))
+
+
+def test_a_classifier_s_label_is_decided_by_its_scores() -> None:
     found = output_comparisons(open_model(DATASETS / "logreg_iris.onnx").ir)
-    assert found["label"] == OutputComparison(
-        kind="indices", paired="probabilities", source="LinearClassifier"
-    )
     assert found["probabilities"].kind == "values"
+    source = found["label"].labels
+    assert source is not None and source.scores.name == "probability_tensor"
+    assert source.classes == (0, 1, 2)
+
+
+def test_scores_inside_a_branch_or_a_function_are_not_read(tmp_path: Path) -> None:
+    inside = (
+        "g (float[1,8] x, float[8,8] w) => (int64[1] y) { s = MatMul(x, w)\n y = local.best(s) }\n"
+        '<domain: "local", opset_import: ["" : 17]> best (a) => (b) '
+        "{ s = Neg(a)\n b = ArgMax <axis: int = 1, keepdims: int = 0> (s) }"
+    )
+    (comparison,) = output_comparisons(opened(tmp_path, inside).ir).values()
+    assert (comparison.kind, comparison.labels) == ("labels", None)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ortune.analysis.outputs import OutputComparison
 from ortune.records import OutputDifference
 from ortune.report.compare_outputs import outputs
 from ortune.trials import output_files
@@ -98,11 +99,12 @@ def test_dead_columns_of_rows_in_any_order_are_named(tmp_path: Path) -> None:
     rows = np.concatenate([BOXES[0].T, SCORES[0, :2].T], 1)[:60].astype(np.float32)
     for side, value in (("a", rows), ("b", rows[::-1][3:] * np.float32([1, 1, 1, 1, 0, 1]))):
         write_outputs(str(tmp_path / side), ["y"], ["tensor(float)"], [value])
+    ways = {"y": OutputComparison(kind="set", roles=("free", "joint"))}
     for tolerance in (None, 0.5):
-        found = compare_outputs(tmp_path / "a", tmp_path / "b", kinds={"y": "set"}, tolerance=tolerance)
+        found = compare_outputs(tmp_path / "a", tmp_path / "b", comparisons=ways, tolerance=tolerance)
         assert found.what.startswith("output 'y': row 4 of axis 1 is all zero, ")
         assert (found.comparable, found.accepting_tolerance) == (False, None)
-    same = compare_outputs(tmp_path / "a", tmp_path / "a", kinds={"y": "set"})
+    same = compare_outputs(tmp_path / "a", tmp_path / "a", comparisons=ways)
     assert same.ok
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import ortune
 from onnx_text import model_of, saved
+from ortune.analysis.outputs import OutputComparison
 from ortune.errors import UsageError
-from ortune.records import OutputDifference
+from ortune.records import AcceptedChange, OutputDifference
 from ortune.report.compare_outputs import by_output, outputs
 from ortune.trials.output_ways import SOMETHING_IN_COMMON
 from ortune.trials.outputs import compare_outputs
@@ -177,11 +178,12 @@ def test_rows_are_held_to_what_a_budget_comes_to(
     """A set has no figures of its own: a column that loses a share of its largest value."""
     asked = parse(text)
     assert asked is not None
+    ways = {"y": OutputComparison(kind="set", roles=("free", "joint"))}
     rows = np.column_stack([np.linspace(0, 100, 50), np.full(50, 100)]).astype(np.float32)
     a = left(tmp_path / "a", y=rows)
     for name, share, ok in (("near", within, True), ("far", beyond, False)):
         b = left(tmp_path / name, y=(rows - np.array([0, 100 * share])).astype(np.float32))
-        found = compare_outputs(a, b, kinds={"y": "set"}, tolerance=SOMETHING_IN_COMMON, rows=asked.of_rows)
+        found = compare_outputs(a, b, comparisons=ways, tolerance=SOMETHING_IN_COMMON, rows=asked.of_rows)
         assert found.ok is ok, (name, found.what)
 
 
@@ -264,3 +266,12 @@ def test_what_no_figure_shows_is_beyond_all_the_same() -> None:
     tolerance = parse("0.01")
     assert tolerance is not None
     assert tolerance.times(OutputDifference(ok=False, relative_l2=0.001)) > 1.0
+
+
+def test_labels_that_a_tie_decided_are_counted_over_all_inputs() -> None:
+    change = AcceptedChange(output="y", reason="tie", what="labels", n_differing=2, n_elements=50)
+    tied, moved = OutputDifference(ok=True, accepted=(change,)), OutputDifference(ok=True, compared_as="sets")
+    both = worst_of([OutputDifference(ok=True, relative_l2=1e-6), tied, moved, tied])
+    (counted,) = both.accepted
+    assert (both.ok, both.compared_as, both.relative_l2) == (True, "sets", 1e-6)
+    assert (counted.n_differing, counted.n_elements) == (4, 100)

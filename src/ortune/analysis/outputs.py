@@ -1,36 +1,40 @@
-"""How a model's outputs must be compared: some are values, some are positions or selections that a tie decides.
+"""How a model's outputs must be compared: by values, as labels that a tie decides, or as rows that may change places.
 
 Two correct plans round differently. Where the model then picks the largest score, a near tie may be decided the
-other way: the index changes, and with it everything gathered through it, though neither plan is wrong. Comparing
-such outputs element by element would reject good plans; this module finds them from the graph.
+other way: a label changes, or two positions of a TopK change places, though neither plan is wrong. This module finds
+from the graph which outputs that can happen to, along which axis rows may change places, and which scores decided a
+label. Whatever cannot be followed is compared element by element.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import onnx_ir as ir
 
-from ortune.graph.attributes import cast_to, ints_of, texts_of
+from ortune.analysis.labels import CLASSIFIERS, LabelSource, follows, label_source, takes_one
+from ortune.analysis.output_order import Roles, Sized, decided_roles, followed_roles
+from ortune.graph.attributes import cast_to, int_of, ints_of, texts_of
 from ortune.graph.dataflow import Flow
 from ortune.graph.randomness import is_random, random_ops, value_dependent_ops
-from ortune.model.graphs import element_type, name_of, op_set
+from ortune.graph.shapes.known import Values, known_values
+from ortune.model.graphs import element_type, op_set
 
 __all__ = [
     "OutputComparison",
     "OutputKind",
     "class_labels",
     "output_comparisons",
-    "output_kinds",
     "random_ops",
     "value_dependent_ops",
 ]
 
-OutputKind = Literal["values", "indices", "set"]
+OutputKind = Literal["values", "labels", "indices", "set"]
 """How an output must be compared; ``OutputComparison`` says what each means."""
 
-_ORDER: tuple[OutputKind, ...] = ("values", "indices", "set")
+_ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +42,15 @@ class OutputComparison:
     """How one graph output must be compared.
 
     Attributes:
-        kind: "values": element by element. "indices": positions or labels that a near tie may change.
-            "set": rows whose order or selection a near tie may change.
-        paired: The graph output with the scores that decided (equal scores excuse other indices), or "".
-        source: The node that decided: its name, or its first output's where it has none.
+        kind: "values": element by element. "labels": element by element; one whose two best scores tie may be another.
+            "indices": positions that may change places. "set": rows that may change places, or come and go.
+        roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
+        labels: For "labels", the scores that decided; None if they cannot be found, so no label may be another.
     """
 
-    kind: OutputKind
-    paired: str = ""
-    source: str = ""
+    kind: OutputKind = "values"
+    roles: Roles | None = None
+    labels: LabelSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,16 @@ class _State:
 
     ``varies``: it depends on the model's inputs. ``rounded``: it went through floating-point arithmetic, so
     that two plans may differ in the last bits; a tie between exact numbers is decided the same way everywhere.
+    ``ordered``: rows in the order of their own size, where two that tie may change places unseen.
     """
 
     kind: OutputKind = "values"
     varies: bool = False
     rounded: bool = False
     floating: bool = False
-    source: ir.Node | None = None
+    ordered: bool = False
+    roles: Roles | None = None
+    labels: LabelSource | None = None
 
 
 # Operators that only move, copy or compare numbers: what was exact stays exact.
@@ -87,43 +94,19 @@ _EXACT = (
         "Size"
     )
 )
-# What goes in as positions comes out as a mask, a sum or a count: the order no longer shows.
-_FORGETS = op_set(
-    "Shape Size OneHot ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp "
-    "ReduceSumSquare GlobalAveragePool GlobalMaxPool"
-)
-_SCATTERS = op_set("Scatter ScatterElements ScatterND")
+# What goes in as positions comes out as a mask or a count: the order no longer shows.
+_FORGETS = op_set("Shape Size OneHot GlobalAveragePool GlobalMaxPool Scatter ScatterElements ScatterND")
 _INTEGER_RESULT = op_set("Shape Size NonZero ArgMax ArgMin NonMaxSuppression") | _COMPARES
 
 # Operators that decide, and the kind of each of their outputs.
 _DECIDES: dict[str, tuple[OutputKind, ...]] = {
-    "TopK": ("set", "indices"),
-    "ArgMax": ("indices",),
-    "ArgMin": ("indices",),
+    "ArgMax": ("labels",),
+    "ArgMin": ("labels",),
     "NonZero": ("indices",),
     "NonMaxSuppression": ("indices",),
     "Compress": ("set",),
-    "Unique": ("set", "indices", "indices", "indices"),
+    "Unique": ("set", "indices", "values", "indices"),
 }
-# These compute their scores themselves, so that even exact inputs end in a rounded tie.
-_SCORES_AND_DECIDES: dict[str, tuple[OutputKind, ...]] = {
-    "TreeEnsembleClassifier": ("indices", "values"),
-    "LinearClassifier": ("indices", "values"),
-    "SVMClassifier": ("indices", "values"),
-    "GreedySearch": ("indices",),
-    "BeamSearch": ("indices", "set", "set"),
-    "WhisperBeamSearch": ("indices", "set", "set"),
-}
-# Between scores and a graph output that shows them, these keep which score is the largest.
-_KEEPS_SCORES = op_set(
-    "Identity Cast Reshape Flatten Squeeze Unsqueeze Transpose Softmax LogSoftmax Sigmoid ZipMap Normalizer "
-    "Dropout"
-)
-
-
-def output_kinds(model: ir.Model) -> dict[str, OutputKind]:
-    """Returns the kind of each graph output, by name, in graph order."""
-    return {name: comparison.kind for name, comparison in output_comparisons(model).items()}
 
 
 def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
@@ -142,68 +125,131 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
     """Decides how each graph output must be compared, by name, in graph order."""
-    flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=_transfer)
+    shapes: list[Values] = []
+
+    def sized() -> Values:
+        # Inferred when first asked for: most models have no output whose order is free.
+        if not shapes:
+            shapes.append(known_values(model))
+        return shapes[0]
+
+    def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
+        return _transfer(node, inputs, inside, sized)
+
+    flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=transfer)
     fed = set(model.graph.inputs) - set(model.graph.initializers.values())
     flow.run(model, lambda value: _State(varies=value in fed, floating=_is_floating(value) is True))
-    kinds = {}
-    for value in model.graph.outputs:
-        state = flow.of(value)
-        source = state.source if state.kind != "values" else None
-        kinds[value.name or ""] = OutputComparison(
-            kind=state.kind,
-            paired=_paired(model, value, source) if source is not None else "",
-            source=name_of(source) if source is not None else "",
+    made = {value for node in model.graph for value in node.outputs}
+    return {str(value.name): _comparison(flow.of(value), made) for value in model.graph.outputs}
+
+
+def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
+    """How an output is compared, by what is known of it; ``made`` are the values of the graph itself."""
+    if state.kind == "labels":
+        # Scores inside the body of another node cannot be read.
+        labels = state.labels if state.labels is not None and state.labels.scores in made else None
+        # What was computed of labels in a way that is not followed is a value like any other.
+        return OutputComparison(
+            kind="values" if state.floating and labels is None else "labels", labels=labels
         )
-    return kinds
+    if state.roles is None or state.ordered:
+        return OutputComparison()
+    return OutputComparison(kind=state.kind, roles=state.roles)
 
 
-def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
-    if inside is not None:
-        return inside
+def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, sized: Sized) -> list[_State]:
     op = node.op_type
+    if inside is not None:
+        # A body that runs for each of many elements gives them in an order of its own.
+        once = op not in ("Loop", "Scan", "SequenceMap")
+        return inside if once else [replace(state, roles=None, labels=None) for state in inside]
     varies, rounded = any(s.varies for s in inputs), any(s.rounded for s in inputs)
     floating = any(s.floating for s in inputs)
     if is_random(node):
         varies = rounded = floating = True
     if op not in _EXACT and varies and floating:
         rounded = True
-    deciding = _deciding(op, inputs, rounded=rounded, varies=varies)
+    kind = _kind(op, inputs)
+    deciding = _deciding(node, rounded=rounded, varies=varies)
     after = []
     for index, value in enumerate(node.outputs):
         declared = _is_floating(value)
         state = _State(
-            kind=_kind(op, inputs),
+            kind=kind,
             varies=varies,
             rounded=rounded,
             floating=_result_floating(node, floating=floating) if declared is None else declared,
-            source=next((s.source for s in inputs if s.kind != "values" and s.source), None),
         )
         if index < len(deciding) and deciding[index] != "values":
-            # A decision about rows that are already in no fixed order is in no fixed order either.
-            unordered = inputs[0].kind == "set"
-            source = state.source if unordered else node
-            state = replace(state, kind="set" if unordered else deciding[index], source=source)
-        after.append(state)
+            after.append(_decided(node, index, deciding[index], state, inputs[0], sized))
+        else:
+            after.append(_inherited(node, state, inputs, sized))
     return after
 
 
-def _deciding(op: str, inputs: list[_State], *, rounded: bool, varies: bool) -> tuple[OutputKind, ...]:
-    if op in _SCORES_AND_DECIDES and varies:
-        return _SCORES_AND_DECIDES[op]
-    return _DECIDES.get(op, ()) if rounded and inputs else ()
+def _decided(
+    node: ir.Node, index: int, kind: OutputKind, state: _State, source: _State, sized: Sized
+) -> _State:
+    """The state of an output that a node decides on."""
+    if source.kind == "set" and node.op_type not in ("NonMaxSuppression", "NonZero"):
+        # A decision about rows that are already in no fixed order is in no fixed order either.
+        roles = followed_roles(node, [source.roles], [True], sized) if source.roles else None
+        return replace(state, kind="set", roles=roles)
+    if kind == "labels":
+        return replace(state, kind=kind, labels=label_source(node, index))
+    # The best scores in order of size differ by rounding alone, whichever of two that tie comes first.
+    ordered = node.op_type == "TopK" and index == 0 and bool(int_of(node, "sorted", 1))
+    return replace(state, kind=kind, roles=decided_roles(node, index, sized), ordered=ordered)
 
 
-def _kind(op: str, inputs: list[_State]) -> OutputKind:
+def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized) -> _State:
+    """The state of an output with the order and the labels of what a node reads."""
+    if state.kind == "values":
+        return state
+    if state.kind == "labels":
+        (at, *more) = [i for i, s in enumerate(inputs) if s.kind == "labels"]
+        source = inputs[at].labels
+        alone = not more and all(not s.varies for i, s in enumerate(inputs) if i != at)
+        if source is None or not alone or not follows(node, at):
+            return state
+        return replace(state, labels=replace(source, path=(*source.path, node)))
+    tracked = [s.roles if s.kind in ("indices", "set") else None for s in inputs]
+    if all(roles is None for roles in tracked):
+        return state
+    # What is in another order and was not followed mixes with the rest.
+    if any(s.kind in ("indices", "set") and roles is None for s, roles in zip(inputs, tracked, strict=True)):
+        return state
+    roles = followed_roles(node, tracked, [not s.varies for s in inputs], sized)
+    ordered = all(s.ordered for s, own in zip(inputs, tracked, strict=True) if own is not None)
+    return replace(state, roles=roles, ordered=ordered)
+
+
+def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind, ...]:
+    op = node.op_type
+    if op in CLASSIFIERS and varies:
+        # These compute their scores themselves, so that even exact inputs end in a rounded tie.
+        return ("labels", "values")
+    if op == "TopK" and rounded:
+        if takes_one(node):
+            return ("values", "labels")
+        return ("set", "indices")
+    return _DECIDES.get(op, ()) if rounded else ()
+
+
+def _kind(op: str, inputs: Sequence[_State]) -> OutputKind:
     """The kind that an operator's result inherits from its inputs."""
     kinds = [s.kind for s in inputs]
     if all(kind == "values" for kind in kinds) or op in _FORGETS:
         return "values"
-    if op in _SCATTERS:
-        return kinds[0]
-    return "set" if "set" in kinds else _kind_with_indices(op, inputs)
+    if "set" in kinds:
+        return "set"
+    if "indices" in kinds:
+        return _kind_with_indices(op, inputs)
+    # A mask of labels, or a sum over them, is a value like any other.
+    return "values" if op in _COMPARES or op.startswith("Reduce") else "labels"
 
 
-def _kind_with_indices(op: str, inputs: list[_State]) -> OutputKind:
+def _kind_with_indices(op: str, inputs: Sequence[_State]) -> OutputKind:
     if op == "Where":
         inputs = inputs[1:]
     indices = [s.kind == "indices" for s in inputs]
@@ -229,7 +275,9 @@ def _join(a: _State, b: _State) -> _State:
         varies=a.varies or b.varies,
         rounded=a.rounded or b.rounded,
         floating=a.floating or b.floating,
-        source=a.source or b.source,
+        ordered=a.ordered and b.ordered,
+        roles=a.roles if a.roles == b.roles else None,
+        labels=a.labels if a.labels == b.labels else None,
     )
 
 
@@ -244,32 +292,3 @@ def _result_floating(node: ir.Node, *, floating: bool) -> bool:
         return False
     to = element_type(cast_to(node))
     return floating if to is None else to.is_floating_point()
-
-
-def _paired(model: ir.Model, output: ir.Value, source: ir.Node) -> str:
-    scores = set(_score_values(source))
-    for other in model.graph.outputs:
-        if other is not output and scores.intersection(_shown(other)):
-            return other.name or ""
-    return ""
-
-
-def _score_values(source: ir.Node) -> list[ir.Value]:
-    if source.op_type == "TopK":
-        return [source.outputs[0]]
-    if source.op_type in _SCORES_AND_DECIDES:
-        return [source.outputs[1]] if len(source.outputs) > 1 else []
-    if source.op_type in ("ArgMax", "ArgMin") and source.inputs[0] is not None:
-        return _shown(source.inputs[0])
-    return []
-
-
-def _shown(value: ir.Value) -> list[ir.Value]:
-    """The value and what it is made of by operators that keep which score is the largest."""
-    chain = [value]
-    while (node := chain[-1].producer()) is not None and node.op_type in _KEEPS_SCORES:
-        before = node.inputs[0] if node.inputs else None
-        if before is None:
-            break
-        chain.append(before)
-    return chain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ortune.analysis.grids import Grid, grids
@@ -23,7 +23,6 @@ from ortune.graph.nodes import operator
 from ortune.records import GridSteps, SliceError, ValuePair
 from ortune.trials import rounding
 from ortune.trials.output_files import family
-from ortune.trials.output_ways import DIFFERING_SHARE
 
 SHOWN = 0.05
 """Relative L2 from which a break shows, or a slice counts beside the whole."""
@@ -38,6 +37,8 @@ STEPS_ONCE, STEPS_EACH = 0.25, 0.75
 the way. A processor whose products of 8 bits saturate is a little below; a bias that is read wrong is far above."""
 WORST_STEPS = 4.0
 """Times as many, of the worst slice."""
+DIFFERING_SHARE = 0.01
+"""Of the elements of integers inside a graph, those that may have been rounded the other way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def compare_pairs(
     seen_a: Mapping[str, Seen],
     seen_b: Mapping[str, Seen],
     moved: Mapping[str, Seen],
+    exact: Collection[str] = (),
 ) -> Compared:
     """Measures the difference of every pair, and how much rounding explains.
 
@@ -72,6 +74,7 @@ def compare_pairs(
         seen_a: Values of A.
         seen_b: Values of B.
         moved: Those of A with inputs and small weights one step away.
+        exact: Values whose integers must all be equal: outputs that are known to differ.
     """
     makers = {str(v.name): node for node in a.nodes for v in node.outputs}
     scales = grids(a.graph), grids(b.graph)
@@ -113,6 +116,8 @@ def compare_pairs(
                 # An error of one channel in 256 is a sixteenth of itself in the whole.
                 worst = _worst_slice(mine, theirs)
                 equal = equal and (worst is None or worst.relative_l2 <= max(SHOWN, OWN_MOVES * own))
+            elif name in exact:
+                equal = False
             elif not equal:
                 equal = differing_share(mine, theirs) <= DIFFERING_SHARE  # one that was rounded the other way
         compared.values[name] = ValuePair(

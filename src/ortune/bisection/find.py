@@ -116,6 +116,8 @@ def find(
     folder: Path,
     seed: int,
     line: Callable[[str], None],
+    *,
+    differ: bool = True,
 ) -> Found:
     """Compares every value of two graphs and finds where they diverge.
 
@@ -127,12 +129,14 @@ def find(
         folder: To be made for models and samples.
         seed: Of the directions in which inputs are moved.
         line: Is told how far it is.
+        differ: The outputs differ by more than rounding, so one integer of an output counts.
     """
     eyes = Eyes(executor, folder, line)
     seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
     moved = eyes.look(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
     line("comparing the values")
-    compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
+    exact = [str(value.name) for value in a.graph.graph.outputs] if differ else []
+    compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved, exact)
     places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
     first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
     return Found(

@@ -100,7 +100,9 @@ class Infinities:
     def unlike_a_mask(self, value: ir.Value) -> bool:
         """Returns whether a value holds infinities that are not minus infinity among finite numbers."""
         numbers, data = self._numbers(value), self._values.get(str(value.name))
-        return data is not None and numbers is not None and (1 in numbers.signs or data.n_inf == data.size)
+        return (
+            data is not None and numbers is not None and (1 in numbers.signs or 0 < data.n_inf == data.size)
+        )
 
     def _origins(self, last: ir.Value) -> Iterator[Origin]:
         waiting: list[tuple[ir.Value, Signs | None]] = [(last, self._wanted(last))]

@@ -159,10 +159,10 @@ def _process(t: CaseTrial, work: Workload) -> BenchProcess:
 def _outputs(baseline: Baseline, trial: Measured) -> tuple[str, ...]:
     """Each output's name, shape and, where it is no plain value, how it would be compared."""
     shapes = trial.done.cases[0].output_shapes
-    kinds = {"values": "", "indices": ", indices", "set": ", a set"}
+    kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
     return tuple(
-        f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[kind]}"
-        for (name, kind), shape in zip(baseline.check.kinds.items(), shapes, strict=False)
+        f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[comparison.kind]}"
+        for (name, comparison), shape in zip(baseline.check.comparisons.items(), shapes, strict=False)
     )
 
 

@@ -32,6 +32,7 @@ from ortune.trials.levels import Levels
 from ortune.trials.output_files import tensors
 from ortune.trials.output_ways import SOMETHING_IN_COMMON
 from ortune.trials.outputs import compare_outputs
+from ortune.trials.scores import ScoreReader
 from ortune.trials.tolerance import Tolerance, judged, worst_of
 
 _NOT_ASKED = "outputs with and without graph optimisation were not compared"
@@ -58,7 +59,7 @@ class OutputCheck:
     def __init__(self, field: Field) -> None:
         self._field = field
         model = field.side.model.ir
-        self.kinds = outputs.output_kinds(model)
+        self.comparisons = outputs.output_comparisons(model)
         self.grids = grids.output_grids(model)
         self.labels = outputs.class_labels(model)
         self.moments = False
@@ -71,6 +72,8 @@ class OutputCheck:
         self._outputs = Path("-")
         self._own: rounding.Own | None = None
         self._metric_of: dict[Path, float] = {}
+        side = field.side.onnx or field.side
+        self._scores = ScoreReader(side, field.executor, field.work, field.scratch / "scores")
         self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
 
     def begin(self) -> None:
@@ -285,9 +288,10 @@ class OutputCheck:
         """The outputs for these inputs against a reference, as one difference."""
         differences = [
             compare_outputs(
-                reference / name,
-                outputs / name,
-                kinds=self.kinds,
+                reference / ref.name,
+                outputs / ref.name,
+                comparisons=self.comparisons,
+                scores=self._scores.of(self.comparisons, refs, ref),
                 grids=self.grids,
                 labels=self.labels,
                 # A budget has limits of its own: then only what has nothing in common fails here.
@@ -297,7 +301,7 @@ class OutputCheck:
                 without=without,
                 allow_nonfinite=self._field.options.allow_nonfinite,
             )
-            for name in (ref.name for ref in refs)
+            for ref in refs
         ]
         # Rows and metrics are judged over all inputs together; a plain number holds for each, so the worst
         # counts.

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import output_grids
-from ortune.analysis.outputs import output_kinds, random_ops
+from ortune.analysis.outputs import output_comparisons, random_ops
 from ortune.analysis.rows import MixedRows, batch_axes, length_axes, mixed_rows
 from ortune.experiment.field import Field
 from ortune.experiment.output_check import OutputCheck
@@ -209,14 +209,14 @@ def _compared(
     """The outputs of the one row; None if no floating-point output has it."""
     ours, theirs = (outputs / name for name in question.names)
     kept = [folder / f"{name}-row" for name in question.names]
-    kinds = output_kinds(model)
+    by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
     n_kept = 0
     pairs = zip(read_outputs(ours).values(), read_outputs(theirs).values(), strict=True)
     entries: list[dict[str, object]] = []
     for place in kept:
         place.mkdir(parents=True, exist_ok=True)
     for alone, among in pairs:
-        if alone.kind != "tensor" or family(alone.onnx_type) != "float" or kinds.get(alone.name) != "values":
+        if alone.kind != "tensor" or family(alone.onnx_type) != "float" or alone.name not in by_value:
             continue
         arrays = load_array(alone.files[0]), load_array(among.files[0])
         row = _row(arrays, question)
@@ -231,7 +231,7 @@ def _compared(
         return None
     for place in kept:
         (place / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": entries}))
-    difference = compare_outputs(*kept, kinds=kinds, grids=output_grids(model))
+    difference = compare_outputs(*kept, grids=output_grids(model))
     if difference.nonfinite_reference:
         return None
     return RowDifference(

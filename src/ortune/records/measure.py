@@ -145,6 +145,24 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
     unusable_candidate: int = 0
 
 
+AcceptedBy = Literal["tie", "threshold"]
+"""Why elements may differ: their best scores tie within rounding, or a row is right at a threshold."""
+
+
+class AcceptedChange(Record, frozen=True, kw_only=True):
+    """Elements of an output that differ although the outputs count as equal.
+
+    Attributes:
+        what: What is counted: "labels", "indices", "rows", "values".
+    """
+
+    output: str
+    reason: AcceptedBy
+    what: str
+    n_differing: int
+    n_elements: int
+
+
 class TaskFigure(Record, frozen=True, kw_only=True):
     """The value of a built-in metric for an output, or for a slice of it.
 
@@ -165,7 +183,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     Attributes:
         relative_l2: Largest relative L2 error of the floating-point outputs.
         max_error: Largest absolute error divided by the largest reference value.
-        compared_as: "values", "sets" (after NMS, TopK, ArgMax) or "moments" (the model is not deterministic).
+        compared_as: "values", "sets" (rows after NMS or TopK are in another order) or "moments" (the model is not
+            deterministic).
         what: One sentence, if not ``ok``.
         comparable: False if the outputs cannot be compared: another shape or kind, NaN that the reference does not
             have, or nothing in common.
@@ -185,6 +204,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
+        accepted: Labels, indices and rows that differ where rounding alone may decide.
     """
 
     ok: bool
@@ -206,6 +226,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     nonfinite_reference: int = 0
     nonfinite_candidate: int = 0
+    accepted: tuple[AcceptedChange, ...] = ()
 
     @property
     def worst_slice_l2(self) -> float:

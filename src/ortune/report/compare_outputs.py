@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.records import ComparedSide, GridSteps, OutputDifference, OutputError, SliceError
+import re
+
+from ortune.records import AcceptedChange, ComparedSide, GridSteps, OutputDifference, OutputError, SliceError
 from ortune.report.document import Column, Table, table
 from ortune.report.numbers import difference, likeness, percent
 
@@ -34,12 +36,20 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def alike(distance: OutputDifference) -> str:
-    """How equal outputs are that are the same: "equal within 3e-7 (in any order)"."""
+    """How equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
+    if not distance.accepted:
+        return _alike(distance)
+    # What differs anywhere is not identical.
+    equal = re.sub("^identical", "equal", _alike(distance))
+    return f"{equal}, but {', '.join(map(_accepted, distance.accepted))}"
+
+
+def _alike(distance: OutputDifference) -> str:
     if distance.compared_as == "moments":
         return "alike in shape, finiteness, mean and standard deviation"
     if distance.silent and distance.relative_l2:
         return "nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
-    how = " (in any order)" if distance.compared_as == "sets" else ""
+    how = " (rows in another order)" if distance.compared_as == "sets" else ""
     if n := distance.nonfinite_reference:
         finite = f"equal within {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"
         elements = "1 element" if n == 1 else f"{n} elements"
@@ -47,6 +57,15 @@ def alike(distance: OutputDifference) -> str:
     if (steps := _steps(distance)) is not None and steps.same:
         return f"at most one step of {steps.scale:.2g} apart, in {_share(steps)} of the elements{how}"
     return f"{difference(distance.relative_l2)}{how}"
+
+
+def _accepted(change: AcceptedChange) -> str:
+    """Says how many elements of an output differ where rounding alone may decide."""
+    one = change.n_differing == 1
+    counted = f"{change.n_differing} of {change.n_elements} {change.what} of {change.output}"
+    if change.reason == "threshold":
+        return f"{counted} {'has' if one else 'have'} no counterpart"
+    return f"{counted} {'differs' if one else 'differ'}, {'' if one else 'each '}within rounding of a tie"
 
 
 def _steps(distance: OutputDifference) -> GridSteps | None:

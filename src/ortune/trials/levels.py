@@ -10,7 +10,7 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.analysis.grids import Grid, input_grids, output_grids
-from ortune.analysis.outputs import output_kinds, random_ops
+from ortune.analysis.outputs import output_comparisons, random_ops
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.model.graphs import nodes
@@ -32,13 +32,14 @@ from ortune.trials.executor import Arm, Executor
 from ortune.trials.failures import raise_if_unrunnable
 from ortune.trials.output_files import tensors
 from ortune.trials.outputs import compare_outputs
+from ortune.trials.scores import ScoreReader
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import worst_of
 
 NOTHING: Mapping[str, Value] = {}
 NONE, LOWEST = "disable", "basic"
 """The level of the reference, and the one in its place where a model does not run without any optimisation."""
-JUDGEMENT = 3
+JUDGEMENT = 4
 """Counts up with every change of how outputs are judged: what was kept before is asked again."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
 """Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
@@ -62,6 +63,7 @@ class Levels:
     ) -> None:
         self._side, self._refs, self._executor = side, tuple(refs), executor
         self._work, self._folder = work, folder
+        self._scores = ScoreReader(side, executor, work, folder / "scores")
         self._outputs: dict[str, Path | None] = {}
         self._moved: dict[float, OutputDifference | None] = {}
 
@@ -173,16 +175,23 @@ class Levels:
         return reference, NOTHING
 
     def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
-        return self._worst((reference / ref.name, outputs / ref.name) for ref in self._refs)
+        return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
 
-    def _worst(self, pairs: Iterable[tuple[Path, Path]]) -> OutputDifference:
-        """The worst difference over folders of outputs with their references."""
+    def _worst(self, pairs: Iterable[tuple[FeedRef, Path, Path]]) -> OutputDifference:
+        """The worst difference over folders of outputs with their references, for each of the inputs."""
         model = self._side.model.ir
-        kinds, grids, random = output_kinds(model), output_grids(model), bool(random_ops(model))
+        comparisons, grids, random = output_comparisons(model), output_grids(model), bool(random_ops(model))
         return worst_of(
             [
-                compare_outputs(reference, outputs, kinds=kinds, grids=grids, as_moments=random)
-                for reference, outputs in pairs
+                compare_outputs(
+                    reference,
+                    outputs,
+                    comparisons=comparisons,
+                    scores=self._scores.of(comparisons, self._refs, ref),
+                    grids=grids,
+                    as_moments=random,
+                )
+                for ref, reference, outputs in pairs
             ]
         )
 
@@ -206,7 +215,7 @@ class Levels:
         if there is None:
             return None
         pairs = [pair for draw in draws for pair in zip(self._refs, moved[draw], strict=True)]
-        return self._worst((folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
+        return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
 
     def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
         """The inputs one step away, another way with each draw."""

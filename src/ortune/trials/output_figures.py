@@ -1,9 +1,9 @@
-"""Figures that comparing outputs rests on: rows without a counterpart, moments, the leaves of maps."""
+"""Figures that comparing outputs rests on: rows and their counterparts, moments, the leaves of maps."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,13 +18,21 @@ MOST_PAIRED = 2_000
 """Rows left for the search pair by pair, whose time grows with the square."""
 
 
-def unmatched_rows(old: Array, new: Array, limit: float) -> int:
-    """Rows of the larger set that no row of the other, used once, matches within the limit of each column."""
-    if limit:
-        finite = np.where(np.isfinite(old), np.abs(old), 0.0)
-        # In units of its column's limit, two values match where they are at most 1 apart, whatever the column
-        # holds.
-        unit = limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR)
+def units_of(rows: Array, limit: float) -> Array:
+    """The limit of each column: of two values that match, the difference is at most one of these."""
+    finite = np.where(np.isfinite(rows), np.abs(rows), 0.0)
+    return np.asarray(limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR))
+
+
+def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], list[int]]:
+    """The rows of two sets that match one to one, as places in each.
+
+    Args:
+        old: Rows of the reference.
+        new: Rows of the other side.
+        unit: Of each column, the largest difference of two that match; None if they must be equal.
+    """
+    if unit is not None:
         # NaN and infinities become far values of their own, equal only to themselves.
         old, new = (np.nan_to_num(a / unit, nan=3e99, posinf=1e99, neginf=-1e99) for a in (old, new))
         # Adding 0.0 turns -0.0 into 0.0, which has other bytes.
@@ -32,31 +40,22 @@ def unmatched_rows(old: Array, new: Array, limit: float) -> int:
     else:
         keys = [[tuple(row) for row in a.tolist()] for a in (old, new)]
     # Most rows fall into the same cell of a grid; those at its borders are searched pair by pair.
-    # As multisets: a row that occurs twice needs two partners.
-    shared = Counter(keys[0]) & Counter(keys[1])
-    left_old, left_new = (_beyond(k, shared.copy()) for k in keys)
-    if limit and max(len(left_old), len(left_new)) <= MOST_PAIRED:
-        free = list(left_old)
-        for row in list(left_new):
-            if not free:
+    # A row that occurs twice needs two partners.
+    free: dict[Any, list[int]] = defaultdict(list)
+    for i in reversed(range(len(keys[0]))):
+        free[keys[0][i]].append(i)
+    pairs = [(free[key].pop(), j) for j, key in enumerate(keys[1]) if free.get(key)]
+    left_old = sorted(set(range(len(old))) - {i for i, _ in pairs})
+    left_new = sorted(set(range(len(new))) - {j for _, j in pairs})
+    if unit is not None and max(len(left_old), len(left_new)) <= MOST_PAIRED:
+        for row in left_new:
+            if not left_old:
                 break
-            distance = np.abs(old[free] - new[row]).max(axis=1)
+            distance = np.abs(old[left_old] - new[row]).max(axis=1)
             nearest = int(distance.argmin())
             if distance[nearest] <= 1.0:
-                left_old.remove(free.pop(nearest))
-                left_new.remove(row)
-    return max(len(left_old), len(left_new))
-
-
-def _beyond(keys: list[Any], shared: Counter[Any]) -> list[int]:
-    """Positions of the keys that are not taken by ``shared``, which is used up."""
-    left = []
-    for i, key in enumerate(keys):
-        if shared[key] > 0:
-            shared[key] -= 1
-        else:
-            left.append(i)
-    return left
+                pairs.append((left_old.pop(nearest), row))
+    return [i for i, _ in pairs], [j for _, j in pairs]
 
 
 def accepting(relative_l2: float, max_error: float) -> float:

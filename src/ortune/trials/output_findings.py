@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ortune.analysis.grids import Grid
-from ortune.records import NonFiniteOutput, OutputError
+from ortune.records import AcceptedBy, AcceptedChange, NonFiniteOutput, OutputError
 from ortune.trials.output_figures import nonfinite
 from ortune.trials.output_files import Array
 
@@ -24,10 +24,12 @@ class Findings:
             it, no answer either.
         inexact: Every failure is one that some tolerance accepts.
         floats: Floating-point outputs so far.
+        as_moments: The reference differs from itself, so that outputs are compared by their moments.
         may_be_nonfinite: The user accepts outputs without a finite element.
         grids: Of the reference's outputs that come from QuantizeLinear, by name.
         labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name.
         tolerance: The user's number, for outputs of kind "values".
+        accepted: Elements and rows that differ and are no fault.
     """
 
     relative_l2: float = 0.0
@@ -38,6 +40,7 @@ class Findings:
     unlike: str = ""
     inexact: bool = True
     floats: int = 0
+    as_moments: bool = False
     may_be_nonfinite: bool = False
     grids: Mapping[str, Grid] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -45,6 +48,7 @@ class Findings:
     ways: set[str] = field(default_factory=set)
     outputs: list[OutputError] = field(default_factory=list)
     nonfinite: list[NonFiniteOutput] = field(default_factory=list)
+    accepted: list[AcceptedChange] = field(default_factory=list)
 
     def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         """Something differs; ``wrong`` where it answers no such question, ``inexact`` where a tolerance accepts it."""
@@ -58,6 +62,12 @@ class Findings:
         self.fail(what, wrong=False)
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what
+
+    def accept(self, label: str, reason: AcceptedBy, differing: int, count: int, noun: str) -> None:
+        """Notes elements that differ where rounding alone may decide."""
+        self.accepted.append(
+            AcceptedChange(output=label, reason=reason, n_differing=differing, n_elements=count, what=noun)
+        )
 
     def count_nonfinite(self, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
         """Notes what is no finite number; where the reference has nothing else, there is nothing to compare."""

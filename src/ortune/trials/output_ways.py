@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
 
 from ortune.analysis.grids import Grid
+from ortune.analysis.outputs import OutputComparison
 from ortune.records import OutputError
 from ortune.trials.output_figures import (
     FLOOR,
     moments,
     top1,
-    unmatched_rows,
 )
 from ortune.trials.output_files import (
     FLOAT8,
@@ -25,7 +25,9 @@ from ortune.trials.output_files import (
     pieces,
 )
 from ortune.trials.output_findings import Findings
-from ortune.trials.output_slices import dead_columns, in_words, slice_errors
+from ortune.trials.output_labels import Scores, compare_labels
+from ortune.trials.output_rows import compare_rows
+from ortune.trials.output_slices import in_words, slice_errors
 from ortune.trials.output_steps import dequantized, grid_steps
 
 # Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
@@ -39,51 +41,55 @@ thousand times smaller."""
 MOST_OF_SLICE = 0.5
 SLICE_OF_TOLERANCE = 2.0
 """Times the user's own number: chance alone makes the error of few elements half as large again."""
-DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
-WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
-_ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
 
 
 def compare_arrays(
     report: Findings,
     label: str,
-    way: str,
+    comparison: OutputComparison,
     arrays: tuple[Array, Array],
     types: tuple[str, str],
     tol: float | None,
+    scores: Callable[[], Scores | None],
 ) -> None:
-    """Compares two arrays of an output in the way that is asked for.
+    """Compares two arrays of an output in the way that the graph asks for.
 
     Args:
         report: Takes what is seen.
         label: Of the output, for sentences.
-        way: "values", "set", "indices" or "moments".
+        comparison: How it is compared.
         arrays: Of the reference, and of the other side.
         types: Their ONNX types.
         tol: The user's number, None where none was given.
+        scores: Reads the scores behind labels.
     """
     old, new = arrays
-    report.ways.add(way)
     if family(types[0]) != family(types[1]):
         report.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
         return
-    if family(types[0]) == "float":
+    is_float = family(types[0]) == "float"
+    if is_float:
         report.count_nonfinite(label, arrays, types)
-    # Positions that a Cast made floating-point are compared one by one.
-    counted = way in _ANY_COUNT and not (way == "indices" and family(types[0]) == "float")
-    if old.ndim != new.ndim or (not counted and old.shape != new.shape):
-        report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
-    elif way == "moments":
+    if report.as_moments and old.ndim == new.ndim:
+        report.ways.add("moments")
         _compare_moments(report, label, arrays, types)
-    elif way == "set":
-        _compare_set(report, label, arrays, types, limits_of(types, tol))
-    elif family(types[0]) == "float":
+    elif comparison.roles is not None and old.ndim == new.ndim:
+        compare_rows(report, label, comparison.roles, arrays, types, limits_of(types, tol)[1])
+    elif old.shape != new.shape:
+        report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
+    elif comparison.kind == "labels":
+        # What is looked up for a label may be stored with fewer digits; a label in another type is a whole number.
+        fractions = is_float and _fractions(arrays, types)
+        limits = limits_of(types, tol)
+        room = limits[1] * _largest(old, types[0]) if fractions else 0.0
+        others = compare_labels(report, label, comparison.labels, arrays, types, (limits[0], room), scores)
+        if fractions and not others:
+            _compare_floats(report, label, arrays, types, tol)
+    elif is_float:
         _compare_floats(report, label, arrays, types, tol)
-    elif way == "indices":
-        _compare_indices(report, label, arrays, types)
     elif (grid := report.grids.get(label)) is not None and grid.integers and grid.axis is None:
         _compare_quantized(report, label, arrays, types, grid, tol)
     else:
@@ -243,78 +249,21 @@ def _compare_equal(report: Findings, label: str, arrays: tuple[Array, Array]) ->
         report.differ(what, differing, start)
 
 
-def _compare_indices(
-    report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
-) -> None:
-    """Positions from TopK, ArgMax, NonZero or NMS: a share may differ, more where the scores agree.
-
-    Up to 1 % may differ in place. Where every floating-point output agrees, the scores behind the positions
-    do too: then at least one may differ, and the order along the last axis (TopK of near ties) is free. That
-    axis may also differ in length (NonZero behind a threshold), and a narrow table (NMS) is compared as a
-    set of rows where it does not agree in place.
-    """
-    old, new = (np.atleast_1d(np.asarray(a)) for a in arrays)
-    same_shape = old.shape == new.shape
-    scores_agree = report.floats > 0 and not report.what
-    count = max(old.size, new.size)
-    allowed = max(int(DIFFERING_SHARE * count), 1 if scores_agree or (count >= 4 and not same_shape) else 0)
-    differ = int((old != new).sum()) if same_shape else count
-    if differ <= allowed:
-        return
-    if old.shape[:-1] == new.shape[:-1] and (scores_agree or not same_shape) and old.size and new.size:
-        # Pairs of row and value: a position may move within its own row only.
-        rows = [np.stack([np.arange(a.size) // a.shape[-1], a.ravel()], 1) for a in (old, new)]
-        differ = unmatched_rows(rows[0], rows[1], 0.0)
-    if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
-        _compare_set(report, label, arrays, types, (0.0, 0.0))
-    elif differ > allowed:
-        verb = "differs" if differ == 1 else "differ"
-        report.differ(
-            f"output {label!r}: {differ} of {count} indices {verb}, limit {allowed} "
-            f"(shape {list(new.shape)}, {list(old.shape)} in the reference)",
-            differ,
-            count,
-        )
+def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
+    """Returns whether floating-point values are more than labels in another type: of a table, not whole."""
+    return any(
+        not bool((values == np.rint(values)).all())
+        for a, b in pieces(*arrays)
+        for values in (decode(a, types[0]), decode(b, types[1]))
+    )
 
 
-def _compare_set(
-    report: Findings,
-    label: str,
-    arrays: tuple[Array, Array],
-    types: tuple[str, str],
-    limits: tuple[float, float],
-) -> None:
-    """Rows (the last axis; of a vector, its elements) in any order, each matched with one of the other side.
-
-    1 % of the rows may find no match, and at least one of four or more, or where every floating-point output
-    agrees: a box right at the threshold comes or goes. So the number of rows may differ too.
-    """
-    scores_agree = report.floats > 0 and not report.what
-    is_float = family(types[0]) == "float"
-    report.floats += is_float
-    old, new = (np.asarray(decode(np.asarray(a), t)) for a, t in zip(arrays, types, strict=True))
-    width = old.shape[-1] if old.ndim > 1 else 1
-    if old.ndim > 1 and new.shape[-1] != width:
-        report.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
-        return
-    if is_float and np.isnan(new).any() and not np.isnan(old).any():
-        report.fail(f"output {label!r} has NaN values and the reference has none")
-        return
-    old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
-    rows = max(len(old), len(new))
-    allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
-    if is_float and (dead := dead_columns(old, new, axis=max(0, arrays[0].ndim - 1))):
-        report.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
-        return
-    unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
-    if unmatched > allowed:
-        have = "has" if unmatched == 1 else "have"
-        report.differ(
-            f"output {label!r}: {unmatched} of {rows} rows {have} no counterpart, limit {allowed} "
-            f"({len(new)} rows, {len(old)} in the reference)",
-            unmatched,
-            rows,
-        )
+def _largest(array: Array, onnx_type: str) -> float:
+    """The largest size of a finite value."""
+    decoded = (decode(piece, onnx_type) for (piece,) in pieces(array))
+    return max(
+        (float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in decoded), default=0.0
+    )
 
 
 def _compare_moments(

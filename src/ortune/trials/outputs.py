@@ -8,8 +8,9 @@ What is compared how:
 - floating point: relative L2 distance and largest error, with the limits of the less precise of the two
   types; NaN must stand where NaN stood, infinities must be equal;
 - integers, booleans and strings: equal;
-- outputs of kind "set" (rows behind NMS, in any order) and "indices" (TopK, ArgMax): a near tie may go
-  either way, so a small share may differ; see ``output_ways``;
+- labels (ArgMax, classifiers): one by one; one whose two best scores tie may be another; see ``output_labels``;
+- positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may change places along the axis
+  of the selection; a small share may come or go at a threshold; see ``output_rows``;
 - outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
 
 What differs beyond its limit may still be an answer to the same question, less exact. It is none where it has another
@@ -20,13 +21,14 @@ integer, string or row of a model without other outputs is as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from ortune.analysis.grids import Grid
+from ortune.analysis.outputs import OutputComparison
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
 from ortune.records import OutputDifference
@@ -36,14 +38,17 @@ from ortune.trials.output_figures import (
     leaves,
 )
 from ortune.trials.output_files import (
+    decode,
     family,
     load_array,
     load_json,
     read_outputs,
 )
 from ortune.trials.output_findings import Findings
+from ortune.trials.output_labels import Scores
 from ortune.trials.output_ways import compare_arrays, distance_of, judge, limits_of
 
+_BY_VALUE = OutputComparison()
 _KINDS = {"tensor": "a tensor", "sequence": "a sequence", "none": "absent", "json": "a list of maps"}
 
 
@@ -51,7 +56,8 @@ def compare_outputs(
     reference: Path,
     candidate: Path,
     *,
-    kinds: Mapping[str, str] | None = None,
+    comparisons: Mapping[str, OutputComparison] | None = None,
+    scores: Callable[[str], Scores | None] | None = None,
     grids: Mapping[str, Grid] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
     tolerance: float | None = None,
@@ -65,13 +71,14 @@ def compare_outputs(
     Args:
         reference: Folder left by the baseline's worker.
         candidate: Folder left by the candidate's worker; further outputs there are ignored.
-        kinds: Outputs that are no plain values, by name: "set", "indices" or "moments".
+        comparisons: How outputs are compared, by name; by value where not given.
+        scores: Reads scores behind labels that are no outputs, by the name of their value.
         grids: Quantization grids of the reference's outputs, by name.
         labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name; in that of
             the keys where they are not given.
         tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
             times as much. For all floating-point types.
-        rows: The same for outputs of kind "set", where another is meant for these.
+        rows: The same for labels and for outputs of kind "set", where another is meant for these.
         as_moments: The baseline differs from itself: compare every output by its moments.
         without: Outputs that the candidate was asked to leave out: passed over.
         allow_nonfinite: An output without a finite element on either side is the same; else there is nothing to
@@ -82,35 +89,35 @@ def compare_outputs(
         that failed, the figure and its limit.
 
     Raises:
-        OrtuneError: A folder has no readable ``outputs.json``, a file is missing or damaged, a kind is not
-            known, or the tolerance is not a positive number.
+        OrtuneError: A folder has no readable ``outputs.json``, a file is missing or damaged, or the tolerance is not a
+            positive number.
     """
-    kinds = kinds or {}
-    for name, kind in kinds.items():
-        if kind not in ("values", "set", "indices", "moments"):
-            raise OrtuneError(f"output kind {kind!r} is not known", where=f"output {name!r}")
+    comparisons = comparisons or {}
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
     before = {name: value for name, value in before.items() if name not in without}
     report = Findings(
-        may_be_nonfinite=allow_nonfinite, grids=grids or {}, labels=labels or {}, tolerance=tolerance
+        may_be_nonfinite=allow_nonfinite,
+        grids=grids or {},
+        labels=labels or {},
+        tolerance=tolerance,
+        as_moments=as_moments,
     )
-    ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
-    # Sets and indices of integers come last: they are forgiven more where the scores agree.
-    order = sorted(
-        before, key=lambda n: ways[n] in ("set", "indices") and family(before[n].onnx_type) != "float"
-    )
+    ways = {name: comparisons.get(name, _BY_VALUE) for name in before}
+    # Rows of integers come last: more of them may come and go where the scores agree.
+    order = sorted(before, key=lambda n: ways[n].roles is not None and family(before[n].onnx_type) != "float")
     for name in order:
         if name not in after:
             report.fail(f"output {name!r} is missing")
-        else:
-            limit = tolerance if rows is None or ways[name] != "set" else rows
-            _compare_output(report, ways[name], (before[name], after[name]), limit)
+            continue
+        limit = tolerance if rows is None or ways[name].kind not in ("set", "labels") else rows
+        read = _scores_of(ways[name], before, scores)
+        _compare_output(report, ways[name], (before[name], after[name]), limit, read)
     compared_as: Literal["values", "sets", "moments"] = "values"
     if "moments" in report.ways:
         compared_as = "moments"
-    elif report.ways & {"set", "indices"}:
+    elif "sets" in report.ways:
         compared_as = "sets"
     wrong = report.wrong or ("" if report.floats else report.unlike)
     return OutputDifference(
@@ -124,6 +131,7 @@ def compare_outputs(
         tolerance=tolerance,
         outputs=tuple(report.outputs),
         silent=bool(report.outputs) and all(output.silent for output in report.outputs),
+        accepted=tuple(report.accepted),
         nonfinite=tuple(report.nonfinite),
         nonfinite_reference=sum(output.unusable_reference for output in report.nonfinite),
         nonfinite_candidate=sum(output.unusable_candidate for output in report.nonfinite),
@@ -137,16 +145,38 @@ def _accepting(report: Findings) -> float:
     return accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
+def _scores_of(
+    comparison: OutputComparison,
+    reference: Mapping[str, StoredValue],
+    scores: Callable[[str], Scores | None] | None,
+) -> Callable[[], Scores | None]:
+    """Returns what reads the scores behind the labels of an output: among the outputs themselves, or by a run."""
+
+    def read() -> Scores | None:
+        if comparison.labels is None:
+            return None
+        name = str(comparison.labels.scores.name)
+        known = scores(name) if scores is not None else None
+        stored = reference.get(name)
+        if known is not None or stored is None or stored.kind != "tensor":
+            return known
+        values = decode(np.asarray(load_array(stored.files[0])), stored.onnx_type)
+        return Scores(values=values) if values.dtype.kind == "f" else None
+
+    return read
+
+
 def _compare_output(
     report: Findings,
-    way: str,
+    way: OutputComparison,
     pair: tuple[StoredValue, StoredValue],
     tol: float | None,
+    scores: Callable[[], Scores | None],
 ) -> None:
     old, new = pair
     name = old.name
     if {old.kind, new.kind} == {"json", "tensor"}:
-        _compare_maps_with_tensor(report, way, pair, tol)
+        _compare_maps_with_tensor(report, way, pair, tol, scores)
     elif old.kind != new.kind:
         report.fail(f"output {name!r} is {_of_kind(new)}, expected {_of_kind(old)}")
     elif len(old.files) != len(new.files):
@@ -154,12 +184,12 @@ def _compare_output(
     elif old.kind in ("json", "map-list"):
         for file1, file2 in zip(old.files, new.files, strict=True):
             maps = (load_json(file1), load_json(file2))
-            _compare_maps(report, name, way, maps, limits_of((old.onnx_type, new.onnx_type), tol))
+            _compare_maps(report, name, maps, limits_of((old.onnx_type, new.onnx_type), tol))
     else:
         for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
             label = f"{name}[{i}]" if old.kind == "sequence" else name
             arrays = (load_array(file1), load_array(file2))
-            compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
+            compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol, scores)
 
 
 def _of_kind(value: StoredValue) -> str:
@@ -167,7 +197,11 @@ def _of_kind(value: StoredValue) -> str:
 
 
 def _compare_maps_with_tensor(
-    report: Findings, way: str, pair: tuple[StoredValue, StoredValue], tol: float | None
+    report: Findings,
+    way: OutputComparison,
+    pair: tuple[StoredValue, StoredValue],
+    tol: float | None,
+    scores: Callable[[], Scores | None],
 ) -> None:
     """A map for each row on one side, a column for each class on the other."""
     name, maps = pair[0].name, next(stored for stored in pair if stored.kind == "json")
@@ -182,14 +216,13 @@ def _compare_maps_with_tensor(
             new.reshape(columns.shape),
         )  # one row, or class, may have no axis
     types = ["float" if stored is maps else stored.onnx_type for stored in pair]
-    compare_arrays(report, name, way, (old, new), (types[0], types[1]), tol)
+    compare_arrays(report, name, way, (old, new), (types[0], types[1]), tol, scores)
 
 
-def _compare_maps(
-    report: Findings, name: str, way: str, maps: tuple[Any, Any], limits: tuple[float, float]
-) -> None:
+def _compare_maps(report: Findings, name: str, maps: tuple[Any, Any], limits: tuple[float, float]) -> None:
     """Lists of maps: the same keys, equal text and integers, floats within the limits."""
-    report.ways.add(way if way == "moments" else "values")
+    if report.as_moments:
+        report.ways.add("moments")
     old, new = (dict(leaves(m)) for m in maps)
     for key in [*old, *new]:
         if key not in old or key not in new:
@@ -201,7 +234,7 @@ def _compare_maps(
         np.array([new[k] for k in numbers], dtype=np.float64),
     )
     report.count_nonfinite(name, values, ("double", "double"))
-    if way == "moments":
+    if report.as_moments:
         if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
             report.fail(f"output {name!r} has non-finite values and the reference has none")
         return

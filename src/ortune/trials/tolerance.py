@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import NonFiniteOutput, OutputDifference, OutputError
+from ortune.records import AcceptedChange, NonFiniteOutput, OutputDifference, OutputError
 from ortune.trials.output_ways import slice_limit
 
 _PART = re.compile(
@@ -158,10 +158,26 @@ def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
         accepting_tolerance=None if worst.accepting_tolerance is None else max(accepting),
         outputs=tuple(outputs.values()),
         silent=all(d.silent for d in differences),
+        accepted=tuple(_accepted(differences)),
+        compared_as=next(
+            (d.compared_as for d in differences if d.compared_as != "values"), worst.compared_as
+        ),
         nonfinite=tuple(_nonfinite(differences)),
         nonfinite_reference=sum(d.nonfinite_reference for d in differences),
         nonfinite_candidate=sum(d.nonfinite_candidate for d in differences),
     )
+
+
+def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChange]:
+    """What differs by a tie or at a threshold, over the inputs for which it does."""
+    changes = [change for difference in differences for change in difference.accepted]
+    for key in dict.fromkeys((change.output, change.reason, change.what) for change in changes):
+        mine = [change for change in changes if (change.output, change.reason, change.what) == key]
+        yield msgspec.structs.replace(
+            mine[0],
+            n_differing=sum(change.n_differing for change in mine),
+            n_elements=sum(change.n_elements for change in mine),
+        )
 
 
 def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:

@@ -29,7 +29,6 @@ from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
-from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.verbs._session import experiment
 
@@ -127,13 +126,13 @@ class _Run:
         )
         joined = {a: b for b, a in (*inputs.items(), *outputs.items())}
         notes = []
-        parting = self._found(sides, joined, optimised=False)
+        parting = self._found(sides, joined, optimised=False, differ=not difference.ok)
         graphs: Literal["files", "optimised"] = "files"
         # Within the limits a quantized model may be by steps of its grids, which the optimised graphs alone tell.
         asked = not difference.ok or any(grids(model.ir) for model in models)
         if not parting.partings and asked and any(side.optimised for side in sides):
             try:
-                by_optimiser = self._found(sides, joined, optimised=True)
+                by_optimiser = self._found(sides, joined, optimised=True, differ=not difference.ok)
                 parting, graphs = by_optimiser, "optimised"
             except ToolFailed as error:
                 notes.append(bisect_words.not_saved(error.what))
@@ -167,10 +166,7 @@ class _Run:
         a, b = folders
         for case in baseline.work.cases:
             pairing.rename_outputs(b / case.name, dict(outputs))
-        left = [
-            compare_outputs(a / case.name, b / case.name, kinds=baseline.check.kinds)
-            for case in baseline.work.cases
-        ]
+        left = [baseline.check.compared(a, b, (ref,), None) for ref in baseline.refs]
         return (
             max(output.relative_l2 for output in left) if all(output.comparable for output in left) else None
         )
@@ -190,13 +186,12 @@ class _Run:
     def _worst(self, first: Measured, trial: Measured) -> int:
         """The case in which the outputs are farthest apart."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
-        outputs = [
-            compare_outputs(old / case.name, new / case.name, kinds=self.baseline.check.kinds)
-            for case in self.baseline.work.cases
-        ]
+        outputs = [self.baseline.check.compared(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))
 
-    def _found(self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool) -> Found:
+    def _found(
+        self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool, differ: bool
+    ) -> Found:
         libraries, limits = self.options.feeds.custom_ops, self.baseline.executor.limits
         graphs = [
             side.as_optimised(self.scratch, tuple(libraries), limits) if optimised else side.as_file()
@@ -210,6 +205,7 @@ class _Run:
             self.scratch / ("optimised" if optimised else "files"),
             self.options.seed,
             self.watch.line,
+            differ=differ,
         )
 
     def _envelope(
