@@ -59,6 +59,10 @@ class Weather:
         crowd: Times as long as starts and runs take once others came to stay.
         crowd_at: The number of the group from which on they are there.
         check_s: Seconds that each rule takes.
+        loops: Programs of others that keep a CPU busy each, all the time. What has more threads than CPUs are left
+            waits for one in most turns, and in the others its threads come first, since they slept before.
+        meets: The share of those turns in which it waits.
+        until_s: When these programs end, on the clock; None for never.
     """
 
     process: float = 0.008
@@ -70,6 +74,9 @@ class Weather:
     crowd: float = 1.0
     crowd_at: int = 0
     check_s: float = 0.0
+    loops: int = 0
+    meets: float = 0.75
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +108,8 @@ class Lab:
         seed: Of all that is drawn.
         differ: Whether plans differ in what they take.
         slower_model: Digest of a model's file that takes a tenth longer than others.
+        threads_log: By how much plans with fewer threads than CPUs differ from the default on a machine of their own,
+            log units.
         faster_rewrite: Name of a rewrite whose models take a third less than others.
         allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
@@ -116,12 +125,14 @@ class Lab:
     differ: bool = True
     slower_model: str = ""
     faster_rewrite: str = ""
+    threads_log: float = 0.0
     allocators: bool = False
     profiles: bool = False
     now_s: float = 1000.0
     groups: list[tuple[float, float, tuple[str, ...]]] = field(default_factory=list)
     trials: Counter[str] = field(default_factory=Counter)
     running: bool = False
+    waited_s: float = 0.0
 
     @property
     def n_trials(self) -> int:
@@ -140,6 +151,12 @@ class Lab:
         """Numbers that depend on the seed and on what they are drawn for."""
         digest = hashlib.sha256(repr((self.seed, *about)).encode()).digest()
         return np.random.default_rng(np.frombuffer(digest[:16], dtype=np.uint32))
+
+    @property
+    def loops(self) -> int:
+        """Programs of others that are there now."""
+        weather = self.weather
+        return weather.loops if weather.until_s is None or self.now_s < weather.until_s else 0
 
     @property
     def crowd(self) -> float:
@@ -171,7 +188,17 @@ class _Simulated(Machine):
             self.__dict__["allocators"] = {}
 
     def sensors(self) -> platform.Snapshot:
-        return platform.Snapshot(load1=0.0, busy_us=0, own_us=0, at_ns=int(1e9 * self.lab.now_s))
+        lab = self.lab
+        return platform.Snapshot(
+            load1=float(lab.weather.loops),
+            busy_us=int(1e6 * lab.weather.loops * min(lab.now_s, lab.weather.until_s or lab.now_s)),
+            own_us=0,
+            psi_cpu_some_us=int(1e6 * lab.waited_s) if lab.weather.loops else None,
+            at_ns=int(1e9 * lab.now_s),
+        )
+
+    def pause(self, seconds: float) -> None:
+        self.lab.now_s += seconds
 
     def memory_left_bytes(self) -> int | None:
         return MEMORY_LEFT_BYTES
@@ -194,6 +221,7 @@ class _Simulated(Machine):
         try:
             trials = [Trial(lab, task, timed=turns.rounds > 0) for task in tasks]
             lab.now_s += max(trial.start_s for trial in trials)
+            before = self.sensors() if lab.weather.loops else None
             for trial in trials:
                 if stop():
                     return None
@@ -207,7 +235,7 @@ class _Simulated(Machine):
                     trial.batch(turns.runs, turns.unmeasured)
             if lab.weather.jumps and lab.draw("jump", number).random() < lab.weather.jumps:
                 lab.now_s += 30.0
-            sensors = platform.between(self.sensors(), self.sensors())
+            sensors = platform.between(before or self.sensors(), self.sensors())
             outcomes = tuple(trial.outcome(sensors) for trial in trials)
         finally:
             lab.running = False

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 START_S = 0.25
 """From the start of a process until its session exists."""
+CPUS = 4
+"""Of the simulated machine."""
 RUN_NS = 4e6
 """A run of the default plan."""
 
@@ -51,12 +53,15 @@ class Trial:
             self.start_s = min(task.limits.load_s, 600.0)
         log_ns = np.log(RUN_NS * lab.crowd) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
         log_ns += 0.1 * (self.model == lab.slower_model)
+        self.threads = int(task.plan.settings.get("intra_op_num_threads", CPUS)) or CPUS
+        log_ns += lab.threads_log * (self.threads < CPUS)
         log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
         self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
         self.latencies: list[int] = []
         self.waits: list[int] = []
         self.turn_runs: list[int] = []
+        self.turn_waits: list[int] = []
 
     @property
     def n_cases(self) -> int:
@@ -75,11 +80,24 @@ class Trial:
         self._spend(self.n_cases * unmeasured * np.exp(self.log_ns))
         noise = self.lab.weather.run * self.draw.standard_normal(runs)
         bare = np.exp(self.log_ns + noise) * self.lab.neighbour(self.lab.now_s)
+        late, waits_ns = self._others(float(np.sum(bare)))
+        bare = bare * late
+        self.turn_waits.append(int(self.n_cases * waits_ns))
         waited = bare * self.task.request.wait_ratio
         self.latencies += [int(each) for each in bare + waited]
         self.waits += [int(each) for each in waited] if self.task.request.wait_ratio else []
         self.turn_runs.append(runs)
         self._spend(self.n_cases * (float(np.sum(bare + waited)) + runs * self.task.request.gap_ns))
+
+    def _others(self, bare_ns: float) -> tuple[float, float]:
+        """How many times as long a turn takes next to other programs, and for how long its threads wait in it."""
+        lab, weather = self.lab, self.lab.weather
+        if self.threads + lab.loops <= CPUS or self.draw.random() >= weather.meets:
+            return 1.0, 0.0
+        # Of two threads that wait at once both are counted, and one is as long: what waits count is at least the delay.
+        share = self.draw.uniform(0.3, 0.9)
+        lab.waited_s += 1e-9 * share * bare_ns
+        return 1.0 + share, share * bare_ns * self.draw.uniform(1.0, 1.2)
 
     def outcome(self, sensors: Sensors) -> Outcome:
         """What became of it."""
@@ -113,6 +131,7 @@ class Trial:
             base_bytes=int(30e6),
             idle_cpu_ratio=None,
             involuntary_switches=0,
+            turn_waits_ns=tuple(self.turn_waits),
             waiting_cpu_ns=0,
             waiting_ns=0,
         )

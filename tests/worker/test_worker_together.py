@@ -31,7 +31,7 @@ def request(weights: tuple[float, ...] = (1.0,), gap_ns: int = 0) -> dict[str, A
 
 def test_a_fast_caller_goes_on_until_the_slow_one_is_through() -> None:
     callers = [caller(sleeping(2)), caller(sleeping(10))]
-    _, wall_ns = together.run(callers, request(), 8)
+    wall_ns = together.run(callers, request(), 8).wall_ns
     fast, slow = (each[0].latencies for each in callers)
     assert len(slow) == 8 and len(fast) > 16
     # What began in that time and did not end in it is missing, and what lies between runs on a busy machine.
@@ -41,7 +41,7 @@ def test_a_fast_caller_goes_on_until_the_slow_one_is_through() -> None:
 
 def test_a_pause_after_the_last_run_does_not_lose_it() -> None:
     callers = [caller(sleeping(1)), caller(sleeping(20))]
-    _, wall_ns = together.run(callers, request(gap_ns=20_000_000), 4)
+    wall_ns = together.run(callers, request(gap_ns=20_000_000), 4).wall_ns
     fast = callers[0][0].latencies
     assert wall_ns - len(fast) * 20e6 - sum(fast) < 25e6
 
@@ -55,7 +55,7 @@ def test_what_ends_before_the_last_caller_can_say_that_it_is_through_does_not_co
 
     monkeypatch.setattr(time, "process_time_ns", late)
     callers = [caller(sleeping(2)), caller(sleeping(10))]
-    _, wall_ns = together.run(callers, request(), 3)
+    wall_ns = together.run(callers, request(), 3).wall_ns
     fast = callers[0][0]
     assert sum(fast.latencies) <= wall_ns and fast.turns == [len(fast.latencies)]
 
@@ -71,9 +71,9 @@ def test_what_runs_on_keeps_the_proportions_of_the_mix() -> None:
 
 def test_one_caller_makes_what_it_is_due() -> None:
     alone = caller(sleeping(1))
-    _, wall_ns = together.run([alone], request(), 5)
+    wall_ns = together.run([alone], request(), 5).wall_ns
     assert len(alone[0].latencies) == 5 and sum(alone[0].latencies) <= wall_ns
-    assert together.run([caller(sleeping(1)), caller(sleeping(1))], request(), 0)[1] < 1e9
+    assert together.run([caller(sleeping(1)), caller(sleeping(1))], request(), 0).wall_ns < 1e9
 
 
 def test_a_caller_that_fails_does_not_keep_the_others_running() -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from ortune.errors import MeasurementError
+from ortune.experiment.other_programs import with_others
 from ortune.objectives import Objective
 from ortune.records import (
     Block,
@@ -17,8 +18,10 @@ from ortune.records import (
     Failed,
     Figures,
     Gate,
+    Host,
     Measured,
     OutputDifference,
+    Plan,
     Workload,
 )
 from ortune.report import sides
@@ -92,6 +95,8 @@ class Raced:
 
     Attributes:
         counts_as: What an undecided gate counts as.
+        base: The plan of the base.
+        host: The machine.
         state, design: None where no side could be timed.
     """
 
@@ -99,6 +104,8 @@ class Raced:
     objective: Objective
     rules: duel.Rules
     counts_as: Literal["pass", "fail"]
+    base: Plan
+    host: Host
     state: duel.Duel | None
     design: duel.Design | None
 
@@ -146,7 +153,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
         comparison = None
     else:
         comparison = msgspec.structs.replace(
-            sides.with_values(comparison, base_figures, figures),
+            sides.with_values(_judged(raced, state, new, comparison), base_figures, figures),
             guards=guards(blocks, raced.objective, arm=new.arm),
             beside=beside(blocks, statistic, arm=new.arm),
         )
@@ -162,6 +169,18 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
         failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),
         gate=_gate(raced, new),
     )
+
+
+def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) -> Comparison:
+    """The comparison with the other programs that may explain it."""
+
+    def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+        assert raced.design is not None
+        level = 1 - comparison.level
+        return duel.of_blocks(state, raced.rules, raced.design, blocks, statistic, arm=new.arm, alpha=level)
+
+    plans = new.side.plan, raced.base
+    return with_others(comparison, raced.blocks, state.statistic, raced.host, again, plans, arm=new.arm)
 
 
 def _gate(raced: Raced, new: New) -> Gate | None:

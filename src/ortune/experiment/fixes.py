@@ -11,6 +11,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.fixed_blocks import Held, enough_s, held, race
 from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
+from ortune.experiment.other_programs import with_others
 from ortune.objectives import Objective
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
 from ortune.report import diagnose_words, finding_words
@@ -212,9 +213,7 @@ class Fixes:
         if trials:
             controlled = bool(self.controls)
             # As many claims as fixes that could be raced: Bonferroni's share of the error for each.
-            comparison = confirm.compare(
-                self.blocks, fix.arm, self.statistic, level=level, controlled=controlled
-            )
+            comparison = self._compared(fix, level, controlled=controlled)
         return TriedFix(
             codes=tuple(fix.codes),
             plan=fix.change,
@@ -222,4 +221,14 @@ class Fixes:
             outputs=fix.outputs,
             comparison=comparison,
             failed=fix.failed or ("" if comparison else self._no_time or diagnose_words.STOPPED),
+        )
+
+    def _compared(self, fix: Fix, level: float, *, controlled: bool) -> Comparison | None:
+        def compare(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+            return confirm.compare(blocks, fix.arm, statistic, level=level, controlled=controlled)
+
+        comparison, baseline = compare(self.blocks, self.statistic), self.baseline
+        plans = fix.plan, baseline.side.plan
+        return comparison and with_others(
+            comparison, self.blocks, self.statistic, baseline.host, compare, plans, arm=fix.arm
         )

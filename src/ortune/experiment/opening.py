@@ -15,6 +15,7 @@ from ortune.experiment import replay
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock, Pace
 from ortune.experiment.document import Status, document
+from ortune.experiment.quiet import waited_for_quiet
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.terms import Terms
 from ortune.experiment.watcher import Watcher
@@ -64,6 +65,7 @@ class Experiment:
         self._trouble_said, self._unwritable = "", False
         self._elsewhere: Machine | None = None
         self._place: str | None = None
+        self._waited: list[str] = []
 
     @cached_property
     def machine(self) -> Machine:
@@ -106,9 +108,10 @@ class Experiment:
 
     @property
     def played_notes(self) -> list[str]:
-        """Says that the session went on with an earlier one; [] where it did not."""
+        """Says that the session went on with an earlier one, or waited for a quiet machine; [] where it did neither."""
         played = self.replay.played
-        return [f"resumed an earlier session: {played} trials reused"] if played else []
+        resumed = [f"resumed an earlier session: {played} trials reused"] if played else []
+        return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
         """Opens what a side names, with what all sides of the verb have in common.
@@ -198,6 +201,7 @@ class Experiment:
             what = f"{self.verb} {label}".rstrip()
             wait = self.terms.wait if wait is None else wait
             stack.enter_context(exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s))
+            self._waited = waited_for_quiet(self.machine, self.terms.wait_quiet_s, self.watch)
             if names is not None:
                 self.begin(key, names)
             yield

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune.analysis.dot_products import saturates
+from ortune.experiment.other_programs import worded
 from ortune.experiment.precision import Model
 from ortune.experiment.quantising import HELD_OUT, may_saturate
 from ortune.experiment.sensitivity import Sensitivity
@@ -120,7 +121,9 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
                 size_bytes=model.size_bytes,
                 outputs=model.outputs,
                 figures=describe(trials, statistic) if trials else None,
-                comparison=search.comparison(arm) if blocks is search.confirmation else search.raced(arm),
+                comparison=worded(search.comparison(arm))
+                if blocks is search.confirmation
+                else search.raced(arm),
                 chosen=model is winner,
                 failed=model.failed,
             )

@@ -13,6 +13,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import Held, enough_s, held, holds, race
 from ortune.experiment.opening import Experiment
+from ortune.experiment.other_programs import with_others
 from ortune.knobs import version
 from ortune.objectives import Objective
 from ortune.records import (
@@ -184,8 +185,20 @@ class Releases:
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)
         controlled = bool(self.controls)
-        return confirm.compare(
-            self.blocks, arm, self.statistic, base=base, level=level, controlled=controlled
+
+        def compare(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+            return confirm.compare(blocks, arm, statistic, base=base, level=level, controlled=controlled)
+
+        comparison, same = compare(self.blocks, self.statistic), self.baseline.side.plan
+        return comparison and with_others(
+            comparison,
+            self.blocks,
+            self.statistic,
+            self.baseline.host,
+            compare,
+            (same, same),
+            arm=arm,
+            base=base,
         )
 
     def _arm(self, release: str) -> str:

@@ -22,6 +22,7 @@ class Terms:
         common: Settings of all sides.
         browser: What pages run in; None for verbs that open none.
         wait: For another ortune that measures.
+        wait_quiet_s: The longest wait for a machine whose CPUs other programs do not use; 0 is none.
         budget_s: What measuring may take; None where nothing limits it.
         stored: Whether what is measured is kept.
         folder: Of the store, where it is not the usual one.
@@ -31,6 +32,7 @@ class Terms:
     common: Plan = field(default_factory=Plan)
     browser: BrowserSetup | None = None
     wait: bool = True
+    wait_quiet_s: float = 0.0
     budget_s: float | None = None
     stored: bool = False
     folder: Path | None = None

@@ -9,10 +9,12 @@ import numpy as np
 
 from ortune import rules
 from ortune.experiment import pasted, quantising
+from ortune.experiment.other_programs import worded
 from ortune.experiment.provider_costs import provider_costs
 from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
+    BUSY,
     Block,
     BlockPoint,
     BudgetReport,
@@ -24,7 +26,7 @@ from ortune.records import (
     Refused,
     TuneResult,
 )
-from ortune.report import finding_words
+from ortune.report import finding_words, others_words
 from ortune.report.numbers import duration
 from ortune.report.sides import with_values
 from ortune.rewrites import find as find_rewrite
@@ -48,14 +50,14 @@ def make_result(run: Tuning) -> TuneResult:
     """The whole answer, but for what the session knows: its number, its words and its profile."""
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
-    against_default = search.comparison(tried.arm) if tried else None
-    against_current = search.comparison(tried.arm, CURRENT) if tried and race.with_current else None
+    against_default = worded(search.comparison(tried.arm)) if tried else None
+    against_current = worded(search.comparison(tried.arm, CURRENT)) if tried and race.with_current else None
     shipped, refused = _decide(search, against_default, against_current)
     winner = tried if tried and against_default and shipped == tried.plan else None
     if winner is None:
         # What was measured against is the plan that stays; today's own is compared with the default.
         today = race.with_current and bool(search.confirmation)
-        against_default, against_current = search.comparison(CURRENT) if today else None, None
+        against_default, against_current = worded(search.comparison(CURRENT)) if today else None, None
     default, current = (
         measured(search.confirmation, arm) or measured(race.seen, arm) for arm in (BASE, CURRENT)
     )
@@ -246,6 +248,8 @@ def _decide(
     elif failed:
         names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
         why = f"{plan.describe()} is better but worsens {names}: {name} is kept ({allow})"
+    elif others_words.only_under_load(deciding) and BUSY not in race.allowed:
+        why = f"{plan.describe()} is known to be faster under load alone: {name} is kept (--allow busy)"
     else:
         return plan, None
     figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)

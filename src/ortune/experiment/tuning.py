@@ -104,6 +104,7 @@ class Tuning:
         self.search = Search(
             default=baseline.side.plan,
             current=current,
+            host=baseline.host,
             race=Halving(
                 worth=worth,
                 objective=objective,

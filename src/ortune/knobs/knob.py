@@ -77,6 +77,8 @@ class Knob(Record, frozen=True, kw_only=True):
         system: The system that alone has it, as ``sys.platform`` calls it; "" is any.
         threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
         cpu_numbers: It names CPUs by number, which means nothing on another machine.
+        under_load: It changes threads, spinning or affinity: what it gains depends on the CPUs that other programs
+            leave, so a gain beside them is no gain on a machine without them.
         joined_by: The text between the parts of a value whose parts add up where two plans become one; "" for a
             value that replaces the other.
         tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are filled in from the
@@ -119,6 +121,7 @@ class Knob(Record, frozen=True, kw_only=True):
     system: str = ""
     threads: Literal["", "intra", "inter"] = ""
     cpu_numbers: bool = False
+    under_load: bool = False
     joined_by: str = ""
     tries: tuple[str, ...] = ()
     prior: float = 0.0

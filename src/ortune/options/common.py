@@ -146,6 +146,16 @@ Budget = Annotated[str | float, Option("--budget", "TIME", "Total time from star
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail immediately if another ortune is measuring.", RUN, again=False)
 ]
+WaitQuiet = Annotated[
+    str | float | None,
+    Option(
+        "--wait-quiet",
+        "TIME",
+        "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget.",
+        RUN,
+        again=False,
+    ),
+]
 Resume = Annotated[
     str | None,
     Option(

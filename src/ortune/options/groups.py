@@ -41,6 +41,7 @@ from ortune.options.common import (
     Shapes,
     StoreFolder,
     Target,
+    WaitQuiet,
     WorkloadFile,
 )
 from ortune.options.quantities import bits_a_second, seconds, size_bytes
@@ -215,7 +216,13 @@ class Stored(Feeding):
     """A measurement that is kept."""
 
     no_wait: NoWait = False
+    wait_quiet: WaitQuiet = None
     store: StoreFolder = None
+
+    @cached_property
+    def wait_quiet_s(self) -> float:
+        """The longest wait for a quiet machine; 0 is none."""
+        return 0.0 if self.wait_quiet is None else seconds(self.wait_quiet, "--wait-quiet")
 
     @property
     def folder(self) -> Path | None:

@@ -72,7 +72,8 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         Option(
             "--allow",
             "WHAT",
-            "Also accept: numerics, behaviour, non-finite (outputs), or a guard (mean, p95, memory, cpu). Repeatable.",
+            "Also accept: numerics, behaviour, non-finite (outputs), busy (a gain under load alone), or a "
+            "guard (mean, p95, memory, cpu). Repeatable.",
             RUN,
         ),
     ] = ()
@@ -155,12 +156,13 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
     def require_searchable(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         from ortune import knobs, rewrites, targets
+        from ortune.records import BUSY
         from ortune.search.figures import require_objective
         from ortune.search.guards import GUARDS
 
         require_objective(self.objective)
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
-        classes = ("numerics", "behaviour", NON_FINITE, *GUARDS)
+        classes = ("numerics", "behaviour", NON_FINITE, BUSY, *GUARDS)
         require_allowed(
             self.allow,
             {*classes, *knobs.all_knobs(), *rewrites.all_rewrites()},

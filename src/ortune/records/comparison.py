@@ -40,6 +40,60 @@ class FigureChange(Record, frozen=True, kw_only=True):
     ratio_high: float
 
 
+BUSY = "busy"
+"""What ``--allow`` calls a change that is known to be faster next to other programs alone."""
+
+
+class QuietRounds(Record, frozen=True, kw_only=True):
+    """The same statistic over the rounds in which no side waited for a CPU.
+
+    A round is selected by the waiting of all its sides together, so the selection favours none.
+
+    Attributes:
+        n_rounds: Number of these rounds; ``of_rounds`` is the number of all rounds.
+        n_blocks: Blocks with at least one of these rounds.
+        ratio_high: None if there are too few blocks for an upper bound, as in ``Comparison``.
+    """
+
+    n_rounds: int
+    of_rounds: int
+    n_blocks: int = 0
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    verdict: VerdictName = "inconclusive"
+
+
+class OtherPrograms(Record, frozen=True, kw_only=True):
+    """Other programs that used the CPUs while a comparison was measured.
+
+    Attributes:
+        used_cpus: Number of CPUs that they used, the median over trials.
+        cpus: Number of CPUs that the process may use.
+        waited_ratio: Share of the timed runs of the slower side for which its threads waited for such a CPU, at most;
+            above 1 if several threads waited at once.
+        explains: Whether this waiting may explain the difference: neither the difference without it nor the rounds
+            without waiting confirm the verdict.
+        favours: Whether the two sides differ in threads, spinning or affinity. Other programs change the effect of
+            these settings, so a difference that may be explained by waiting recommends no default.
+        quiet: The rounds without waiting; None if they were not needed, or waiting is not known by round.
+        words: What this means for the verdict; "" if nothing.
+    """
+
+    used_cpus: float
+    cpus: int
+    waited_ratio: float
+    explains: bool
+    favours: bool = False
+    quiet: QuietRounds | None = None
+    words: str = ""
+
+    @property
+    def only_under_load(self) -> bool:
+        """Returns whether the difference is known for a busy machine alone, where such settings differ by nature."""
+        return self.explains and self.favours
+
+
 class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against baseline over blocks.
 
@@ -59,6 +113,7 @@ class Comparison(Record, frozen=True, kw_only=True):
         more_s: The time for these blocks, in seconds.
         beside: Figures without a guard: the p50 if another quantity was compared, and the load time if each process
             loaded alone.
+        others: Other programs for whose CPUs the sides waited; None if they did not wait, or it is not known.
     """
 
     statistic: str
@@ -80,3 +135,4 @@ class Comparison(Record, frozen=True, kw_only=True):
     beside: tuple[FigureChange, ...] = ()
     base_value: float | None = None
     new_value: float | None = None
+    others: OtherPrograms | None = None

@@ -255,6 +255,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
         wrote: Whether it wrote what a setting keeps on disk, rather than read it; None where no setting keeps anything.
+        turn_waits_ns: Time in each turn's timed runs for which threads of the process waited for a CPU, all threads
+            together; empty where the system does not tell.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
         devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
@@ -281,6 +283,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     ort_version: str = ""
     involuntary_switches: int | None = None
     wrote: bool | None = None
+    turn_waits_ns: tuple[int, ...] = ()
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ortune.printable import operand
 from ortune.records import (
+    BUSY,
     Brief,
     BriefFigure,
     Comparison,
@@ -25,7 +26,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.report import headline as heads
-from ortune.report import sides, tune_facts, tune_headline
+from ortune.report import others_words, sides, tune_facts, tune_headline
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import (
     compare_line,
@@ -126,7 +127,8 @@ def _decision(both: Answer) -> Decision:
         return "keep"
     if any(g.failed and g.figure not in both.allowed for g in compared.guards):
         return "stop"
-    return "ship" if both.settled and both.controls else "unproven"
+    anywhere = not others_words.only_under_load(compared) or BUSY in both.allowed
+    return "ship" if both.settled and both.controls and anywhere else "unproven"
 
 
 def _correction(result: Record) -> str:
@@ -273,11 +275,16 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
         line = compare_line(both.base, new, work, both.statistic, both.notes)
         return (
             "keep the current configuration",
-            *([f"to find out: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
+            *([f"to find out: {shlex.join([*line, *_longer(both)])}"] if line else []),
         )
     if decision == "keep" and new is None:
         return ("nothing to do; measure again when the model, machine or ONNX Runtime changes",)
     return ("keep the current configuration",)
+
+
+def _longer(both: Answer) -> list[str]:
+    """What settles an open comparison: a longer budget, or a machine without other programs."""
+    return others_words.wait_options(both.comparison) or ["--budget", "10m"]
 
 
 def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:

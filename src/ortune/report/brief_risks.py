@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from ortune.records import BriefRisk, Comparison, Guard
+from ortune.report import others_words
 from ortune.report.answer import Answer
 from ortune.report.checks import GUARD_NAMES, guard_state, trouble
 from ortune.report.compare_outputs import alike
@@ -60,6 +61,7 @@ def _proof(both: Answer) -> BriefRisk:
         doubts = [text for text in map(trouble, both.controls) if text]
         if not both.controls:
             doubts = ["controls not run"]
+        doubts += [text for text in [others_words.doubts(compared)] if text]
         level: Level = "look" if doubts else "fine"
         return _risk("proof", level, "; ".join([f"confirmed on {where}", *(doubts or ["controls passed"])]))
     if not both.settled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import CompareResult, Comparison, Gate, OutputDifference
+from ortune.report import others_words
 from ortune.report.compare_outputs import beyond
 from ortune.report.numbers import MOST_DETECTABLE, enough, percent
 
@@ -26,7 +27,9 @@ def gate(result: CompareResult) -> list[str]:
     ]:
         if side_gate is not None:
             of = f"{name}: " if sides and side_gate.answer != "fail" else ""
-            lines.append(f"gate: {of}{_gate_answer(name, side_gate, comparison, compared)}")
+            doubts = others_words.doubts(comparison)
+            answer = _gate_answer(name, side_gate, comparison, compared)
+            lines.append(f"gate: {of}{answer}{f'; {doubts}' if doubts else ''}")
     if lines and result.enough_s:
         lines[-1] += f"; rerun with {enough(result.enough_s)}"
     return lines

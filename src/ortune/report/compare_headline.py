@@ -43,6 +43,11 @@ def headline(result: CompareResult) -> str:
     return heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
 
 
+def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
+    """Each comparison with the name of its new side; "" for a single one."""
+    return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
+
+
 def rerun(result: CompareResult) -> str:
     """Says that controls were not run, and which budget holds a claim with them; "" where this one did."""
     if not result.enough_s:

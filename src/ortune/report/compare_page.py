@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.records import CompareResult, Comparison, Envelope
-from ortune.report import compare_words, sides
+from ortune.report import compare_words, others_words, sides
 from ortune.report import headline as heads
 from ortune.report.chart import Interval, bounds_of, factor_axis
 from ortune.report.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
@@ -39,6 +39,8 @@ def _head(result: CompareResult) -> Head:
     limits = [] if result.outputs.ok and not result.wrong_sides else ["outputs differ"]
     if claim.verdict in PROVEN and not result.controls:
         limits.append("controls not run")
+    if others_words.doubts(claim):
+        limits.append("measured next to other programs")
     if limits or claim.verdict not in heads.PROVEN:
         return Head(unit="; ".join([text[:1].upper() + text[1:], *limits]), tone="unsure")
     of = sides.statistic_name(claim.statistic)

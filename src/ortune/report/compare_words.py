@@ -14,11 +14,18 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_tables, difference_words, finding_words, sides, transfer_words
+from ortune.report import (
+    difference_tables,
+    difference_words,
+    finding_words,
+    others_words,
+    sides,
+    transfer_words,
+)
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
-from ortune.report.compare_headline import headline, is_wrong, telling_s
+from ortune.report.compare_headline import compared, headline, is_wrong, telling_s
 from ortune.report.compare_outputs import by_output
 from ortune.report.compare_rows import TONES, cases, ranking, setting, spread
 from ortune.report.document import (
@@ -122,6 +129,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             *(Line(line, "strong") for line in gate(result)),
             *stopped(envelope),
             Line(headline(result), _tone(result)),
+            *others_words.lines(compared(result)),
             _figures(result),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
             # Error beside speed, once it is more than rounding.
@@ -225,10 +233,13 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
-    if (result.enough_s or (c and c.verdict == "inconclusive")) and not result.candidates:
+    open_question = result.enough_s or (c and c.verdict == "inconclusive")
+    quiet = others_words.wait_options(c)
+    if (open_question or quiet) and not result.candidates:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
-        again += [*_accepting(result.outputs), *_of_gate(result.gate), *_longer(result)] if again else []
+        more = [*(_longer(result) if open_question else []), *quiet]
+        again += [*_accepting(result.outputs), *_of_gate(result.gate), *more] if again else []
     return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
 
 
@@ -271,7 +282,7 @@ def _tone(result: CompareResult) -> Tone:
     untimed: VerdictName = "inconclusive" if result.outputs.comparable else "wrong-output"
     tone = TONES[result.comparison.verdict if result.comparison else untimed]
     # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
-    doubtful = not result.outputs.ok or not result.controls
+    doubtful = not result.outputs.ok or not result.controls or others_words.doubts(result.comparison)
     return "unsure" if tone == "good" and doubtful else tone
 
 
@@ -286,7 +297,8 @@ def _annotations(result: CompareResult) -> list[Annotation]:
         answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}
         undecided = any(g.answer == "undecided" for g in gates)
         level = "error" if answers & {"fail", "no-answer"} else "warning" if undecided else "notice"
-    text = [*gate(result), headline(result)]
+    others = [line.text for line in others_words.lines(compared(result))]
+    text = [*gate(result), headline(result), *others]
     return [
         Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),
         *finding_words.to_annotate(result.findings),

@@ -6,7 +6,14 @@ import shlex
 from collections.abc import Iterator
 
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
-from ortune.report import finding_words, memory_words, page_words, sides, transfer_words
+from ortune.report import (
+    finding_words,
+    memory_words,
+    others_words,
+    page_words,
+    sides,
+    transfer_words,
+)
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line, with_budget, words_of
 from ortune.report.checks import trouble
@@ -96,7 +103,8 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
-    return heads.headline(comparison.verdict, said, which, statistic=comparison.statistic)
+    doubts = others_words.doubts(comparison)
+    return heads.headline(comparison.verdict, said, which, doubts, statistic=comparison.statistic)
 
 
 def _ratio(fix: TriedFix) -> float:
@@ -152,6 +160,9 @@ def _best(result: DiagnoseResult) -> TriedFix | None:
         for fix in (*result.tried, *([result.together] if result.together else []))
         if fix.comparison is not None and fix.comparison.verdict == "faster"
     ]
+    # What is known for a busy machine alone is no recommendation while anything else is one.
+    plain = [fix for fix in faster if not others_words.only_under_load(fix.comparison)]
+    faster = plain or faster
     return min(faster, key=_ratio, default=None)
 
 
@@ -161,8 +172,10 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     assert result is not None
     if result.page is not None:
         return page_words.document(envelope)
-    tone: Tone = "good" if _best(result) else "unsure"
-    blocks: list[Block] = [*stopped(envelope), Line(headline(result), tone)]
+    best = _best(result)
+    tone: Tone = "good" if best and not others_words.doubts(best.comparison) else "unsure"
+    holds = [("", best.comparison)] if best and not others_words.doubts(best.comparison) else []
+    blocks: list[Block] = [*stopped(envelope), Line(headline(result), tone), *others_words.lines(holds)]
     tried = [*result.tried, *([result.together] if result.together else [])]
     if tried:
         columns = [
@@ -176,12 +189,18 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
         rows += [_row(result, fix, together=fix is result.together) for fix in tried]
         blocks.append(table(columns, rows, dense=True))
-    faster = [fix for fix in result.tried if fix.comparison and fix.comparison.verdict == "faster"]
+    faster = [
+        fix
+        for fix in result.tried
+        if fix.comparison
+        and fix.comparison.verdict == "faster"
+        and not others_words.only_under_load(fix.comparison)
+    ]
     pays = {code for fix in faster for code in fix.codes}
     blocks.append(
         Points(title="findings", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
-    if _best(result) is None and result.findings and not finding_words.functional_only(result.findings):
+    if best is None and result.findings and not finding_words.functional_only(result.findings):
         steps = [whole for _, whole in _steps(result)]
         blocks.append(Points(title="what to do", items=steps, marked=True))
     blocks.append(Pairs(rows=list(_details(result))))
@@ -208,8 +227,14 @@ def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]
         Cell(change_),
         Cell(sides.beside(result.figures, fix.figures, comparison)),
         Cell(difference),
-        Cell(_VERDICTS.get(comparison.verdict, comparison.verdict), tone=tones.get(comparison.verdict, "")),
+        _verdict(comparison, tones.get(comparison.verdict, "")),
     ]
+
+
+def _verdict(comparison: Comparison, tone: Tone) -> Cell:
+    if others_words.only_under_load(comparison):
+        return Cell(f"{comparison.verdict} under load", tone="unsure")
+    return Cell(_VERDICTS.get(comparison.verdict, comparison.verdict), tone=tone)
 
 
 def _change(fix: TriedFix) -> str:
@@ -261,7 +286,10 @@ def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
 def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     result = envelope.result
     best = _best(result)
-    if best is not None:
+    if best is not None and others_words.doubts(best.comparison):
+        again = words_of(result.reproduce)
+        yield from [shlex.join([*again, *others_words.WAIT])] if again else []
+    elif best is not None:
         yield best.command
     yield result.tune
     if result.findings:

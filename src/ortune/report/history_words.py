@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
-from ortune.report import finding_words, sides
+from ortune.report import finding_words, others_words, sides
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
@@ -55,6 +55,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
+        *others_words.lines([("", result.whole)]),
         table(columns, _rows(result), dense=True),
         *checks(result.controls, result.whole, result.findings),
         Code(title="next", lines=_next(envelope), commands=True),

@@ -16,9 +16,9 @@ from ortune.records import (
     QuantizeResult,
     VerdictName,
 )
-from ortune.report import finding_words, metric_words, sides
+from ortune.report import finding_words, metric_words, others_words, sides
 from ortune.report import headline as heads
-from ortune.report.answer_commands import lines, told_line, with_budget
+from ortune.report.answer_commands import lines, told_line, with_budget, words_of
 from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.report.checks import checks, control_words
 from ortune.report.document import (
@@ -170,6 +170,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
+        *others_words.lines([("", result.against_default)]),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
         Line(saturation(result)),
@@ -213,6 +214,9 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     result = envelope.result
     again = with_budget(result.reproduce, result.enough_s) if result.enough_s else []
     compare = ["ortune", "compare", result.bundle] if result.bundle else []
+    quiet = others_words.wait_options(result.against_default)
+    if quiet:
+        again = [*(again or words_of(result.reproduce)), *quiet]
     return lines(again, compare, told_line(result.session, envelope.store))
 
 

@@ -23,10 +23,15 @@ def verdict(result: TuneResult) -> VerdictName:
     """What the deciding comparison says; "inconclusive" where nothing decides, or what is faster is not proposed."""
     if nothing_tested(result):
         return "nothing-tested"
-    claim = (result.refused.comparison if result.refused else None) if kept(result) else deciding(result)
+    claim = claimed(result)
     if result.budget.exploratory or claim is None or claim.phase == "race":
         return "inconclusive"
     return "inconclusive" if kept(result) and claim.verdict == "faster" else claim.verdict
+
+
+def claimed(result: TuneResult) -> Comparison | None:
+    """The comparison that the answer is about: of the winner, or of the leader where what runs stays."""
+    return (result.refused.comparison if result.refused else None) if kept(result) else deciding(result)
 
 
 def kept(result: TuneResult) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from ortune import providers
-from ortune.records import BundleInfo, Comparison, Plan, TuneResult
-from ortune.report import compare_outputs, precision_words
+from ortune.records import BUSY, BundleInfo, Comparison, Plan, TuneResult
+from ortune.report import compare_outputs, others_words, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
 from ortune.report.checks import GUARD_NAMES
 from ortune.report.numbers import change, detectable, factors, interval_name, percent, span, times
 from ortune.report.tune_facts import (
+    claimed,
     corrected,
     deciding,
     default_name,
@@ -40,9 +41,13 @@ def headline(result: TuneResult) -> str:
 def limits(result: TuneResult) -> list[str]:
     """What a reader of the headline must know besides."""
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
-    if nothing_tested(result) or kept(result) or result.budget.exploratory:
+    if nothing_tested(result) or result.budget.exploratory:
         return wrong
-    return [*wrong, *([result.caution] if result.caution else []), *_final(result)]
+    claim = claimed(result)
+    others = [claim.others.words] if claim is not None and claim.others is not None else []
+    if kept(result):
+        return [*wrong, *others]
+    return [*wrong, *others, *([result.caution] if result.caution else []), *_final(result)]
 
 
 def _said(result: TuneResult) -> list[str]:
@@ -242,7 +247,9 @@ def acceptance(result: TuneResult) -> list[str]:
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
-    return [word for guard in claim.guards if guard.failed for word in ("--allow", guard.figure)]
+    names: list[str] = [guard.figure for guard in claim.guards if guard.failed]
+    names += [BUSY] if others_words.only_under_load(claim) else []
+    return [word for name in names for word in ("--allow", name)]
 
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
@@ -251,6 +258,8 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     failed = [g for g in claim.guards if g.failed]
+    if not failed and others_words.only_under_load(claim):
+        return f"{gain} under load, which is no default ({' '.join(acceptance(result))})"
     worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
     return f"{gain}, but {worse}, more than allowed ({' '.join(acceptance(result))})"
 
@@ -322,4 +331,7 @@ def bundle_headline(info: BundleInfo) -> str:
     if proof is None:
         return f"{info.plan.describe()}; the bundle contains no confirmation"
     said = heads.measured(proof, blocks_words(proof))
-    return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", statistic=proof.statistic)
+    doubts = others_words.doubts(proof)
+    return heads.headline(
+        proof.verdict, said, f"with {info.plan.describe()}", doubts, statistic=proof.statistic
+    )

@@ -6,7 +6,7 @@ import msgspec
 
 from ortune.printable import operand, visible
 from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
-from ortune.report import adoption_words, finding_words, precision_words, transfer_words
+from ortune.report import adoption_words, finding_words, others_words, precision_words, transfer_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
     change_line,
@@ -44,6 +44,7 @@ from ortune.report.tune_details import (
 )
 from ortune.report.tune_facts import (
     base_name,
+    claimed,
     corrected,
     deciding,
     default_name,
@@ -264,6 +265,9 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     if settled and not result.allowed:
         again = more or words_of(result.reproduce)
         fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
+    quiet = others_words.wait_options(claimed(result))
+    if quiet and (again := more or words_of(result.reproduce)):
+        more = [*again, *quiet]
     return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
 
 
@@ -271,7 +275,11 @@ def _tone(result: TuneResult) -> Tone:
     comparison = deciding(result)
     if comparison is not None and comparison.verdict == "faster" and comparison.phase == "confirm":
         unsure = result.calibration is not None and not result.calibration.final and fewer_bits(result)
-        return "unsure" if unsure or any(g.failed for g in comparison.guards) else "good"
+        return (
+            "unsure"
+            if unsure or others_words.doubts(comparison) or any(g.failed for g in comparison.guards)
+            else "good"
+        )
     return "strong" if standing(result) in ("best", "no-change") else "unsure"
 
 

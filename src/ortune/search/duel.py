@@ -5,7 +5,9 @@ Several new sides stand in the same blocks, each with its share of the error, un
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -292,6 +294,14 @@ def conclude(
         more_blocks=more,
         more_s=1e-9 * more * float(np.median(duel.block_ns)) if more and duel.block_ns else None,
     )
+
+
+def of_blocks(
+    duel: Duel, rules: Rules, plan: Design, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
+) -> Comparison | None:
+    """The comparison of a new side that other blocks would support; None if none of them holds it."""
+    other = dataclasses.replace(duel, blocks=list(blocks), statistic=statistic, _series={})
+    return conclude(other, rules, plan, arm=arm, alpha=alpha) if len(other.ratios(arm)) else None
 
 
 def _n_dropped(duel: Duel, arm: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from ortune.records import Block, Comparison, Control, Measured, Plan, VerdictName
+from ortune.records import Block, Comparison, Control, Host, Measured, Plan, VerdictName
 from ortune.search import budget, confirm
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
@@ -17,6 +17,7 @@ from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.plan_edits import is_exact
 from ortune.search.refine import PAYS, Costs, ablate, combine, explore, try_rest
 from ortune.search.schedule import Steps
+from ortune.search.waiting import differ_in_threads, judged
 from ortune.stats import detect, intervals, pairs
 
 ERROR, BLIND_ERROR = 0.05, 0.01
@@ -42,6 +43,7 @@ class Search:
         winner: What is confirmed; ``others`` are further plans of the same blocks, each of them a claim too.
         alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
             for these.
+        host: The machine; None for none whose other programs are known.
     """
 
     race: Halving
@@ -58,6 +60,7 @@ class Search:
     default_worsens: str = ""
     winner: Entry | None = None
     others: list[Entry] = field(default_factory=list)
+    host: Host | None = None
 
     @property
     def blocks(self) -> list[Block]:
@@ -122,21 +125,41 @@ class Search:
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards; None without one."""
-        comparison = confirm.compare(
-            self.confirmation,
-            arm,
-            self.judgement.statistic,
-            base=base,
-            # Against the default and against today are two claims, as each plan beside the winner is one: they share
-            # the error (Holm's first step).
-            level=1 - self.error / (self.race.references + len(self.others)),
-            delta=self.race.worth,
-        )
+        statistic, worth = self.judgement.statistic, self.race.worth
+        # Against the default and against today are two claims, as each plan beside the winner is one: they share the
+        # error (Holm's first step).
+        level = 1 - self.error / (self.race.references + len(self.others))
+
+        def compare(blocks: Sequence[Block], figure: str) -> Comparison | None:
+            return confirm.compare(blocks, arm, figure, base=base, level=level, delta=worth)
+
+        comparison = compare(self.confirmation, statistic)
         if comparison is None:
             return None
+        if self.host is not None:
+            threads = differ_in_threads(self._plan(arm), self._plan(base))
+            comparison = judged(
+                comparison,
+                self.confirmation,
+                statistic,
+                self.host,
+                compare,
+                arm=arm,
+                base=base,
+                favours=threads,
+            )
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
         also = beside(self.confirmation, self.judgement.statistic, arm=arm, base=base, alone=self.alone)
         return msgspec.structs.replace(comparison, guards=against, beside=also)
+
+    def _plan(self, arm: str) -> Plan:
+        """The plan of an arm."""
+        if arm == BASE:
+            return self.default
+        if arm == CURRENT:
+            return self.current or self.default
+        known = [*self.race.entries.values(), *self.others, *([self.winner] if self.winner else [])]
+        return next((entry.plan for entry in known if entry.arm == arm), self.default)
 
     def raced(self, arm: str) -> Comparison | None:
         """What the race saw of an arm, which claims nothing; None where too few blocks hold it."""

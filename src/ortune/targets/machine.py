@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -115,6 +116,10 @@ class Machine:
         now = platform.read_sensors()
         throttling = self.pod.throttling() if self.pod else ()
         return replace(now, throttling=throttling) if throttling else now
+
+    def pause(self, seconds: float) -> None:
+        """Lets time pass while nothing of ortune works."""
+        time.sleep(seconds)
 
     def taken_cpus(self, since: platform.Snapshot) -> float | None:
         """CPUs that programs of others had since then, of those that trials may use; None: the system does not tell."""

@@ -45,6 +45,7 @@ def terms(options: Feeding) -> Terms:
         common=options.common if isinstance(options, OnePlan) else Plan(),
         browser=getattr(options, "in_browser", None),
         wait=not getattr(options, "no_wait", False),
+        wait_quiet_s=options.wait_quiet_s if isinstance(options, Stored) else 0.0,
         budget_s=getattr(options, "budget_s", None),
         stored=isinstance(options, Stored),
         folder=options.folder if isinstance(options, Stored) else None,

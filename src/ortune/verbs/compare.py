@@ -238,6 +238,8 @@ class _Run:
             objective=self.options.objective,
             rules=comparing.rules,
             counts_as=self.options.counts_as,
+            base=self.a.plan,
+            host=baseline.host,
             state=state,
             design=comparing.design,
         )

@@ -10,10 +10,11 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import timing
 from .cases import Case
+from .waits import CpuWaits
 
 CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
 
@@ -23,16 +24,20 @@ class Window:
 
     Attributes:
         cpu_ns, wall_ns: CPU time of the process and wall time in it, once it is closed.
+        waited_ns: Time that threads of the process waited for a CPU in it, all together; None if it is not known.
         end_ns: When it was closed, on the clock of the runs; 0 while it is open.
     """
 
-    def __init__(self, callers: int) -> None:
+    def __init__(self, callers: int, waits: Optional[CpuWaits] = None) -> None:
         self.cpu_ns = self.wall_ns = self.end_ns = 0
+        self.waited_ns: Optional[int] = None
+        self._waits = waits
         self._at_work = callers
         self._lock = threading.Lock()
 
     def open(self) -> None:
         """Starts the clocks."""
+        self.waited_ns = self._waits.read_ns() if self._waits else None
         self.cpu_ns, self.wall_ns = time.process_time_ns(), timing.CLOCK()
 
     def leave(self) -> None:
@@ -43,12 +48,17 @@ class Window:
                 end_ns = timing.CLOCK()
                 self.cpu_ns = time.process_time_ns() - self.cpu_ns
                 self.wall_ns = end_ns - self.wall_ns
+                self.waited_ns = self._waits.since_ns(self.waited_ns) if self._waits else None
                 self.end_ns = end_ns
 
 
 def run(
-    callers: List[List[Case]], request: Dict[str, Any], runs: int, unmeasured: int = 0
-) -> Tuple[int, int]:
+    callers: List[List[Case]],
+    request: Dict[str, Any],
+    runs: int,
+    unmeasured: int = 0,
+    waits: Optional[CpuWaits] = None,
+) -> Window:
     """Times a batch of every caller's cases, several callers each in a thread of their own.
 
     Args:
@@ -56,11 +66,12 @@ def run(
         request: The trial's.
         runs: Runs a case and caller, before the mix's weights.
         unmeasured: Runs of each case before the clocks start: after a rest caches and clocks are not what they were.
+        waits: Counts the time that threads wait for a CPU.
 
     Returns:
-        CPU time and wall time of the measured part, ns.
+        The window of the measured part.
     """
-    window = Window(len(callers))
+    window = Window(len(callers), waits)
     gate = threading.Barrier(len(callers), action=window.open)
 
     def call(cases: List[Case]) -> None:
@@ -89,7 +100,7 @@ def run(
         # That a gate is broken says only that somebody else failed.
         for error in sorted(errors, key=lambda e: isinstance(e, threading.BrokenBarrierError)):
             raise error
-    return window.cpu_ns, window.wall_ns
+    return window
 
 
 def _due(cases: List[Case], request: Dict[str, Any], runs: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from . import cases, timing, together
 from .protocol import Link, Stop
+from .waits import CpuWaits
 
 
 class Trial:
@@ -25,6 +26,8 @@ class Trial:
         self.base_bytes: Optional[int] = None
         self.idle: Optional[float] = None
         self.switches: Optional[int] = None
+        self.waits = CpuWaits()
+        self.turn_waits_ns: Optional[List[int]] = []
 
     def load(self) -> None:
         """Loads what is run."""
@@ -55,9 +58,13 @@ class Trial:
     def turn(self, runs: int, unmeasured: int) -> None:
         """Times one batch of every caller."""
         before = _involuntary_switches()
-        cpu, wall = together.run(self.callers, self.request, runs, unmeasured)
-        self.cpu_ns += cpu
-        self.wall_ns += wall
+        window = together.run(self.callers, self.request, runs, unmeasured, self.waits)
+        self.cpu_ns += window.cpu_ns
+        self.wall_ns += window.wall_ns
+        if window.waited_ns is None:
+            self.turn_waits_ns = None  # of some turns alone it would tell nothing
+        elif self.turn_waits_ns is not None:
+            self.turn_waits_ns.append(window.waited_ns)
         if before is not None:
             self.switches = (self.switches or 0) + _involuntary_switches() - before
 
@@ -68,7 +75,7 @@ class Trial:
             "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
             "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
             "idle_cpu_ratio": self.idle, "peak_bytes": resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
-            "involuntary_switches": self.switches,
+            "involuntary_switches": self.switches, "turn_waits_ns": self.turn_waits_ns or [],
         }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ KNOB = Knob(
     default="on",
     probe="idle",
     summary="idle pool threads spin before they sleep",
+    under_load=True,
     tries=("0",),
     prior=OFTEN,
     priors={"p95": 0.3, "throughput": 0.3, "cpu": 0.9},

@@ -20,6 +20,7 @@ KNOB = Knob(
     minimum=0,
     default="0 (equal blocks)",
     summary="work blocks that shrink towards the end",
+    under_load=True,
     tries=("4",),
     prior=OFTEN,
     priors={"p95": 0.4},

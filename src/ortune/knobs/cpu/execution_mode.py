@@ -38,6 +38,7 @@ KNOB = Knob(
     spelled=(("sequential", "ORT_SEQUENTIAL"), ("parallel", "ORT_PARALLEL")),
     default="sequential",
     summary="independent operators in sequence or in parallel",
+    under_load=True,
     worth=_worth,
     triton="execution_mode",
     triton_values={"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"},

@@ -20,6 +20,7 @@ KNOB = Knob(
     default="off",
     probe="idle",
     summary="pool threads stop spinning when the last run returns",
+    under_load=True,
     tries=("1",),
     prior=SELDOM,
     priors={"cpu": 0.6},

@@ -35,5 +35,6 @@ KNOB = Knob(
     ),
     safety="behaviour",
     summary="threads of one pool shared by all sessions",
+    under_load=True,
     threads="intra",
 )

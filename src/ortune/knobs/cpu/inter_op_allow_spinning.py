@@ -20,6 +20,7 @@ KNOB = Knob(
     default="on",
     probe="idle",
     summary="idle inter-op threads spin before they sleep",
+    under_load=True,
     tries=("0",),
     prior=SELDOM,
     applies=wide,

@@ -23,6 +23,7 @@ KNOB = Knob(
     default="the machine's physical cores, in parallel mode only",
     probe="threads",
     summary="operators that run concurrently in parallel mode",
+    under_load=True,
     threads="inter",
     tries=("{cpus/2}",),
     prior=SELDOM,

@@ -22,6 +22,7 @@ KNOB = Knob(
     default="the machine's physical cores, ignoring quota and affinity",
     probe="threads",
     summary="threads per operator",
+    under_load=True,
     threads="intra",
     tries=("1", "{cpus/2}", "{cpus-1}", "{cpus}"),
     prior=OFTEN,

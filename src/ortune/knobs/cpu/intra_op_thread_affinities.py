@@ -21,6 +21,7 @@ KNOB = Knob(
     default="one core each if ONNX Runtime chooses the number of threads, otherwise none",
     probe="affinities",
     summary="CPUs of each pool thread, counted from 1",
+    under_load=True,
     cpu_numbers=True,
     needs=("intra_op_num_threads=2",),
 )

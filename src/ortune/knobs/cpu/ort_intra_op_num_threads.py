@@ -24,5 +24,6 @@ KNOB = Knob(
     probe="threads",
     conflicts=("intra_op_num_threads", "intra_op_thread_affinities"),
     summary="size of the default thread pool, by environment variable",
+    under_load=True,
     threads="intra",
 )

@@ -25,4 +25,5 @@ KNOB = Knob(
     cpu_numbers=True,
     safety="behaviour",
     summary="CPUs of the process, counted from 0",
+    under_load=True,
 )

@@ -22,6 +22,7 @@ KNOB = Knob(
     probe="idle",
     conflicts=("allow_spinning",),
     summary="microseconds that idle pool threads spin",
+    under_load=True,
     tries=("200", "2000"),
     prior=SELDOM,
     priors={"cpu": 0.8},

@@ -23,6 +23,7 @@ KNOB = Knob(
     default="0",
     safety="behaviour",
     summary="spinning while waiting for the GPU",
+    under_load=True,
     tries=("1",),
     prior=SELDOM,
     priors={"cpu": 0.0},

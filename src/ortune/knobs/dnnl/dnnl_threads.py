@@ -23,6 +23,7 @@ KNOB = Knob(
     maximum=4096,
     default="provider's default",
     summary="threads of oneDNN",
+    under_load=True,
     threads="intra",
     tries=("{cpus}",),
     prior=SELDOM,

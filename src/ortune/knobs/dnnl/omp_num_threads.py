@@ -19,5 +19,6 @@ KNOB = Knob(
     maximum=4096,
     default="all CPUs",
     summary="threads of OpenMP, for old builds and oneDNN",
+    under_load=True,
     threads="intra",
 )

@@ -21,4 +21,5 @@ KNOB = Knob(
     default="active for a short time, then passive",
     safety="behaviour",
     summary="whether idle threads of OpenMP spin, for old builds and oneDNN",
+    under_load=True,
 )

@@ -25,6 +25,7 @@ KNOB = Knob(
     default="OpenVINO's choice, depending on the system",
     safety="behaviour",
     summary="OpenVINO threads pinned to cores",
+    under_load=True,
     tries=("1",),
     prior=SELDOM,
 )

@@ -23,6 +23,7 @@ KNOB = Knob(
     spelled=(("0", "NO"), ("1", "YES")),
     default="OpenVINO's choice, depending on the hint",
     summary="use both hardware threads of a core",
+    under_load=True,
     tries=("1",),
     prior=SELDOM,
 )

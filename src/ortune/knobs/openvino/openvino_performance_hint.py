@@ -28,6 +28,7 @@ KNOB = Knob(
     default="latency",
     conflicts=("openvino_streams",),
     summary="what OpenVINO optimises streams and threads for",
+    under_load=True,
     tries=("throughput",),
     priors={"latency": 0.0, "throughput": 0.2},
 )

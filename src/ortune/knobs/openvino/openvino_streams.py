@@ -25,6 +25,7 @@ KNOB = Knob(
     maximum=MOST_THREADS,
     default="1",
     summary="requests that OpenVINO processes concurrently",
+    under_load=True,
     tries=("{cpus}", "{cpus/2}"),
     priors={"latency": 0.0, "throughput": 0.3},
 )

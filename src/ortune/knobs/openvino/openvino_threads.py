@@ -24,6 +24,7 @@ KNOB = Knob(
     maximum=MOST_THREADS,
     default="OpenVINO's choice: one per core",
     summary="threads of OpenVINO's pool",
+    under_load=True,
     threads="intra",
     tries=("1", "{cpus/2}"),
     prior=OFTEN,

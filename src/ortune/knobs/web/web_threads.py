@@ -21,6 +21,7 @@ KNOB = Knob(
     threads="intra",
     default="half of the logical processors, 4 at most",
     summary="threads of WebAssembly",
+    under_load=True,
     tries=("{cpus}", "{cpus/2}", "1"),
     prior=0.5,
 )

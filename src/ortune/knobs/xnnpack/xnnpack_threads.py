@@ -25,6 +25,7 @@ KNOB = Knob(
     maximum=4096,
     default="as many as ONNX Runtime's own pool",
     summary="threads of XNNPACK",
+    under_load=True,
     threads="intra",
     tries=("{cpus}", "{cpus/2}"),
     prior=OFTEN,

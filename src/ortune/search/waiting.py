@@ -1,0 +1,283 @@
+"""Whether waiting for CPUs that other programs used may explain a difference.
+
+The rule was fixed before any figure was seen. The waiting of the slower side is taken off its times: a difference that
+remains is not explained by waiting. Otherwise the same statistic is computed over the rounds in which no side waited.
+Rounds are selected by the waiting of all sides together, never by that of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from ortune import knobs
+from ortune.records import (
+    Block,
+    BlockTrial,
+    CaseTimes,
+    Comparison,
+    Host,
+    Measured,
+    OtherPrograms,
+    Plan,
+    QuietRounds,
+    TrialDone,
+)
+from ortune.search.blocks import BASE, measured
+from ortune.search.figures import FROM_START, LATENCIES, WAITED
+from ortune.stats.waiting import quiet_rounds
+
+FEW = 0.01
+"""Share of the timed runs: a side that waited for less did not wait. ``--worth`` asks for as much by default."""
+IDLE = 0.05
+"""CPUs: other programs that use less are those of every idle system."""
+LONGEST = 0.95
+"""The largest share of a time that is taken off as waiting."""
+
+Again = Callable[[Sequence[Block], str], Comparison | None]
+"""Computes the comparison from other blocks, in the statistic given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """The waiting of one trial.
+
+    Attributes:
+        used_cpus: CPUs that other programs used meanwhile, of those that the trial may use.
+        share: Share of its timed runs for which its threads waited for them, at most.
+    """
+
+    used_cpus: float
+    share: float
+
+
+def judged(
+    comparison: Comparison,
+    blocks: Sequence[Block],
+    statistic: str,
+    host: Host,
+    again: Again,
+    *,
+    arm: str,
+    base: str = BASE,
+    favours: bool = False,
+) -> Comparison:
+    """Return a comparison with the other programs that may explain its difference.
+
+    Args:
+        comparison: Of an arm with a base.
+        blocks: Its blocks, with latencies.
+        statistic: What was compared.
+        host: The machine.
+        again: Computes the same comparison from other blocks.
+        arm: The candidate.
+        base: The baseline.
+        favours: Whether the two differ in settings whose effect depends on other programs.
+    """
+    if comparison.verdict not in ("faster", "slower") or statistic not in (*WAITED, *FROM_START):
+        return comparison
+    by_arm = {name: [waited(t, host) for t in measured(blocks, name)] for name in (base, arm)}
+    known = [w for each in by_arm.values() for w in each if w is not None]
+    if not known:
+        return comparison
+    slower = base if comparison.verdict == "faster" else arm
+    shares = [w.share for w in by_arm[slower] if w is not None]
+    share = float(np.mean(shares)) if shares else 0.0
+    if share < FEW:
+        return comparison
+    quiet: QuietRounds | None = None
+    explains = not _remains(comparison, blocks, statistic, host, again, slower)
+    if explains and statistic in WAITED and (counted := only_quiet(blocks, arm, base)) is not None:
+        of_quiet = again(counted.blocks, statistic)
+        quiet = _quiet(counted, of_quiet)
+        explains = quiet.verdict != comparison.verdict
+    others = OtherPrograms(
+        used_cpus=float(np.median([w.used_cpus for w in known])),
+        cpus=host.effective_cpus,
+        waited_ratio=share,
+        explains=explains,
+        favours=favours,
+        quiet=quiet,
+    )
+    return msgspec.structs.replace(comparison, others=others)
+
+
+def differ_in_threads(plan: Plan, base: Plan) -> bool:
+    """Return whether two plans differ in threads, spinning or affinity."""
+    changed = {*plan.settings.items()} ^ {*base.settings.items()}
+    if any(knobs.find(name).under_load for name, _ in changed):
+        return True
+    ours, theirs = (
+        {(provider.name, *option) for provider in each.providers for option in provider.options.items()}
+        for each in (plan, base)
+    )
+    keys = {(k.provider, k.key) for k in knobs.all_knobs().values() if k.under_load and k.provider}
+    return any((provider, key) in keys for provider, key, _ in ours ^ theirs)
+
+
+def waited(trial: Measured, host: Host) -> Waited | None:
+    """Return for how long a trial waited for CPUs that other programs used; None if the system does not tell.
+
+    Threads that wait for each other, because there are more of them than CPUs, wait on an idle machine too. At any
+    moment at most as many threads wait for other programs as CPUs run these.
+    """
+    sensors, done = trial.sensors, trial.done
+    elapsed_ns = sensors.elapsed_ns or trial.elapsed_ns
+    if sensors.others_cpu_us is None or not elapsed_ns:
+        return None
+    # Other programs on CPUs that the trial may not use take nothing from it.
+    used = max(0.0, 1e3 * sensors.others_cpu_us / elapsed_ns - (host.cores - host.effective_cpus))
+    if used < IDLE:
+        share = 0.0
+    elif done.turn_waits_ns and done.wall_ns:
+        share = min(used, sum(done.turn_waits_ns) / done.wall_ns)
+    else:
+        # Of all trials of the group together: one of them may have waited for more of its time.
+        some = sensors.waited_ratio(elapsed_ns)
+        share = 0.0 if some is not None and some < FEW else used
+    return Waited(used_cpus=used, share=share)
+
+
+def _remains(
+    comparison: Comparison, blocks: Sequence[Block], statistic: str, host: Host, again: Again, slower: str
+) -> bool:
+    """Tell whether the verdict remains once the whole waiting of the slower side is taken off its times.
+
+    A run is longer by at most what its threads waited. That bounds a sum, so means are compared: a median of runs of
+    which most waited a little is longer by more than the mean of what they waited.
+    """
+    if statistic not in (*LATENCIES, "median", "mean"):
+        return False
+    without = [_without_waiting(block, slower, host) for block in blocks]
+    remaining = again(without, "mean")
+    return remaining is not None and remaining.verdict == comparison.verdict
+
+
+def _without_waiting(block: Block, arm: str, host: Host) -> Block:
+    trials = []
+    for trial in block.trials:
+        if trial.arm == arm and isinstance(trial.outcome, Measured):
+            found = waited(trial.outcome, host)
+            share = min(LONGEST, found.share) if found is not None else LONGEST
+            done = _scaled(trial.outcome.done, 1 - share)
+            trials.append(_with_done(trial, trial.outcome, done))
+        else:
+            trials.append(trial)
+    return msgspec.structs.replace(block, trials=tuple(trials))
+
+
+def _with_done(trial: BlockTrial, outcome: Measured, done: TrialDone) -> BlockTrial:
+    return msgspec.structs.replace(trial, outcome=msgspec.structs.replace(outcome, done=done))
+
+
+def _scaled(done: TrialDone, factor: float) -> TrialDone:
+    cases = tuple(
+        msgspec.structs.replace(case, latency_ns=tuple(int(factor * ns) for ns in case.latency_ns))
+        for case in done.cases
+    )
+    return msgspec.structs.replace(done, cases=cases, wall_ns=int(factor * done.wall_ns))
+
+
+@dataclass(slots=True, kw_only=True)
+class Counted:
+    """Blocks with the rounds alone in which no side waited.
+
+    Attributes:
+        n_rounds, of_rounds: How many of them there are, of how many.
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    n_rounds: int = 0
+    of_rounds: int = 0
+
+
+def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> Counted | None:
+    """Return the blocks with the rounds in which neither side waited; None if waiting is not known by round.
+
+    A block without such a round is left out. Controls are no sides: they tell of the machine, and of no difference.
+    """
+    counted, known = Counted(), False
+    for block in blocks:
+        if block.dropped:
+            continue
+        kept: list[BlockTrial] = []
+        for group in {trial.group: None for trial in block.trials}:
+            trials = [t for t in block.trials if t.group == group and t.arm in (arm, base)]
+            ran = [t.outcome for t in trials if isinstance(t.outcome, Measured)]
+            if len(ran) < 2:  # one failed, or memory holds the arms of a block in several groups
+                continue
+            rounds = _quiet_of(ran)
+            if rounds is None:
+                continue
+            known = True
+            counted.of_rounds += len(rounds)
+            counted.n_rounds += int(rounds.sum())
+            if rounds.any():
+                kept += [_of_rounds(trial, rounds) for trial in trials]
+        if kept:
+            counted.blocks.append(msgspec.structs.replace(block, trials=tuple(kept)))
+    return counted if known else None
+
+
+def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
+    """Which rounds of a group are quiet; None if the waiting of a trial is not known."""
+    n = min((len(t.done.turn_waits_ns) for t in trials), default=0)
+    if not n or any(len(_turn_ns(t.done)) < n for t in trials):
+        return None
+    waits = np.asarray([t.done.turn_waits_ns[:n] for t in trials], dtype=float)
+    times = np.asarray([_turn_ns(t.done)[:n] for t in trials], dtype=float)
+    return quiet_rounds(waits, times, FEW)
+
+
+def _turn_ns(done: TrialDone) -> np.ndarray:
+    """The time of the runs of each turn, all cases together."""
+    of_cases = [[float(sum(part)) for part in _parts(case)] for case in done.cases]
+    n = min((len(turns) for turns in of_cases), default=0)
+    # Callers run at the same time.
+    return np.asarray([turns[:n] for turns in of_cases]).sum(axis=0) / done.n_callers if n else np.empty(0)
+
+
+def _parts(case: CaseTimes) -> list[tuple[int, ...]]:
+    """The latencies of each turn."""
+    ends = np.cumsum(case.turn_runs)
+    return [case.latency_ns[end - n : end] for end, n in zip(ends, case.turn_runs, strict=True)]
+
+
+def _of_rounds(trial: BlockTrial, rounds: np.ndarray) -> BlockTrial:
+    """A trial with the turns of some rounds alone."""
+    assert isinstance(trial.outcome, Measured)
+    done = trial.outcome.done
+    cases = tuple(_case_of_rounds(case, rounds.tolist()) for case in done.cases)
+    times = _turn_ns(done)
+    done = msgspec.structs.replace(
+        done,
+        cases=cases,
+        n_runs=sum(len(case.latency_ns) for case in cases),
+        # In proportion to the times of the runs: the wall time is known of all turns together.
+        wall_ns=int(done.wall_ns * float(times[: len(rounds)][rounds].sum() / times.sum())),
+    )
+    return _with_done(trial, trial.outcome, done)
+
+
+def _case_of_rounds(case: CaseTimes, keep: Sequence[bool]) -> CaseTimes:
+    parts = [part for part, kept in zip(_parts(case), keep, strict=False) if kept]
+    latencies = tuple(ns for part in parts for ns in part)
+    turn_runs = tuple(len(part) for part in parts)
+    return msgspec.structs.replace(case, latency_ns=latencies, turn_runs=turn_runs, waits_ns=())
+
+
+def _quiet(counted: Counted, of_quiet: Comparison | None) -> QuietRounds:
+    if of_quiet is None:
+        return QuietRounds(n_rounds=counted.n_rounds, of_rounds=counted.of_rounds)
+    return QuietRounds(
+        n_rounds=counted.n_rounds,
+        of_rounds=counted.of_rounds,
+        n_blocks=of_quiet.n_blocks,
+        ratio=of_quiet.ratio,
+        ratio_low=of_quiet.ratio_low,
+        ratio_high=of_quiet.ratio_high,
+        verdict=of_quiet.verdict,
+    )

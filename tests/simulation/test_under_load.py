@@ -1,0 +1,85 @@
+"""A gain of threads next to other programs: one that is there without them is recommended, any other never is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortune.experiment.watcher import Watcher
+from ortune.records import Comparison, Plan
+from ortune.verbs import compare, tune
+from simulated_machine import Lab, Weather, net, tools_of
+
+pytestmark = pytest.mark.xdist_group("sessions")
+
+TRUE, ONLY_UNDER_LOAD = -0.25, 0.03
+"""What one thread of four brings on a machine of its own, log units."""
+LONG = range(2, 20)
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in LONG)]
+INPUTS = 7
+
+
+def lab_of(seed: int, threads_log: float, loops: int = 1, **weather: Any) -> Lab:
+    return Lab(seed, differ=False, threads_log=threads_log, weather=Weather(loops=loops, **weather))
+
+
+def tuned(lab: Lab, folder: Path, **more: Any) -> Any:
+    with tools_of(lab):
+        options = tune.Options(
+            model=net(folder),
+            bundle=False,
+            budget=90.0,
+            seed=INPUTS,
+            store=folder / "store",
+            runtime=sys.executable,
+            **more,
+        )
+        return tune.run(options, Watcher(machine=lab.machine))
+
+
+def compared(lab: Lab, folder: Path, **more: Any) -> Comparison:
+    with tools_of(lab):
+        options = compare.Options(
+            a=net(folder),
+            b_set=("intra=1",),
+            budget=60.0,
+            seed=INPUTS,
+            store=folder / "store",
+            runtime=sys.executable,
+            no_why=True,
+            **more,
+        )
+        comparison = compare.run(options, Watcher(machine=lab.machine)).result.comparison
+    assert comparison is not None
+    return comparison
+
+
+def fewer_threads(plan: Plan) -> bool:
+    return int(plan.settings.get("intra_op_num_threads", 4)) < 4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_true_gain_of_threads_is_recommended_beside_a_busy_loop(seed: int, tmp_path: Path) -> None:
+    result = tuned(lab_of(seed, TRUE), tmp_path).result
+    assert result.changes and fewer_threads(result.winner), result.headline
+    assert result.against_default.verdict == "faster" and not result.against_default.others.explains
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_gain_that_exists_only_under_load_is_never_recommended(seed: int, tmp_path: Path) -> None:
+    result = tuned(lab_of(seed, ONLY_UNDER_LOAD), tmp_path).result
+    assert not fewer_threads(result.winner), result.headline
+    if result.refused is not None and result.refused.comparison.verdict == "faster":
+        assert result.refused.comparison.others.only_under_load
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compare_says_which_of_the_two_it_is(seed: int, tmp_path: Path) -> None:
+    there = compared(lab_of(seed, TRUE), tmp_path)
+    assert there.verdict == "faster" and (there.others is None or not there.others.explains)
+    only = compared(lab_of(seed, ONLY_UNDER_LOAD), tmp_path)
+    # A p10 sees the runs in which nobody waited, and so no gain at all.
+    assert only.verdict != "faster" or (only.others is not None and only.others.only_under_load)
