@@ -75,6 +75,24 @@ def test_sizes_with_which_a_model_does_not_load_leave_the_rest() -> None:
     assert any("does not load" in note and "--shape" in note for note in answer.result.notes)
 
 
+def test_a_past_that_grows_is_not_fixed_and_coreml_cannot_take_it_empty(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,2,p,4] past, float[1,2,1,4] k) => (float[1,2,q,4] present, float[1,2,1,q] y)
+    {
+        present = Concat <axis = 2> (past, k)
+        t = Transpose <perm = [0,1,3,2]> (present)
+        y = MatMul (k, t)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    result = ortune.partition(tmp_path / "m.onnx", providers="nnapi,coreml").result
+    assert not any(state.name == "fixed-shapes" for provider in result.providers for state in provider.states)
+    grows, empty = result.notes
+    facts(grows, "past", "present", "static cache")
+    facts(empty, "CoreML", "without elements", "past")
+    (alone,) = ortune.partition(tmp_path / "m.onnx", providers="nnapi").result.notes
+    assert "CoreML" not in alone
+
+
 def test_a_rewrite_that_helps_is_named_with_what_it_brings() -> None:
     answer = ortune.partition(zoo.model_path("ppocrv4-det"), providers="coreml", shape="x:1x3x64x64")
     (coreml,) = answer.result.providers

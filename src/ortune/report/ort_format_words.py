@@ -150,6 +150,11 @@ def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
     return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"
 
 
+def growing(why: str, place: str) -> str:
+    """Says that a past that grows keeps nodes off a place; "" without one."""
+    return f"dynamic dimensions keep nodes off {place}: {why}" if why else ""
+
+
 def needed(record: OrtConversion) -> Points:
     """The operators for a reduced build."""
     return Points(title="operators for a reduced build", items=record.needed)

@@ -125,6 +125,21 @@ def not_asked(provider: str, what: str) -> str:
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
+def not_growing(why: str) -> str:
+    """Says why no state with fixed shapes is shown: inputs grow from step to step."""
+    return f"shapes were not fixed: {why}"
+
+
+def empty_at_first(names: Sequence[str]) -> str:
+    """Says that CoreML cannot run a step whose past is empty."""
+    are = "has" if len(names) == 1 else "have"
+    shown = ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, ..., {names[-1]}"
+    return (
+        f"CoreML rejects tensors without elements, so a step in which {shown} {are} length 0, as in the first one, "
+        "fails or runs on the CPU; a static cache is never empty"
+    )
+
+
 def not_fixed(spec: RewriteSpec, what: str) -> str:
     """Says that ONNX Runtime does not load the model with fixed sizes."""
     return (

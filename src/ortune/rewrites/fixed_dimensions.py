@@ -18,10 +18,13 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.graph.shapes.growing import growing_dimensions, growing_inputs
 from ortune.graph.shapes.held_sizes import wrong_sizes
 from ortune.model.graphs import graphs
 from ortune.records import Case, Workload
 from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
+
+_NAMED = 2
 
 
 def _inputs(model: ir.Model) -> list[ir.Value]:
@@ -51,6 +54,7 @@ def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     sizes = {name: int(text) for name, text in params.items()}
+    grows = why_not_fixed(model) if growing_dimensions(model) & sizes.keys() else ""
     _refuse_static(model, sizes)
     _refuse_held(model, sizes)
     used: set[str] = set()
@@ -77,9 +81,26 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         return unchanged(*reasons)
     _forget_shapes(model, symbols)
     fixed = ", ".join(f"{name}={sizes[name]}" for name in sorted(used))
-    return RewriteResult(
-        modified=True, what=f"Fixed {fixed}; the model rejects other sizes.", reasons=reasons
+    what = f"Fixed {fixed}; the model rejects other sizes."
+    return RewriteResult(modified=True, what=f"{what} But {grows}." if grows else what, reasons=reasons)
+
+
+def why_not_fixed(model: ir.Model) -> str:
+    """Returns why some inputs get no fixed size: each step makes them longer; "" if there are none."""
+    growing = growing_inputs(model)
+    if not growing:
+        return ""
+    grow = "grows" if len(growing) == 1 else "grow"
+    outputs = [item.output for item in growing if item.output]
+    longer = f" ({_few(outputs)} {'is' if len(outputs) == 1 else 'are'} longer)" if outputs else ""
+    return (
+        f"{_few([item.name for item in growing])} {grow} from step to step{longer}, so no fixed length fits; "
+        "export the model with a static cache, buffers of the largest length that each step writes into"
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= _NAMED else f"{names[0]}, ..., {names[-1]}"
 
 
 def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
@@ -150,7 +171,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if workload is None or len(workload.cases) != 1:
         return []
     sizes = _sizes_of(model, workload.cases[0])
-    if not sizes:
+    if not sizes or growing_inputs(model):
         return []
     said = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return [(sizes, f"every run uses the same sizes ({said}), but the model declares them as dynamic")]

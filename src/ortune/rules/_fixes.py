@@ -8,6 +8,8 @@ import msgspec
 
 from ortune.records import Finding, Plan, RewriteSpec
 from ortune.rewrites import Rewrite
+from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
+from ortune.rewrites.fixed_dimensions import why_not_fixed
 from ortune.rules.facts import Facts
 
 NO_PARAMS: Mapping[str, str] = {}
@@ -19,7 +21,13 @@ def mended_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
         return finding
     for params, _ in rewrite.proposes(facts.model.ir, facts.work):
         return sure_of(rewrite, finding, facts, params)
-    return finding
+    return fixable(finding, facts) if rewrite.name == FIXED.name else finding
+
+
+def fixable(finding: Finding, facts: Facts) -> Finding:
+    """The finding whose fix is fixed sizes; with a static cache in their place where an input grows at each step."""
+    grows = why_not_fixed(facts.model.ir) if facts.model is not None else ""
+    return msgspec.structs.replace(finding, fix=grows) if grows else finding
 
 
 def sure_of(

@@ -34,6 +34,7 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.report import ort_format_words
+from ortune.rewrites.fixed_dimensions import why_not_fixed
 from ortune.targets.tool import ToolProcess
 from ortune.trials.sides import USUAL_LIMITS, SideText
 
@@ -216,6 +217,7 @@ class _Run:
                 ort_format_words.open_sizes(self.wish.source, self.choice.place.name, p)
                 for p, _ in fixing[:1]
             ]
+            notes.append(ort_format_words.growing(why_not_fixed(self.model.ir), self.choice.place.name))
         if self.choice.place.target == COREML.target and any(file.aware for file in (record, *files) if file):
             notes.append(ort_format_words.IN_PROGRAM)
         return ConvertResult(

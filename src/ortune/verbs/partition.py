@@ -15,6 +15,7 @@ from ortune import rewrites, targets
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.graph.nodes import operator
+from ortune.graph.shapes.growing import growing_inputs
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model
 from ortune.options.partition import Options
@@ -22,6 +23,7 @@ from ortune.options.spelling import named
 from ortune.partitions import summary, support
 from ortune.partitions.improve import Candidates, Improving
 from ortune.partitions.partition import Partition, partition
+from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import (
     CostliestOperator,
     Envelope,
@@ -33,6 +35,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.report import partition_words
+from ortune.rewrites.fixed_dimensions import why_not_fixed
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.verbs._session import experiment
@@ -105,6 +108,12 @@ class _Models:
         self.fixed = None
         self.notes: list[str] = []
         self.fixing: tuple[RewriteSpec, ...] = ()
+        growing = growing_inputs(side.model.ir)
+        if growing:
+            names = [item.name for item in growing]
+            self.notes.append(partition_words.not_growing(why_not_fixed(side.model.ir)))
+            if any(wanted.provider.target == COREML.target for wanted in options.formats):
+                self.notes.append(partition_words.empty_at_first(names))
         if fixing and not finished:
             spec = RewriteSpec(name="fixed-dimensions", params=fixing[0][0])
             try:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Finding
+from ortune.rules._fixes import fixable
 from ortune.rules._mobile import partition_of
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, plural
@@ -53,13 +54,14 @@ def find(facts: Facts) -> Iterator[Finding]:
             if facts.provider.fixed_sizes
             else "some nodes stay on ONNX Runtime's kernels"
         )
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"{len(names)} {plural(len(names), 'input')} {'has' if len(names) == 1 else 'have'} dynamic "
             f"dimensions, so {so}: {listed(names)}",
             where=names,
             fix="fix the dimensions with the rewrite fixed-dimensions",
         )
+        yield fixable(finding, facts)
 
 
 def _leaves_open(facts: Facts) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
+from ortune.rules._fixes import fixable
 from ortune.rules._mobile import ACCELERATORS, partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -54,9 +55,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         if why.code in ("element-type", "refused") and _INTEGERS.search(why.detail)
     ]
     if nodes:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"integer tensors keep nodes on the CPU: {counted(nodes)}",
             where=tuple(map(name_of, nodes)),
             fix="fix the input shapes with the rewrite fixed-dimensions, and cast what remains to float32",
         )
+        yield fixable(finding, facts)

@@ -1,0 +1,122 @@
+"""Inputs that get longer from call to call: a past to which each step adds its keys and values, a list of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of
+from ortune.graph.nodes import is_op
+from ortune.graph.shapes.operators import visit
+from ortune.graph.shapes.symbols import Size, feedable, input_sizes, size_of
+from ortune.graph.shapes.walk import Walk
+from ortune.model.graphs import op_set
+
+_MOVES = op_set("Identity Cast Transpose Reshape Squeeze Unsqueeze Gather Slice Split")
+"""Operators that hand on the elements of their first input."""
+_ATTENTION = frozenset(
+    {"Attention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention", "MultiHeadAttention"}
+)
+"""Operators that append to a past themselves, and return the present."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowingInput:
+    """An input that a step extends along a dynamic dimension.
+
+    Attributes:
+        name: The input.
+        dimension: Its dynamic dimension.
+        output: The longer output that is the input of the next step; "" if the file returns none.
+    """
+
+    name: str
+    dimension: str
+    output: str
+
+
+def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
+    """Return the inputs that are extended along a dynamic dimension, in the order of the file."""
+    shapes = {value: shape for value in feedable(model) if (shape := input_sizes(value)) is not None}
+    symbols = {
+        value: {size.terms[0][0] for size in shape if size.terms and size == Size.of(size.terms[0][0])}
+        for value, shape in shapes.items()
+    }
+    appended = [(source, node) for source in symbols if symbols[source] for node in _appending(source)]
+    if not appended:
+        return ()
+    walk = Walk(keep=lambda symbol: 1, defaults=False)
+    walk.shapes |= shapes
+    walk.symbols |= {symbol for shape in shapes.values() for size in shape for symbol, _ in size.terms}
+    for node in model.graph:
+        visit(walk, node)
+    found: dict[str, GrowingInput] = {}
+    for source, node in appended:
+        for symbol in sorted(symbols[source] - walk.bound.keys()):
+            output = _extended(walk, node, symbol)
+            if output is not None and str(source.name) not in found:
+                found[str(source.name)] = GrowingInput(name=str(source.name), dimension=symbol, output=output)
+    return tuple(found[name] for name in (str(v.name) for v in shapes) if name in found)
+
+
+def growing_dimensions(model: ir.Model) -> frozenset[str]:
+    """Return the dynamic dimensions of the inputs that get longer, and those of inputs whose size contains one."""
+    growing = {item.dimension for item in growing_inputs(model)}
+    named = {
+        str(getattr(dim, "value", "") or "")
+        for value in feedable(model)
+        for dim in (value.shape or ())
+        if not isinstance(dim, int) and growing & {symbol for symbol, _ in size_of(dim, "").terms}
+    }
+    return frozenset(growing | named)
+
+
+def _appending(source: ir.Value) -> Iterator[ir.Node]:
+    """List the nodes that append to a value, which other nodes may have moved before."""
+    seen, waiting = {source}, [source]
+    while waiting:
+        value = waiting.pop()
+        for node, place in value.uses():
+            if is_op(node, "Concat") or (node.op_type in _ATTENTION and place > 0):
+                yield node
+            elif not node.domain and node.op_type in _MOVES and place == 0:
+                new = [out for out in node.outputs if out not in seen]
+                seen.update(new)
+                waiting += new
+
+
+def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
+    """Return the output of the graph that is longer by what a node appends, "" without one; None if none is longer."""
+    if is_op(node, "Concat"):
+        axis = int_of(node, "axis", 0)
+        parts = [walk.shape(value) for value in node.inputs]
+        if any(part is None or not -len(part) <= axis < len(part) for part in parts):
+            return None
+        along = [part[axis] for part in parts if part is not None]
+        own, *others = along
+        # What is appended comes last; and joined with a turned copy of itself, a batch is no list that grows.
+        if own != Size.of(symbol) or not others or any(s is None or symbol in dict(s.terms) for s in others):
+            return None
+    longer = [out for value in node.outputs for out in _returned(value)]
+    sizes = [[size_of(dim, "?") for dim in out.shape.dims] for out in longer if out.shape is not None]
+    if any(Size.of(symbol) in shape for shape in sizes):
+        return None  # a window that moves: it is as long as before
+    if not longer and not is_op(node, "Concat"):
+        return None
+    return str(longer[0].name) if longer else ""
+
+
+def _returned(value: ir.Value) -> Iterator[ir.Value]:
+    """List the outputs of the graph that hold a value, which other nodes may have moved before."""
+    seen, waiting = {value}, [value]
+    while waiting:
+        now = waiting.pop()
+        if now.is_graph_output():
+            yield now
+        for node, _ in now.uses():
+            if not node.domain and (node.op_type in _MOVES or node.op_type == "Concat"):
+                new = [out for out in node.outputs if out not in seen]
+                seen.update(new)
+                waiting += new
