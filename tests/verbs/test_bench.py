@@ -276,6 +276,9 @@ def test_nothing_but_failures_is_an_error(
     watcher = ortune.Watcher(stop=breaking_after(0, broken))
     with pytest.raises(MeasurementError, match="every process failed: crash"):
         ortune.bench(model, python=python, processes=3, store=tmp_path / "store", watcher=watcher)
+    told = ortune.report("newest", store=tmp_path / "store").result
+    (session,) = told.sessions
+    assert session.state == "failed" and "every process failed" in session.trouble
 
 
 def test_requests_grow_only_where_eight_processes_can_tell_a_p99() -> None:

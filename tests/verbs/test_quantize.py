@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -486,6 +487,11 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path, monkeypatch: pytest
     assert info["plan"]["rewrites"][-1]["name"] == result.winner.rewrites[-1].name == "static-int8"
     assert result.headline.split(" (")[0] in (bundle / "report.html").read_text()
     assert "8-bit results differ" in (bundle / "load.py").read_text()
+    assert info["plain_model"], "the page was written again with the place of the model"
+    assert info["model"] in (bundle / "report.html").read_text()
+    for line in (bundle / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == digest, name
     done = subprocess.run(
         [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
     )

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from ortune import files, rewrites
+from ortune.bundle import digests
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import write_bundle
 from ortune.errors import OrtuneError, UsageError
@@ -70,6 +71,7 @@ def with_bundle(
         result = msgspec.structs.replace(result, code=code)
         try:
             files.write(report, render(msgspec.structs.replace(envelope, result=result)))
+            digests.write(path)
         except OSError as error:
             lacking = ErrorInfo(
                 code=UsageError.default_code,

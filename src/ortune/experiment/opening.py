@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ortune import monotonic
-from ortune.errors import StoreError, UsageError
+from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.experiment import replay
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock, Pace
@@ -29,7 +29,7 @@ from ortune.search import budget
 from ortune.search.phases import DELIVERY_SHARE
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
-from ortune.store.reading import UNREADABLE
+from ortune.store.reading import FAILED, UNREADABLE
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
@@ -380,6 +380,9 @@ def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experim
         experiment = Experiment(verb, terms, watch, scratch)
         try:
             yield experiment
+        except OrtuneError as error:
+            experiment.log.add(FAILED, {"what": error.what})
+            raise
         finally:
             experiment.close()
 

@@ -18,6 +18,7 @@ import msgspec
 from ortune import monotonic
 from ortune.records import Block, BrowserPlace, Outcome, OutputDifference
 from ortune.store.db import Event, SessionLog
+from ortune.store.reading import FAILED
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
@@ -31,7 +32,7 @@ NO_MODEL = "no-model"
 """Journalled when a rewritten model could not be made."""
 
 
-_OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document")
+_OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document", FAILED)
 
 
 class _TrialEvent(msgspec.Struct):

@@ -34,7 +34,8 @@ class StoredSession(Record, frozen=True, kw_only=True):
         id: "" for a bundle whose session is not stored.
         at: Start time, UTC, ISO 8601; "" if not recorded.
         label: The subject of the session, in words.
-        state: "done"; "stopped" early with a result; "unfinished" (interrupted, or still running); "unreadable".
+        state: "done"; "stopped" early with a result; "failed" with an error; "unfinished"
+            (interrupted, or still running); "unreadable".
         headline: Its answer; "" if there is none.
         host: The machine that it was measured on.
         here: Whether that is this machine, by fingerprint; None if unknown.
@@ -50,7 +51,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
     at: str = ""
     verb: str
     label: str = ""
-    state: Literal["done", "stopped", "unfinished", "unreadable"]
+    state: Literal["done", "stopped", "failed", "unfinished", "unreadable"]
     verdict: str = ""
     headline: str = ""
     host: Host | None = None

@@ -8,6 +8,7 @@ from ortune.report.numbers import duration, memory
 STATES = {
     "done": "",
     "stopped": "stopped early",
+    "failed": "failed",
     "unfinished": "unfinished: interrupted, or still running",
     "unreadable": "cannot be read",
 }

@@ -18,6 +18,8 @@ from ortune.records import Host, Timeline
 from ortune.store.db import DATABASE, Event, SessionHead, Store
 from ortune.store.places import data_folder
 
+FAILED = "failed"
+"""Journalled with the reason when an error ended the session."""
 UNREADABLE = (OSError, zlib.error, StoreError, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
 """What a damaged session raises while it is read."""
 
@@ -110,6 +112,13 @@ def about(head: SessionHead, model: str) -> bool:
     """Returns whether the session is of a file of that name, as a side or alone."""
     result = header(head)
     return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}
+
+
+def failure(events: Sequence[Event]) -> str:
+    """The error that ended a session; "" if none did, or if the session has gone on since."""
+    if not events or events[-1].kind != FAILED:
+        return ""
+    return str(msgspec.json.decode(events[-1].body, type=dict[str, str]).get("what", "")) or "unknown error"
 
 
 def document(events: Sequence[Event]) -> bytes | None:

@@ -127,7 +127,13 @@ class _Reader:
                 return self._with_document(plain, body)
             if any(e.kind == "result" for e in events):
                 return msgspec.structs.replace(plain, state="done", trouble=NOT_KEPT)
-            return msgspec.structs.replace(plain, state="unfinished", so_far=so_far(head.verb, events))
+            measured = msgspec.structs.replace(plain, state="unfinished", so_far=so_far(head.verb, events))
+            failed = reading.failure(events)
+            return (
+                msgspec.structs.replace(measured, state="failed", trouble=f"failed: {failed}")
+                if failed
+                else measured
+            )
         except reading.UNREADABLE as error:
             return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
 
@@ -267,7 +273,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
     if session.document is not None:
         page = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
     if page is None:
-        why = "did not end" if session.state == "unfinished" else "has no stored comparison"
+        why = "did not end" if session.state in ("failed", "unfinished") else "has no stored comparison"
         raise UsageError(
             f"the session {why}, so there is nothing to decide on",
             where=session.id or session.label,
