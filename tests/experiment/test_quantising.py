@@ -125,7 +125,7 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
     with quantising(tmp_path, data) as (tuning, inputs):
         tried = Quantising(tuning, inputs)
         assert not tried.chosen([plan_of("dynamic-int8")])
-    assert inputs.summary == Calibration(inputs=1, checked=1, source=str(data))
+    assert inputs.summary == Calibration(inputs=1, checked=1, source=str(data), labelled=0)
     (row,) = tried.rows
     assert row.outputs is not None
     assert "nearly zero" in row.why and row.within_ratio is None
@@ -153,7 +153,7 @@ def test_quantised_models_are_tried_on_the_users_data(
         tuning.search.race.objective = "cold-start"
         again = Quantising(tuning, inputs)
         assert len(again.chosen(plans[1:])) == sum(not r.why for r in again.rows) > 0
-    assert inputs.summary == Calibration(inputs=6, checked=2, source=str(data))
+    assert inputs.summary == Calibration(inputs=6, checked=2, source=str(data), labelled=0)
     rows = {r.plan.rewrites[-1].name: r for r in tried.rows if r.outputs is not None}
     assert {*usual} <= rows.keys()
     static = rows["static-int8"]

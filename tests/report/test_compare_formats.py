@@ -19,6 +19,7 @@ from ortune.report import (
     markdown,
     sides,
 )
+from ortune.report.html import pages
 from ortune.report.numbers import duration
 
 WIDTHS = (80, 100, 140)
@@ -348,3 +349,17 @@ def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
         compare_outputs.outputs(OutputDifference(ok=False, what=what))
         == f"outputs differ beyond rounding ({what})"
     )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "told"),
+    [
+        (1.36, "slower", "1.36x slower (1.33-1.39x)"),
+        (0.5, "faster", "2.00x faster (1.96-2.04x)"),
+        (1.001, "equivalent", "+0.1 % (-1.9 % to +2.1 %)"),
+    ],
+)
+def test_the_plot_of_a_page_has_the_figure_of_its_headline(ratio: float, verdict: str, told: str) -> None:
+    made = golden.comparison(ratio=ratio, ratio_low=0.98 * ratio, ratio_high=1.02 * ratio, verdict=verdict)
+    page = pages.render(golden.compared(comparison=made))
+    assert told in page and "0.74x" not in page

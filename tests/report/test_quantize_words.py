@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import golden
@@ -22,7 +23,8 @@ from ortune.records import (
     QuantizeResult,
     RewriteSpec,
 )
-from ortune.report import quantize_basis, quantize_words
+from ortune.report import metric_words, quantize_basis, quantize_words
+from ortune.report.html import pages
 from ortune.search import progress
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
@@ -178,3 +180,60 @@ def test_the_metric_that_judges_is_shown_beside_the_error_as_people_write_it() -
     by_function = msgspec.structs.replace(confirmed, judged_by="evaluate:f1")
     assert "f1 0.07924 (float: 0.08)" in quantize_words.headline(by_function)
     assert "perplexity" not in quantize_words.headline(msgspec.structs.replace(confirmed, judged_by=""))
+
+
+@pytest.mark.parametrize(
+    ("metric", "labelled", "named"),
+    [
+        ("accuracy", 0, "agreement with float"),
+        ("boxes", 0, "box agreement with float"),
+        ("accuracy", 59, "accuracy"),
+        ("accuracy", None, "accuracy"),
+        ("perplexity", 0, "perplexity"),
+        ("evaluate:accuracy", 0, "accuracy"),
+    ],
+)
+def test_a_metric_without_labels_is_agreement_with_float(
+    metric: str, labelled: int | None, named: str
+) -> None:
+    calibration = Calibration(inputs=60, checked=60, source="real.npz", labelled=labelled)
+    result = msgspec.structs.replace(answered(exploring=False), judged_by=metric, calibration=calibration)
+    assert metric_words.name(result) == named
+
+
+def confirmed_winner() -> QuantizeResult:
+    """Two rewrites, of which the first only prepares the second."""
+    found = golden.comparison(ratio=0.5, ratio_low=0.45, ratio_high=0.55, phase="confirm", verdict="faster")
+    specs = (
+        RewriteSpec(name="cross-layer-equalization"),
+        RewriteSpec(name="static-int8", params={"granularity": "per-channel", "leave": "head"}),
+    )
+    row = FrontRow(
+        plan=Plan(rewrites=specs), error=0.004, ok=True, n_float=1, n_layers=2, comparison=found, chosen=True,
+        pareto=True,
+    )  # fmt: skip
+    failed = PrecisionRow(plan=Plan(rewrites=specs[1:]), within_ratio=None, why="not tested: no time left")
+    return msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, row), methods=(failed,), against_default=found, no_time="",
+        winner=row.plan, changes=True,
+    )  # fmt: skip
+
+
+def test_a_model_has_the_names_of_all_its_rewrites() -> None:
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=confirmed_winner())
+    text = golden.printed(quantize_words.document(envelope), 140, whole=True)
+    (row,) = (line for line in text.splitlines() if line.rstrip().endswith("winner"))
+    facts(row, "cross-layer-equalization, static-int8:granularity=per-channel", "1 of 2")
+    assert "leave" not in row
+
+
+def test_the_page_begins_with_the_gain_and_its_marks_have_colours() -> None:
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=confirmed_winner())
+    page = pages.render(envelope)
+    facts(page, "2.00×", "faster in p50 than float, error 0.4 %", "Error and speed")
+    assert "Front<" not in page
+    style = (Path(pages.__file__).parent / "style.css").read_text()
+    for hue in re.findall(r'class="swatch ([\w-]+)"', page):
+        assert f".{hue}" in style, f"{hue} is no colour"
+    kept = pages.render(msgspec.structs.replace(envelope, result=answered(exploring=False)))
+    assert "Keep the float model" in kept

@@ -91,6 +91,7 @@ def gather(baseline: Baseline) -> Inputs:
         InputError: What the user named cannot be read, or does not fit the model.
     """
     data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
+    labelled = 0
     if data is not None or work.inputs_path:
         source = data or Path(work.inputs_path)
         refs = []
@@ -98,6 +99,7 @@ def gather(baseline: Baseline) -> Inputs:
         for i, (values, label) in enumerate(sets):
             refs.append(_written(baseline, f"data-{i}", values))
             if label is not None:
+                labelled += 1
                 feed_files.write_label(Path(refs[-1].path), label)
         # Every fourth, not the last quarter: files are often ordered by class or by date.
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
@@ -114,7 +116,10 @@ def gather(baseline: Baseline) -> Inputs:
     held_out = _spread(checking, ENOUGH_INPUTS)
     checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
     calibration = Calibration(
-        inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
+        inputs=len(calibrating),
+        checked=len(checking),
+        source="" if source is None else str(source),
+        labelled=labelled,
     )
     return Inputs(
         calibrating=tuple(calibrating),

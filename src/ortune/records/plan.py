@@ -46,12 +46,15 @@ class Calibration(Record, frozen=True, kw_only=True):
             calibration.
         screened: Number of these on which models other than the winner were compared; 0 for all of them.
         source: The path given by the user; "" for synthetic inputs.
+        labelled: Number of input sets with a label, which says what is right; without labels, a built-in metric is the
+            agreement with the original model. None in documents of older versions.
     """
 
     inputs: int
     checked: int
     screened: int = 0
     source: str = ""
+    labelled: int | None = None
 
     @property
     def final(self) -> bool:

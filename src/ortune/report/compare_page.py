@@ -9,7 +9,7 @@ from ortune.report import compare_words, others_words, sides
 from ortune.report import headline as heads
 from ortune.report.chart import Interval, bounds_of, factor_axis
 from ortune.report.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
-from ortune.report.numbers import factor, factors, times
+from ortune.report.numbers import change, factor, span, times
 from ortune.report.sections.profile import difference
 
 PROVEN = ("faster", "slower", "equivalent")
@@ -66,7 +66,8 @@ def _intervals(result: CompareResult) -> Table:
         Column(
             "",
             "chart",
-            axis=factor_axis(ends, lambda t: "A" if t == 1 else times(t)),
+            # Its ends say which way is slower: 2x on the left takes twice as long.
+            axis=factor_axis(ends, lambda t: "A" if t == 1 else times(max(t, 1 / t))),
             ends=("slower", "faster"),
         ),
         Column("against A", "text"),
@@ -76,10 +77,17 @@ def _intervals(result: CompareResult) -> Table:
 
 def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[Cell]:
     low, high = bounds_of(claim.ratio_low, claim.ratio_high)
-    factor, tone = 1 / claim.ratio, TONES.get(claim.verdict, "")
+    tone = TONES.get(claim.verdict, "")
     hue = {"good": "winner", "bad": "bad"}.get(tone, "other")
-    text = f"{times(factor)} ({factors(claim.ratio_low, claim.ratio_high)})"
-    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=controlled and claim.verdict in PROVEN)
+    if claim.verdict in heads.PROVEN:
+        large = factor(max(claim.ratio, 1 / claim.ratio))
+        text = f"{large}x {heads.word(claim.verdict, claim.statistic)} ({heads.bounds(claim)})"
+    else:
+        ratio, least, most = sides.as_shown(claim)
+        text = f"{change(ratio)} ({span(least, most)})"
+    mark = Interval(
+        middle=1 / claim.ratio, low=low, high=high, hue=hue, sure=controlled and claim.verdict in PROVEN
+    )
     return [
         Cell(f"{name} {label}", tone=tone),
         Cell(f"{name} against A: {text}", marks=(mark,)),

@@ -5,11 +5,18 @@ from __future__ import annotations
 from ortune.records import OutputDifference, QuantizeResult
 
 NOTHING = "-"
+AGREEMENTS = {
+    "accuracy": "agreement with float",
+    "boxes": "box agreement with float",
+    "ctc": "text agreement with float",
+}
+"""What a built-in metric is called without labels: the float model's answers are then what is right."""
 
 
 def name(result: QuantizeResult) -> str:
     """What the metric is called, of a function without its module."""
-    return result.judged_by.rpartition(":")[2]
+    said = result.judged_by.rpartition(":")[2]
+    return said if result.calibration.labelled != 0 else AGREEMENTS.get(result.judged_by, said)
 
 
 def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]:

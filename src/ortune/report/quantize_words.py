@@ -27,6 +27,7 @@ from ortune.report.document import (
     Code,
     Column,
     Document,
+    Head,
     Line,
     Pairs,
     Points,
@@ -187,7 +188,9 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         _methods(result),
         Pairs(rows=_details(result)),
     ]
-    return Document(title=f"quantize {result.side.label}", blocks=blocks, support=support)
+    return Document(
+        title=f"ortune quantize: {result.side.label}", blocks=blocks, support=support, head=_head(result)
+    )
 
 
 def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
@@ -196,18 +199,13 @@ def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
         return []
     by_reason: dict[str, list[str]] = {}
     for row in rows:
-        by_reason.setdefault(row.why, []).append(_method(row.plan))
+        by_reason.setdefault(row.why, []).append(model(msgspec.structs.replace(row.plan, settings={})))
     return [f"{reason} ({_shortened(names)})" for reason, names in by_reason.items()]
 
 
 def _shortened(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_FAILED} more" if len(names) > MOST_FAILED else ""
     return f"{', '.join(names[:MOST_FAILED])}{more}"
-
-
-def _method(plan: Plan) -> str:
-    """The last rewrite of a plan, which quantizes."""
-    return model(msgspec.structs.replace(plan, rewrites=plan.rewrites[-1:], settings={}))
 
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
@@ -221,11 +219,16 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
 
 
 def _name(row: FrontRow) -> str:
+    """All rewrites of a model; the layers that it leaves in float are counted in a column of their own."""
     if _is_float(row):
         return "float"
-    spec = row.plan.rewrites[-1]
-    params = ",".join(f"{k}={v}" for k, v in spec.params.items() if k != "leave" or not row.n_float)
-    return f"{spec.name}:{params}" if params else spec.name
+    specs = [
+        msgspec.structs.replace(
+            spec, params={k: v for k, v in spec.params.items() if k != "leave" or not row.n_float}
+        )
+        for spec in row.plan.rewrites
+    ]
+    return model(Plan(rewrites=tuple(specs)))
 
 
 def _front(result: QuantizeResult) -> Table:
@@ -337,19 +340,33 @@ def _chart(result: QuantizeResult) -> Section | None:
     y = factor_axis([1 / ratio for ratio in ratios], lambda value: f"{value:g}x", slowest=0.3)
     dots = [
         Dot(
-            x=row.error, y=1 / ratio, hue="new" if row.chosen else "base", radius_px=5.0 if row.chosen else 3.5,
+            x=row.error, y=1 / ratio, hue="winner" if row.chosen else "other", radius_px=5.0 if row.chosen else 3.5,
             about=f"{_name(row)}: {factor(1 / ratio)}x, error {error_text(row.error)}, {_n_float(row)}",
         )
         for row, ratio in zip(rows, ratios, strict=True)
     ]  # fmt: skip
     best = sorted((row.error, 1 / ratio) for row, ratio in zip(rows, ratios, strict=True) if row.pareto)
-    joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join new") for a, b in pairwise(best)]
+    joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join winner") for a, b in pairwise(best)]
     points = "; ".join(dot.about for dot in dots)
     chart = Chart(
-        title="error and speed", alt=f"speed-up over float against error: {points}", marks=(*joins, *dots),
-        height_px=220, x=x, y=y, legend=(("new", "winner"), ("base", "other models")),
+        alt=f"speed-up over float against error: {points}", marks=(*joins, *dots),
+        height_px=220, x=x, y=y, legend=(("winner", "winner"), ("other", "other models")),
     )  # fmt: skip
-    return Section(title="Front", blocks=[chart])
+    note = "Right: a larger error. Up: faster than the float model. The line joins the models that no other one beats."
+    return Section(title="Error and speed", note=note, blocks=[chart])
+
+
+def _head(result: QuantizeResult) -> Head:
+    """What a page begins with: the gain of the winner, or that the float model stays."""
+    claim, row = result.against_default, _winner(result)
+    if claim is None or row is None or claim.verdict not in heads.PROVEN:
+        return Head(unit="Keep the float model", tone="unsure")
+    word = heads.word(claim.verdict, claim.statistic)
+    return Head(
+        large=f"{factor(max(claim.ratio, 1 / claim.ratio))}×",
+        unit=f"{word} in {sides.statistic_name(claim.statistic)} than float, error {error_text(row.error)}",
+        tone="unsure" if not_final(result) else "",
+    )
 
 
 def _details(result: QuantizeResult) -> list[tuple[str, str]]:
