@@ -22,7 +22,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipes
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Runtime, Workload
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
 from ortune.report import finding_words
 from ortune.rules import EVERY_RULE
 from ortune.search import budget
@@ -30,7 +30,6 @@ from ortune.search.phases import DELIVERY_SHARE
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import FAILED, UNREADABLE
-from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText, resolve
@@ -69,8 +68,9 @@ class Experiment:
 
     @cached_property
     def machine(self) -> Machine:
-        """What is measured on: read when it is asked for first."""
-        return self._elsewhere or machine_of(self.watch, self.terms.feeds.pod, self.terms.browser)
+        """What is measured on, or the one that a simulation brings: read when it is asked for first."""
+        make = self.watch.machine or Machine
+        return self._elsewhere or make(self.terms.feeds.pod, self.terms.browser)
 
     @cached_property
     def clock(self) -> Clock:
@@ -385,11 +385,6 @@ def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experim
             raise
         finally:
             experiment.close()
-
-
-def machine_of(watch: Watcher, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> Machine:
-    """What is measured on: this machine, or the one that a simulation brings."""
-    return (watch.machine or Machine)(pod, browser)
 
 
 @contextlib.contextmanager
