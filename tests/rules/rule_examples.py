@@ -40,6 +40,7 @@ from rule_facts import (
     on_a_gpu,
     operators,
     plain,
+    plain_sum,
     profile,
     queued,
     ran,
@@ -142,6 +143,11 @@ EXAMPLES = {
         good=lambda folder: facts_of(folder, branches(), [YES]),
     ),
     "GRA004": Example(bad=lambda folder: plain(folder, opset=11), good=plain),
+    "GRA031": Example(
+        bad=lambda folder: plain_sum(folder, opset=18),
+        where=("total",),
+        good=lambda folder: plain_sum(folder, opset=17),
+    ),
     "GRA005": Example(
         bad=lambda _: profile(ran("a", 0.8), between_nodes=0.2), good=lambda _: profile(between_nodes=0.1)
     ),

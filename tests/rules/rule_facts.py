@@ -101,6 +101,11 @@ def plain(folder: Path, **options: Any) -> Facts:
     return facts_of(folder, [PRODUCT], [weight()], **options)
 
 
+def plain_sum(folder: Path, opset: int) -> Facts:
+    """A mean over axes that an attribute names, which opset 18 made an input."""
+    return facts_of(folder, [node("ReduceMean", ["x"], ["y"], name="total", axes=[1])], opset=opset)
+
+
 def work(*choices: InputChoice, **load: Any) -> Workload:
     return Workload(cases=(Case(name="all", inputs=choices),), **load)
 

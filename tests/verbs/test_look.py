@@ -16,6 +16,7 @@ from look_models import FLOAT, INFO, dense, ortune, save, weight
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
+from onnx_text import assemble, saved
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
 from ortune.profiling import peaks, processes
@@ -254,3 +255,25 @@ def test_what_is_missing_for_the_share_of_the_peak_is_said(tmp_path: Path) -> No
     _, document, _ = ortune(tmp_path, str(convolution(tmp_path / "m.onnx")), "--budget", "60s")
     headroom = document["result"]["headroom"]
     assert "not measured yet" in headroom["sentence"] or headroom["settings_ratio"] is None
+
+
+def test_time_outside_the_run_is_part_of_it(tmp_path: Path) -> None:
+    """Dictionaries are made after the last node has run: as in a profile, a run lasts until they are there."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["p"], name="softmax"),
+        helper.make_node(
+            "ZipMap", ["p"], ["y"], name="zip", domain="ai.onnx.ml", classlabels_int64s=list(range(50))
+        ),
+    ]
+    maps = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    outputs = [helper.make_value_info("y", helper.make_sequence_type_proto(maps))]
+    path = saved(
+        tmp_path / "m.onnx", assemble(nodes, "float[2000,50] x", outputs, opsets={"": 17, "ai.onnx.ml": 3})
+    )
+    _, document, _ = ortune(tmp_path, str(path), "--budget", "60s")
+    result = msgspec.convert(document["result"], LookResult)
+    assert result.profile is not None
+    inside_ns = sum(operator.time_ns for operator in result.profile.operators)
+    assert result.profile.run_ns > 1.2 * inside_ns
+    finding = next(finding for finding in result.findings if finding.code == "GRA030")
+    assert finding.plan is not None and finding.plan.rewrites[0].name == "zipmap-to-tensor"

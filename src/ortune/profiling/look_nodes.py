@@ -13,7 +13,7 @@ from ortune.profiling.result import result_of
 from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node
-from ortune.trace.table import Trace
+from ortune.trace.table import Floats, Trace
 from ortune.trials.sides import Resolved
 
 SAVING_S, SAVING_LOADS = 1.5, 3
@@ -29,6 +29,7 @@ def explained(
     work: Workload,
     trace: Trace,
     warm: int,
+    wall_ns: Floats | None,
     profile: OperatorProfile,
     *,
     host: Host,
@@ -52,7 +53,7 @@ def explained(
         for n in profile.nodes
     ]
     result = result_of(
-        "", trace, attribute(trace, range(warm, trace.n_runs)), 0, node_origins, peak, side,
+        "", trace, attribute(trace, range(warm, trace.n_runs), wall_ns), 0, node_origins, peak, side,
         slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, state=state,
         no_peak=NOT_MEASURED if peak is None else no_peak,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from ortune import targets
 from ortune.errors import UsageError
@@ -19,7 +20,7 @@ from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
 from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
-from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of
+from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
 from ortune.providers import find
 from ortune.records import (
     FeedRef,
@@ -236,10 +237,10 @@ class FirstLook:
         if not kept_runs(trace, warm):
             self.left_out.append(look_words.no_profile("contains no complete run"))
             return
-        profiled_ns = run_time_ns(trace, warm)
+        wall_ns = walls(outcome, trace, warm)
         self.profile = OperatorProfile(
             n_runs=len(kept_runs(trace, warm)),
-            run_ns=profiled_ns,
+            run_ns=run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
             slowdown_ratio=beside_plain(outcome, plain),
             operators=by_operator(trace, warm),
             nodes=by_node(trace, warm)[:TOP_NODES],
@@ -253,7 +254,7 @@ class FirstLook:
             self.needed_s = self.spent_s + needed + self._kept_s
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
         self.profile, self.headroom, self.times = explained(
-            side, self.work, trace, warm, self.profile,
+            side, self.work, trace, warm, wall_ns, self.profile,
             host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,
             hurried=hurried,
         )  # fmt: skip

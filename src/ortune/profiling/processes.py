@@ -24,7 +24,7 @@ from ortune.trace.attribution import Attribution, attribute
 from ortune.trace.memory import Resident
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
-from ortune.trace.table import Trace
+from ortune.trace.table import Floats, Trace
 from ortune.trials.executor import Arm
 from ortune.trials.failures import describe
 
@@ -273,21 +273,14 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     graph, trace = _graph_beside(path), read_trace(path)
     if not trace.n_runs:
         raise MeasurementError("its profile contains no run", where=str(arm.model), code="profile")
-    latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
-    before = 1 + outcome.done.cases[0].warmup_runs
     warmup = warmup_runs(trace.run_ns)
     # Whichever is later: runs that the worker did not time have no wall time of their own.
-    first = min(max(before, warmup), trace.n_runs - 1)
-    steady = range(first, trace.n_runs)
-    # A trace that was cut off holds the first of the timed runs.
-    wall = latencies[first - before : trace.n_runs - before] if first >= before else None
-    if wall is None or len(wall) != len(steady):
-        wall = None
+    first = min(max(1 + outcome.done.cases[0].warmup_runs, warmup), trace.n_runs - 1)
     return Process(
         path=path,
         trace=trace,
         warmup=warmup,
-        attribution=attribute(trace, steady, wall),
+        attribution=attribute(trace, range(first, trace.n_runs), walls(outcome, trace, first)),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
         slowdown=beside_plain(outcome, plain),
         state=seen(outcome),
@@ -300,6 +293,18 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
         gpu_run=_gpu_run(outcome, plain),
         untraced=outcome.done.untraced,
     )
+
+
+def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
+    """Returns the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
+
+    It includes what the trace does not have: passing inputs, and making Python objects of outputs.
+    """
+    latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
+    before = 1 + outcome.done.cases[0].warmup_runs
+    # A trace that was cut off holds the first of the timed runs.
+    wall = latencies[first - before : trace.n_runs - before] if first >= before else latencies[:0]
+    return wall if len(wall) and len(wall) == trace.n_runs - first else None
 
 
 def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:

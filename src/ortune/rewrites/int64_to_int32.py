@@ -24,6 +24,7 @@ import onnx_ir as ir
 from ortune import providers
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant
+from ortune.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -85,6 +86,11 @@ def _wide_values(node: ir.Node) -> list[ir.Value | None]:
     operands = [node.inputs[place] for place in wide_inputs(node)]
     fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
+
+
+def computing(model: ir.Model) -> list[ir.Node]:
+    """Lists the nodes that compute with integers of any width in all graphs, without those that only move values."""
+    return [node for node in nodes(model) if not node.domain and node.op_type in COMPUTING]
 
 
 def narrowable(model: ir.Model) -> list[ir.Node]:

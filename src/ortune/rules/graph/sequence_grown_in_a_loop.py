@@ -16,11 +16,10 @@ from collections.abc import Iterator
 
 import onnx
 import onnx.parser
-import onnx_ir as ir
 
-from ortune.graph.nodes import is_op, source_of
-from ortune.model.graphs import graphs, name_of
+from ortune.model.graphs import name_of
 from ortune.records import Finding
+from ortune.rules._grown import insertions
 from ortune.rules._words import counted
 from ortune.rules.facts import Facts
 
@@ -71,26 +70,12 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in the bodies of loops."""
-    main = facts.model.ir.graph if facts.model else None
-    walked = graphs(facts.model.ir) if facts.model else ()
-    bodies = [graph for graph in walked if isinstance(graph, ir.Graph) and graph is not main]
-    # Whatever enters a body as an input is carried: SequenceInsert into what lies outside copies the same
-    # list each time, and it does not grow.
-    carried = {value for body in bodies for value in body.inputs}
-    insertions: list[ir.Node] = []
-    for node in (node for body in bodies for node in body):
-        if is_op(node, "SequenceInsert", "SequenceErase") and _source(node) in carried:
-            carried.update(node.outputs)  # what is put in after it copies the list again
-            insertions += [node] if is_op(node, "SequenceInsert") else []
-    if insertions:
+    nodes = insertions(facts.model.ir) if facts.model is not None else []
+    if nodes:
         yield Finding(
             code=CODE,
-            what=f"a sequence is copied in every iteration of a loop: {counted(insertions)}",
-            where=tuple(map(name_of, insertions)),
+            what=f"a sequence is copied in every iteration of a loop: {counted(nodes)}",
+            where=tuple(map(name_of, nodes)),
             evidence="the time grows with the square of the number of iterations",
             fix="return each step's result as a scan output of the Loop",
         )
-
-
-def _source(node: ir.Node) -> ir.Value | None:
-    return None if node.inputs[0] is None else source_of(node.inputs[0])

@@ -1,7 +1,8 @@
 """The model computes in float16, for which the CPU provider has few kernels.
 
 What it is: float16 matrix multiplications, convolutions, recurrent layers and Attention, as in models exported for
-    GPUs, on the CPU (native or WebAssembly).
+    GPUs, on the CPU (native or WebAssembly). Or an island of float16 in a float32 model: nodes between a Cast to
+    float16 and a Cast back.
 Why it costs: on x86-64 ONNX Runtime computes most operators in float32 and inserts Casts around them. It removes many
     of these Casts when it loads the model. Each remaining one costs a pass and prevents fusions, and loading takes
     longer.
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import cast_to
+from ortune.graph.shapes.known import Values, known_values
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rewrites.float16_to_float32 import REWRITE
@@ -48,21 +51,48 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 """
 
 
+_MOVES = op_set(
+    "Cast Concat Expand Flatten Gather Identity Pad Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
+)
+"""Operators that compute nothing, whatever the type is."""
+
+
 def find(facts: Facts) -> Iterator[Finding]:
-    """Products of float16, where the CPU runs them."""
+    """Products of float16, and whatever is computed between a Cast to float16 and one back, where the CPU runs them."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
-    products = [
-        node
-        for node in nodes(facts.model.ir)
-        if node.op_type in _PRODUCTS
-        and any(value is not None and value.dtype == ir.DataType.FLOAT16 for value in node.inputs)
-    ]
-    if products:
+    model = facts.model.ir
+    casts = any(cast_to(node) == ir.DataType.FLOAT16.value for node in nodes(model))
+    values = known_values(model) if casts else Values()
+
+    def is_half(value: ir.Value | None) -> bool:
+        return value is not None and ir.DataType.FLOAT16 in (value.dtype, values.of(value).dtype)
+
+    products = [node for node in nodes(model) if node.op_type in _PRODUCTS and any(map(is_half, node.inputs))]
+    found = products or (_between_casts(model, values) if casts else [])
+    if found:
+        what = "the model computes in float16 on a CPU" if products else "float16 between casts on a CPU"
         finding = Finding(
             code=CODE,
-            what=f"the model computes in float16 on a CPU: {counted(products)}",
-            where=tuple(map(name_of, products)),
-            fix="run the float32 model on the CPU",
+            what=f"{what}: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="run the float32 model on the CPU" if products else "compute these nodes in float32",
         )
         yield mended_by(REWRITE, finding, facts)
+
+
+def _between_casts(model: ir.Model, values: Values) -> list[ir.Node]:
+    """Returns the nodes that compute float16 which a Cast made of float32, if a Cast makes float32 of it again."""
+    halves: set[ir.Value] = set()
+    computing, leaves = list[ir.Node](), False
+    for node in nodes(model):
+        of_half = any(value in halves for value in node.inputs)
+        if node.op_type == "Cast":
+            to = cast_to(node)
+            if to == ir.DataType.FLOAT16.value and values.of(node.inputs[0]).dtype == ir.DataType.FLOAT:
+                halves.update(node.outputs)
+            leaves = leaves or (of_half and to == ir.DataType.FLOAT.value)
+        elif of_half:
+            halves.update(v for v in node.outputs if values.of(v).dtype == ir.DataType.FLOAT16)
+            computing += [] if node.op_type in _MOVES else [node]
+    return computing if leaves else []

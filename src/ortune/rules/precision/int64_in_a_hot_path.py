@@ -1,12 +1,14 @@
 """Large tensors are computed in int64 where int32 would do.
 
 What it is: arithmetic, comparisons and selections of int64 (token ids, positions, masks) whose values provably fit
-    int32, on tensors of 65,536 elements or more, or that take 5 % or more of a profiled run.
+    int32, on tensors of 65,536 elements or more, or that take 5 % or more of a profiled run. If nothing proves that the
+    values fit, tensors of that size are a note.
 Why it costs: twice the bytes are read and written, and a vector instruction computes half as many elements.
 Evidence: the sizes, or the share of a profile. On one AVX2 core (CPU time), ONNX Runtime 1.32 computed Add, Mul, Less,
     Equal, Max and Div of 65,536 and 1,048,576 elements 1.6 to 2.5 times as fast in int32. The operator Where was 1.2 to
     1.5 times as fast. With 4,096 elements, the operators were 1.1 to 1.7 times as fast.
-Fix and its safety: exact: the rewrite ``int64-to-int32``. Inputs and outputs keep their type.
+Fix and its safety: exact: the rewrite ``int64-to-int32``. Inputs and outputs keep their type. Without the proof,
+    advice: use int32 inputs, or a Cast to int32, if the values fit.
 Example: a causal mask computed from two Range nodes and a Less in every run
 References: ONNX operators, "Less" and "Where", which take both types.
 """
@@ -18,9 +20,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import is_constant
 from ortune.graph.shapes.known import Values, known_values
 from ortune.records import Finding
-from ortune.rewrites.int64_to_int32 import REWRITE, narrowable
+from ortune.rewrites.int64_to_int32 import REWRITE, computing, narrowable
 from ortune.rules._concerned import share_of_run
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import name_of, percent, subject
@@ -51,17 +54,17 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir
-    computing = narrowable(model)
-    if not computing:
+    candidates = computing(model)
+    if not candidates:
         return
-    values = known_values(model)
+    values, narrow = known_values(model), narrowable(model)
     large = [
-        node for node in computing if any(_is_large(value, values) for value in (*node.inputs, *node.outputs))
+        node for node in narrow if any(_is_large(value, values) for value in (*node.inputs, *node.outputs))
     ]
-    shares = share_of_run(computing, model, facts.profile) if facts.profile is not None else None
+    shares = share_of_run(narrow, model, facts.profile) if facts.profile is not None and narrow else None
     hot = shares is not None and shares[0] >= _SHARE
     if large or hot:
-        named = large or computing
+        named = large or narrow
         finding = Finding(
             code=CODE,
             what=f"{subject(named, 'computes', 'compute')} in int64, although every value fits in int32",
@@ -69,6 +72,24 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence=f"{percent(shares[0])} of the run" if shares is not None and hot else "",
         )
         yield sure_of(REWRITE, finding, facts)
+        return
+    unproven = [node for node in candidates if _reads_large(node, values)]
+    if unproven:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{subject(unproven, 'computes', 'compute')} {_LARGE:,} elements or more in int64",
+            where=tuple(map(name_of, unproven)),
+            fix="declare the inputs as int32, or insert a Cast to int32, if the values fit",
+        )
+
+
+def _reads_large(node: ir.Node, values: Values) -> bool:
+    """Returns whether a node reads a large tensor of int64 that is no constant."""
+    return any(
+        values.of(value).dtype == ir.DataType.INT64 and _is_large(value, values) and not is_constant(value)
+        for value in node.inputs
+    )
 
 
 def _is_large(value: ir.Value | None, values: Values) -> bool:

@@ -6,7 +6,9 @@ Why it costs: attention compares every position with every other one, and a list
     step: work grows with the square of the length. Tensors that no longer fit in a cache have the same effect.
 Evidence: the median latency at two sizes, with its confidence interval, and the nodes whose estimated work grows in
     this way.
-Fix and its safety: advice: pad to fewer or shorter sizes, split long inputs, or use a model with windowed attention.
+Fix and its safety: advice: where a loop copies a list (SequenceInsert, Concat), return each step's result as a scan
+    output of the Loop. Otherwise pad to fewer or shorter sizes, split long inputs, or use a model with windowed
+    attention.
 Example: ``ortune bench model.onnx --dim seq=128,256,512``
 References: A. Vaswani et al., "Attention Is All You Need", table 1.
 """
@@ -21,7 +23,8 @@ from itertools import pairwise
 from ortune.errors import InputError
 from ortune.model.open import OpenModel
 from ortune.records import BenchRow, Case, Finding, NodeCost
-from ortune.rules._words import duration
+from ortune.rules._grown import concatenations, insertions
+from ortune.rules._words import duration, name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "SHP008"
@@ -56,15 +59,26 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not steep:
         return
     _, small, large = max(steep, key=lambda step: step[0])
-    nodes = _nodes_that_grow(facts.model, small, large) if facts.model else ()
+    # A list that a loop copies is the cause whatever else grows: no count of operations knows how long it becomes.
+    grown = [*insertions(facts.model.ir), *concatenations(facts.model.ir)] if facts.model else []
+    nodes = tuple(map(name_of, grown))
+    if facts.model and not grown:
+        nodes = _nodes_that_grow(facts.model, small, large)
     times, longer = large.elements / small.elements, large.median / small.median
     yield Finding(
         code=CODE,
         severity="note",
-        what=f"latency grows {longer:.3g}x while the inputs grow {times:.3g}x",
+        what=f"latency grows {longer:.3g}x while the inputs grow {times:.3g}x"
+        + (
+            f": {subject(grown, 'copies', 'copy')} all earlier results in every iteration of a loop"
+            if grown
+            else ""
+        ),
         where=nodes,
         evidence=f"{_seen(small)}, {_seen(large)}",
-        fix="pad to shorter sizes, or split long inputs",
+        fix="return each step's result as a scan output of the Loop"
+        if grown
+        else "pad to shorter sizes, or split long inputs",
     )
 
 

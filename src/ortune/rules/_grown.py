@@ -1,0 +1,45 @@
+"""Values that grow from one iteration of a loop to the next, and are copied in each."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ortune.graph.nodes import is_op, source_of
+from ortune.model.graphs import graphs
+
+
+def insertions(model: ir.Model) -> list[ir.Node]:
+    """Returns the SequenceInsert nodes that put something into a sequence which a loop carries."""
+    bodies = _bodies(model)
+    # Whatever enters a body as an input is carried: SequenceInsert into what lies outside copies the same
+    # list each time, and it does not grow.
+    carried = {value for body in bodies for value in body.inputs}
+    found: list[ir.Node] = []
+    for node in (node for body in bodies for node in body):
+        if is_op(node, "SequenceInsert", "SequenceErase") and _source(node.inputs[0]) in carried:
+            carried.update(node.outputs)  # what is put in after it copies the list again
+            found += [node] if is_op(node, "SequenceInsert") else []
+    return found
+
+
+def concatenations(model: ir.Model) -> list[ir.Node]:
+    """Returns the Concat nodes that append to a tensor which a loop carries, and carry the result on."""
+    found = []
+    for body in _bodies(model):
+        inputs, outputs = set(body.inputs), set(map(_source, body.outputs))
+        found += [
+            node
+            for node in body
+            if is_op(node, "Concat")
+            and node.outputs[0] in outputs
+            and any(_source(value) in inputs for value in node.inputs)
+        ]
+    return found
+
+
+def _bodies(model: ir.Model) -> list[ir.Graph]:
+    return [graph for graph in graphs(model) if isinstance(graph, ir.Graph) and graph is not model.graph]
+
+
+def _source(value: ir.Value | None) -> ir.Value | None:
+    return None if value is None else source_of(value)
