@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from onnx_text import model_of
@@ -41,6 +42,14 @@ def chained_reshapes(path: Path, rows: int = 2, columns: int = 2, out: str = "4"
     """Does not load from level basic on."""
     n = len(out.split(","))
     return _saved(path, RESHAPES.format(rows=rows, columns=columns, n=n, out=out))
+
+
+def mendable_reshapes(path: Path) -> Path:
+    """As ``chained_reshapes``, of a shape that is an initializer and an input: a constant, it would be folded."""
+    model = model_of(RESHAPES.format(rows=2, columns=2, n=1, out="4"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([[4]]), "s"))
+    onnx.save(model, path)
+    return path
 
 
 def broad_rms(path: Path, rows: str = "1", scale: str = "1.5,-2.0") -> Path:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import ortune
-from broken_models import broad_rms, chained_reshapes
+from broken_models import broad_rms, chained_reshapes, mendable_reshapes
 from ortune.errors import ModelError
 from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE
 from simulated_machine import Lab, measuring_on
@@ -66,6 +66,9 @@ def test_a_default_that_the_optimiser_breaks_is_said_first_and_a_lower_level_goe
     assert answer.status == "default-wrong"
     assert answer.summary().lstrip().startswith(DEFAULT_BROKEN)
     assert "level=all" not in answer.summary()
+    if verb == "tune":  # no rewrite mends it, so its level stays
+        levels = {c.plan.settings.get("graph_optimization_level") for c in answer.result.candidates}
+        assert levels == {"basic"}
 
 
 def test_a_lock_of_a_model_that_the_optimiser_breaks_names_the_level_that_runs(tmp_path: Path) -> None:
@@ -87,13 +90,18 @@ def test_both_sides_of_a_comparison_go_on_at_the_level_that_runs(tmp_path: Path)
     assert answer.result.new.plan.settings["graph_optimization_level"] == "disable"
 
 
-def test_a_tuning_of_a_broken_default_is_held_against_the_level_that_runs(tmp_path: Path) -> None:
-    answer = ortune.tune(broad_rms(tmp_path / "m.onnx"), budget=60, bundle=False)
+def test_a_tuning_races_every_level_once_a_rewrite_has_removed_the_cause(tmp_path: Path) -> None:
+    model = mendable_reshapes(tmp_path / "m.onnx")
+    answer = ortune.tune(model, budget=10, bundle=False, store=tmp_path / "store")
     result = answer.result
     assert result.default_broken and result.wrong_default.settings == {}
-    assert result.default.settings == {"graph_optimization_level": "basic"}
-    assert result.wrong_default_figures is None
-    assert "does not run" in answer.summary()
+    assert result.wrong_default_figures is None and "does not run" in answer.summary()
+    assert result.default.settings == {"graph_optimization_level": "disable"}
+    plans = [candidate.plan for candidate in result.candidates]
+    assert all("initializers-out-of-inputs" in [spec.name for spec in plan.rewrites] for plan in plans)
+    levels = {plan.settings.get("graph_optimization_level") for plan in plans}
+    assert {None, "basic"} <= levels
+    assert any("initializers-out-of-inputs" in note and "level" in note for note in result.notes)
 
 
 def test_a_compared_side_of_no_numbers_is_told_with_its_node_and_weight(tmp_path: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ortune import rewrites
+from ortune.errors import Interrupted, OrtuneError
 from ortune.experiment.tuning import Tuning
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.records import Measured
+from ortune.records import Measured, Plan, RewriteSpec
 from ortune.search.blocks import measured
 from ortune.search.halving import Entry
+from ortune.search.plan_edits import merge
 
 
 def step_down(run: Tuning) -> None:
@@ -33,6 +38,57 @@ def step_down(run: Tuning) -> None:
     if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
         search.current = None
     search.race.with_current = search.current not in (None, search.default)
+
+
+def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
+    """Returns exact rewrites after which the model is right at the level that was asked for; () if there are none.
+
+    Args:
+        run: The tuning, once it has stepped down.
+        share: Of the time before the race, for finding the one rewrite of several that is enough.
+    """
+    if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.info.format == "ort":
+        return ()
+    return run.replay.once("mending", tuple[RewriteSpec, ...], lambda: _mending(run, share))
+
+
+def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
+    pace = run.pace(share)
+    row = rewrites.pipeline(run.side.model.ir, workload=run.baseline.work, begins=pace.begins)
+    last = run.baseline.executor.last
+    found: tuple[RewriteSpec, ...] = row if row and _right(run, row) else ()
+    if len(found) > 1:
+        ones = ((spec,) for spec in row if pace.begins(spec.name))
+        found = next((one for one in ones if _right(run, one)), found)
+    run.baseline.executor.last = last  # what a run costs is told from it
+    if found:
+        names = ", ".join(spec.name for spec in found)
+        run.baseline.note(
+            f"after {names} the model is right at the requested level, so every level is raced again"
+        )
+    return found
+
+
+def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
+    """Returns whether the rewritten model runs at the level that was asked for, with the outputs of the right one."""
+    baseline, wrong = run.baseline, run.baseline.check.wrong_plan
+    assert wrong is not None
+    plan = merge(wrong, Plan(rewrites=specs, settings=rewrites.settings_for(specs)))
+    try:
+        model = run.models.path(plan, run.plan_runs.rewriting_s(plan))
+    except Interrupted:
+        raise
+    except OrtuneError:  # then it mends nothing
+        return False
+    outcome = baseline.executor.trial(
+        baseline.arm("mended", plan=plan, model=model), runs=0, keep_outputs=True, fresh=True
+    )
+    if not isinstance(outcome, Measured):
+        return False
+    check = baseline.check
+    without = check.left_out(specs)
+    outputs = Path(outcome.outputs_path)
+    return check.compared(check.outputs(), outputs, baseline.refs, baseline.options.tolerance, without).ok
 
 
 def time_once(run: Tuning) -> None:

@@ -25,6 +25,7 @@ from ortune.options.tune import Options
 from ortune.profiling.tuning import default_headroom, winner_difference
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
 from ortune.report import finding_words, tune_facts, tune_headline
+from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.trials.sides import Resolved, SideText, in_pages, require_unchanged, resolve
 from ortune.verbs._elsewhere import browser_elsewhere
@@ -99,8 +100,6 @@ def _tune(
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
     wrong_default.step_down(run)
-    if baseline.check.wrong_plan is not None:
-        everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
     run.pass_on()
     watch.line("timing a few runs, to plan the session")
     enough = baseline.pilot.run(
@@ -120,7 +119,14 @@ def _tune(
         watch.line("profiling, to see where the time goes")
         headroom, short, profile = default_headroom(run, options.objective, options.folder)
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
-        search(run, options.asked(everywhere), profile, places)
+        mended = wrong_default.mending(run, ROW_SHARE)
+        run.pass_on()
+        if baseline.check.wrong_plan is not None and not mended:
+            everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
+        asked = options.asked(everywhere)
+        if mended:
+            asked = replace(asked, pinned=(*asked.pinned, *mended), as_asked=True)
+        search(run, asked, profile, places)
     else:
         run.refuse(plans=max(1, len(options.others)))
     wrong_default.time_once(run)
