@@ -75,7 +75,8 @@ def opened(process: SourceProcess, folder: Path, function: str) -> SourceOpened:
         source=f"fitted:{function}",
         factory=True,
         folder=str(folder),
-        example=str(folder / "x"),
+        example=str(process.folder / "x"),
+        fence=None,  # its outputs go to a small disk
     )
     return process.ask(request, SourceOpened)
 

@@ -1,7 +1,7 @@
-"""What a ``.pt2`` file may hold: torch evaluates some of its texts as Python, so these are read first.
+"""What the program in a ``.pt2`` file may hold: torch evaluates some of its texts as Python, so these are read first.
 
-``torch.export.load`` hands symbolic sizes to sympy, which evaluates them. A program's guards become a function, a
-node's target may be any attribute below ``torch``, and a compiled library in the archive is loaded. ``weights_only``
+``torch.export.load`` hands symbolic sizes to sympy, which evaluates them. A program's guards become a function, its
+names are written into the code of a module, and a node's target may be any attribute below ``torch``. ``weights_only``
 covers none of these.
 """
 
@@ -10,52 +10,98 @@ from __future__ import annotations
 import ast
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from .exported_operators import is_allowed
 from .source import Refused
 
-_TARGET = re.compile(
-    r"torch\.ops\.[a-z]\w*\.\w+(\.[A-Za-z]\w*)?|torch\._?sym_\w+|(_operator|math)\.[a-z]\w*", re.ASCII
-)
-_FOLDERS = re.compile(r"(^|/)(models|data/(weights|constants|sample_inputs)|\.data|extra)/")
-_TOP = re.compile(
-    r"([^/]+/)?(archive_format|archive_version|byteorder|version|serialized_\w+\.(json|pt))", re.ASCII
-)
-_SIZES = {"size", "stride", "storage_offset", "shape", "dim", "ndim"}
-_PLAIN = (
-    ast.Expression, ast.Name, ast.Load, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator,
-    ast.unaryop, ast.boolop, ast.cmpop, ast.keyword, ast.IfExp,
+_IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
+_PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
+"""Letters, digits and signs that end no text and call nothing, wherever they are pasted."""
+_IDENTIFIERS = ("name", "forward_arg_names")
+_TREES = ("in_spec", "out_spec")
+_CHECKED = ("target", "as_operator", "expr_str", "metadata", "as_string", "as_strings")
+"""What is checked elsewhere or dropped, and arguments of operators, which are written with their quotes escaped."""
+_ARITHMETIC = (
+    ast.Expression, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop,
+    ast.boolop, ast.cmpop, ast.keyword, ast.Tuple,
 )  # fmt: skip
+_CLASS = re.compile(
+    r"Symbol|Integer|Float|Rational|Add|Mul|Pow|Abs|Max|Min|Mod|Eq|Ne|Le|Lt|Ge|Gt|Equality|Unequality|LessThan"
+    r"|StrictLessThan|GreaterThan|StrictGreaterThan|And|Or|Not|Piecewise|ExprCondPair|floor|ceiling|sqrt"
+    r"|FloorDiv|CleanDiv|CeilDiv|ModularIndexing|PythonMod|Where|PowByNatural|FloatPow|FloatTrueDiv|IntTrueDiv"
+    r"|(Trunc|Floor|Ceil|Round)ToInt|TruncToFloat|RoundDecimal|ToFloat|Identity|LShift|RShift|Bitwise(Fn|And|Or|Xor)\w*"
+    r"|IsNonOverlappingAndDenseIndicator|OpaqueUnaryFn_\w+",
+    re.ASCII,
+)
+"""Functions of sizes, of sympy and of PyTorch."""
 _LONGEST = 200
 _INSTEAD = "name the function that creates the model: module:function"
 
 
-def require_plain(path: str) -> None:
-    """Refuses a file with anything in it that could run code while it is loaded or called.
+def plain(whole: Any) -> Any:
+    """A program, or the list of its weights, without what torch does not need of it: notes on its nodes, and guards.
 
     Raises:
-        Refused: Names what it is.
+        Refused: Something in it would run code when it is loaded or called, or reach for files; names what it is.
     """
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if len(set(names)) != len(names):
-            raise Refused("the archive has two entries with the same name", _INSTEAD)
-        for name in names:
-            if not _FOLDERS.search(name) and not _TOP.fullmatch(name):
-                raise Refused("the archive contains more than a program and its weights: %s" % name, _INSTEAD)
-            if name.endswith(".json"):
-                _require_plain_program(json.loads(archive.read(name)))
-
-
-def _require_plain_program(whole: Any) -> None:
     for part in _objects(whole):
-        if "inputs" in part and not _TARGET.fullmatch(str(part.get("target", "torch.ops.a.b"))):
-            raise Refused("the program calls %s, which is not an operator" % _short(part["target"]), _INSTEAD)
-        for text in [*_texts(part.get("expr_str")), *_texts(part.get("guards_code"))]:
+        if "guards_code" in part:
+            part["guards_code"] = []
+        if "inputs" in part and "target" in part:
+            part["metadata"] = {}
+        for target in (part.get("target"), part.get("as_operator")):
+            if target is not None and not is_allowed(str(target)):
+                raise Refused(
+                    "the program calls %s, which is not on the list of operators" % _short(target), _INSTEAD
+                )
+        for text in _texts(part.get("expr_str")):
             if not _is_arithmetic(text):
                 raise Refused("the program contains code instead of a size: %s" % _short(text), _INSTEAD)
+        for key, value in part.items():
+            _require_name(key, value)
+    return whole
+
+
+def _require_name(key: str, value: Any) -> None:
+    """Refuses a text that would be more than a name where torch writes it into the code of a module."""
+    if key in _CHECKED:
+        return
+    try:
+        texts = list(_in_json(value) if key in _TREES and value else _listed(value))
+    except (ValueError, TypeError, RecursionError):
+        raise Refused("the program has a damaged description of its arguments", _INSTEAD) from None
+    form = _IDENTIFIER if key in _IDENTIFIERS else _PLAIN_TEXT
+    wrong = [text for text in texts if not form.fullmatch(text)]
+    wrong += [] if _PLAIN_TEXT.fullmatch(key) else [key]
+    if wrong:
+        signs = "letters, digits and _" + ("" if form is _IDENTIFIER else ".,:/@+-")
+        raise Refused("a name in the program has more than %s: %s" % (signs, _short(wrong[0])), _INSTEAD)
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """Every text of a JSON document, those of documents that are its texts included."""
+    waiting = [json.loads(text)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += [*part, *part.values()]
+        elif isinstance(part, list):
+            waiting += part
+        elif isinstance(part, str) and part[:1] in ("[", "{", '"'):
+            waiting.append(json.loads(part))
+        elif isinstance(part, str):
+            yield part
+
+
+def _listed(value: Any) -> Iterator[str]:
+    """A text, or those in a list, nested or not; what lies in an object has a name of its own."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _listed(item)
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -81,29 +127,22 @@ def _is_arithmetic(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     nodes = list(ast.walk(tree))
-    # A name of a symbol, L['x'], x.size()[0]; some of sympy's classes evaluate any other text that they are given.
+    # Some of sympy's classes evaluate a text that they are given; a symbol takes it for its name.
     symbols = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "Symbol"]
     quoted = {id(argument) for call in symbols for argument in call.args}
-    quoted |= {id(node.slice) for node in nodes if isinstance(node, ast.Subscript)}
     return all(_allowed(node, quoted) for node in nodes)
 
 
 def _allowed(node: ast.AST, quoted: set[int]) -> bool:
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) or _is_class(_name(node.func))
-    if isinstance(node, ast.Attribute):
-        return node.attr in _SIZES
+        return _CLASS.fullmatch(_name(node.func)) is not None
     if isinstance(node, ast.Constant):
         return not isinstance(node.value, str | bytes) or id(node) in quoted
-    return isinstance(node, _PLAIN)
+    return isinstance(node, _ARITHMETIC)
 
 
 def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_class(name: str) -> bool:
-    return name[:1].isupper() and name != "S"
 
 
 def _short(text: Any) -> str:

@@ -10,6 +10,7 @@ import os
 import pickle
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from .exported_program import require_plain
+from .exported_archive import rewritten
 from .source import Exported, Input, Refused, made_by, onnx_type
 
 DYNAMO, SCRIPT = "dynamo", "torchscript"
@@ -161,9 +162,10 @@ def open_source(request: Mapping[str, Any]) -> Torch:
 def _program(path: str) -> Any:
     """An exported program, read as weights alone."""
     try:
-        require_plain(path)
+        checked = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.pt2")
+        rewritten(path, checked)
         with _weights_only():
-            return torch.export.load(path)
+            return torch.export.load(checked)
     except Refused:
         raise
     except pickle.UnpicklingError as error:
