@@ -16,7 +16,9 @@ from collections.abc import Iterable
 
 from .exported_program import plain
 from .source import Refused
+from .stored_archive import stored_entries
 
+_SAVER = "torch.export.save"
 _INSTEAD = "name the function that creates the model: module:function"
 _BYTES = re.compile(
     r"archive_format|archive_version|byteorder|version|\.data/(version|serialization_id)|\.format_version"
@@ -47,7 +49,7 @@ def rewritten(path: str, target: str) -> None:
         OSError, ValueError, zipfile.BadZipFile: It is no such archive.
     """
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
-        entries = _stored(source, os.path.getsize(path))
+        entries = stored_entries(source, os.path.getsize(path), _SAVER)
         root = _root(entries)
         names = {entry.filename[len(root) :]: entry for entry in entries}
         for name, entry in names.items():
@@ -72,23 +74,6 @@ def rewritten(path: str, target: str) -> None:
                 )
 
 
-def _stored(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
-    """The entries, which take no more room than the file itself: torch.export.save compresses none."""
-    entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    if len(set(names)) != len(names):
-        raise Refused("the archive has two entries with the same name", _INSTEAD)
-    packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
-    unpacked = sum(entry.file_size for entry in entries)
-    if packed or unpacked > size:
-        what = "%r is compressed" % packed[0] if packed else "its entries overlap"
-        raise Refused(
-            "the archive unpacks to %.1f MB from %.1f MB: %s" % (unpacked / 1e6, size / 1e6, what),
-            "save it again with torch.export.save, which compresses nothing",
-        )
-    return entries
-
-
 def _root(entries: Iterable[zipfile.ZipInfo]) -> str:
     """The folder in which all entries lie; "" of the older format, in which they lie in none."""
     names = [entry.filename for entry in entries]
@@ -106,6 +91,6 @@ def _require_stored_tensors(name: str, data: bytes) -> None:
     """Of an archive within the archive too: nothing unpacks to more than there is."""
     if zipfile.is_zipfile(io.BytesIO(data)):
         with zipfile.ZipFile(io.BytesIO(data)) as inner:
-            _stored(inner, len(data))
+            stored_entries(inner, len(data), _SAVER)
     elif name.endswith(".pt") and data:
         raise Refused("%r is a pickle, which executes code when loaded" % name, _INSTEAD)

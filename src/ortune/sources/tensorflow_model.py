@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .saved_files import INSTEAD, copy_keras, copy_saved_model
 from .source import Exported, Input, Refused, made_by, onnx_type
+from .tensorflow_operators import ALLOWED
 
-RUN_CODE = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"})
-"""Operators that call Python or reach for files of the machine."""
 SIGNATURE = "serving_default"
+_LONGEST = 200
 _EXPORTER = "tf2onnx"
 
 
@@ -149,10 +150,15 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
             what = "the function returned a %s, which is not a Keras model" % type(model).__name__
             raise Refused(what, "return the model, or (model, example inputs)")
         return _of_keras(model, rows)
+    copied = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.keras")
     if os.path.isfile(source):
-        return _of_keras(_keras_file(source), None)
-    _require_plain(source)
-    return SavedModel(source, "SavedModel", {})
+        copy_keras(source, copied)
+        opened = _of_keras(_keras_file(copied), None)
+        _require_plain(opened.folder)
+        return opened
+    copy_saved_model(source, copied)
+    _require_plain(copied)
+    return SavedModel(copied, "SavedModel", {})
 
 
 def _keras_file(path: str) -> Any:
@@ -160,14 +166,14 @@ def _keras_file(path: str) -> Any:
 
     try:
         return keras.models.load_model(path, compile=False, safe_mode=True)
-    except ValueError as error:
+    except Exception as error:  # of a damaged file anything, and pages of it
         text = str(error)
         if "safe_mode" in text or "Lambda" in text or "unsafe" in text.lower():
-            raise Refused(
-                "the file contains code, such as a Lambda layer, which safe_mode refuses",
-                "pass the function that creates the model: module:function",
-            ) from error
-        raise
+            what = "the file contains code, such as a Lambda layer, which safe_mode refuses"
+        else:
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            what = "Keras cannot open it: %s" % (lines[0][:_LONGEST] if lines else type(error).__name__)
+        raise Refused(what, INSTEAD) from error
 
 
 def _of_keras(model: Any, example: Any) -> SavedModel:
@@ -186,20 +192,22 @@ def _of_keras(model: Any, example: Any) -> SavedModel:
 
 
 def _require_plain(folder: str) -> None:
-    """Refuses a SavedModel that would call Python or reach for files."""
+    """Refuses a SavedModel with an operator, in its graph or in any function, that is not on the list."""
     from tensorflow.core.protobuf import saved_model_pb2
+    from tensorflow.python.framework import op_def_registry
 
     saved = saved_model_pb2.SavedModel()
     with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
         saved.ParseFromString(file.read())
     for meta in saved.meta_graphs:
-        nodes = [*meta.graph_def.node, *(n for f in meta.graph_def.library.function for n in f.node_def)]
-        running = sorted({node.op for node in nodes} & RUN_CODE)
-        if running:
-            raise Refused(
-                "the SavedModel has operators that call Python or access files: %s" % ", ".join(running),
-                "pass the function that creates the model: module:function",
-            )
+        functions = meta.graph_def.library.function
+        nodes = [*meta.graph_def.node, *(node for function in functions for node in function.node_def)]
+        # A function of an operator's name hides nothing: the operator of that name must be on the list.
+        own = {f.signature.name for f in functions if op_def_registry.get(f.signature.name) is None}
+        others = sorted({node.op for node in nodes} - ALLOWED - own)
+        if others:
+            what = "the SavedModel has operators that are not on the list, which may access files or run code: %s"
+            raise Refused(what % ", ".join(others)[:_LONGEST], INSTEAD)
 
 
 def _convert(arguments: Sequence[str]) -> None:

@@ -1,0 +1,84 @@
+"""Files of Keras and TensorFlow as they are copied for the framework: what is on a list, after it was looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from .source import Refused
+from .stored_archive import stored_entries
+
+INSTEAD = "pass the function that creates the model: module:function"
+_ENTRIES = re.compile(
+    r"(config|metadata|model\.weights)\.json|model\.weights(_\d+)?\.h5|assets(/[\w.,@+ -]+)*/?", re.ASCII
+)
+_VARIABLES = re.compile(r"variables\.(index|data-\d{5}-of-\d{5})", re.ASCII)
+_MODULE = re.compile(
+    r"builtins|keras(\.(layers|models|initializers|regularizers|constraints|activations|optimizers|losses|metrics"
+    r"|dtype_policies|quantizers|random|ops|src\.(layers|models|initializers|regularizers|constraints|activations"
+    r"|optimizers|losses|metrics|dtype_policies|quantizers|backend\.common|random|ops)(\.\w+)*))?"
+    r"|keras\.src\.applications\.\w+",
+    re.ASCII,
+)
+_RUN_CODE = frozenset({"Lambda", "TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer", "__lambda__"})
+
+
+def copy_keras(path: str, target: str) -> None:
+    """Writes a ``.keras`` file again from its entries, which are those of Keras and unpack to no more than there is.
+
+    Raises:
+        Refused: It holds something else, or is no such file; names what it is.
+    """
+    try:
+        with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+            for entry in stored_entries(source, os.path.getsize(path), "model.save('model.keras')"):
+                name = entry.filename
+                if not _ENTRIES.fullmatch(name) or ".." in name.split("/"):
+                    raise Refused("the archive contains more than a model: %r" % name[:200], INSTEAD)
+                info = zipfile.ZipInfo(name)
+                info.file_size = entry.file_size
+                if name == "config.json":
+                    _require_layers(json.loads(source.read(entry)))
+                with source.open(entry) as old, copy.open(info, "w") as new:
+                    shutil.copyfileobj(old, new, 1 << 20)
+    except (zipfile.BadZipFile, ValueError, RecursionError) as error:
+        what = "it is not a .keras file: %s" % (str(error).partition("\n")[0] or type(error).__name__)
+        raise Refused(what, "save it with model.save('model.keras')") from error
+
+
+def _require_layers(config: Any) -> None:
+    """Refuses what is created from a module that is not Keras' own, and what would run code of the file."""
+    for part in _objects(config):
+        if "class_name" not in part:
+            continue
+        module, name = part.get("module"), str(part["class_name"])
+        if name in _RUN_CODE:
+            raise Refused("the file contains code, such as a Lambda layer: %s" % name[:200], INSTEAD)
+        if module is not None and not _MODULE.fullmatch(str(module)):
+            raise Refused("the file creates %s of %s" % (name[:200], str(module)[:200]), INSTEAD)
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def copy_saved_model(folder: str, target: str) -> None:
+    """Copies a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked."""
+    os.makedirs(os.path.join(target, "variables"))
+    shutil.copyfile(os.path.join(folder, "saved_model.pb"), os.path.join(target, "saved_model.pb"))
+    variables = os.path.join(folder, "variables")
+    for name in sorted(os.listdir(variables)) if os.path.isdir(variables) else ():
+        if _VARIABLES.fullmatch(name):
+            shutil.copyfile(os.path.join(variables, name), os.path.join(target, "variables", name))

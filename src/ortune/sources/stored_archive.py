@@ -1,0 +1,33 @@
+"""Entries of a zip file that cannot take more room than the file itself."""
+
+from __future__ import annotations
+
+import zipfile
+
+from .source import Refused
+
+
+def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipfile.ZipInfo]:
+    """The entries of an archive whose writer compresses nothing.
+
+    Args:
+        archive: The archive.
+        size: Bytes of its file.
+        saver: What writes such files, as users call it.
+
+    Raises:
+        Refused: It would unpack to more than it is, or has two entries of one name.
+    """
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    if len(set(names)) != len(names):
+        raise Refused("the archive has two entries with the same name", "save it again with %s" % saver)
+    packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
+    unpacked = sum(entry.file_size for entry in entries)
+    if packed or unpacked > size:
+        what = "%r is compressed" % packed[0][:200] if packed else "its entries overlap"
+        raise Refused(
+            "the archive unpacks to %.1f MB from %.1f MB: %s" % (unpacked / 1e6, size / 1e6, what),
+            "save it again with %s, which compresses nothing" % saver,
+        )
+    return entries

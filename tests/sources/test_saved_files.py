@@ -1,0 +1,117 @@
+"""``.keras`` files and SavedModels of attackers: only what is listed is copied for the framework."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortune.sources.saved_files import copy_keras, copy_saved_model
+from ortune.sources.source import Refused
+from ortune.sources.tensorflow_operators import ALLOWED
+
+CONFIG = {
+    "module": "keras",
+    "class_name": "Sequential",
+    "config": {
+        "layers": [
+            {"module": "keras.layers", "class_name": "Dense", "config": {"units": 2}},
+            {"module": "keras.src.ops.numpy", "class_name": "Add", "config": {}},
+            {"module": "builtins", "class_name": "function", "config": "relu"},
+            {"module": None, "class_name": "__tuple__", "config": []},
+        ]
+    },
+}
+
+
+def written(place: Path, layer: Any = None, compression: int = zipfile.ZIP_STORED, **more: bytes) -> Path:
+    config = json.loads(json.dumps(CONFIG))
+    config["config"]["layers"] += [layer] if layer else []
+    held = {"config.json": json.dumps(config).encode(), "metadata.json": b"{}", "model.weights.h5": bytes(64)}
+    with zipfile.ZipFile(place, "w", compression) as archive:
+        for name, data in (held | more).items():
+            archive.writestr(name, data)
+    return place
+
+
+def test_an_ordinary_file_is_copied(tmp_path: Path) -> None:
+    source = written(tmp_path / "net.keras", **{"assets/layers/lookup/vocabulary.txt": b"a\nb\n"})
+    copy_keras(str(source), str(tmp_path / "copy.keras"))
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(tmp_path / "copy.keras") as new:
+        assert {name: old.read(name) for name in old.namelist()} == {
+            name: new.read(name) for name in new.namelist()
+        }
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        ({"module": "keras.layers", "class_name": "Lambda"}, "Lambda"),
+        ({"module": "keras.layers", "class_name": "TFSMLayer"}, "TFSMLayer"),
+        ({"module": "keras.layers", "class_name": "TorchModuleWrapper"}, "TorchModuleWrapper"),
+        ({"module": "os", "class_name": "function", "config": "system"}, "os"),
+        ({"module": "keras.utils", "class_name": "function", "config": "get_file"}, "keras.utils"),
+        (
+            {"module": "keras.src.saving.saving_lib", "class_name": "function", "config": "load_model"},
+            "saving",
+        ),
+        ({"config": {"activation": [{"module": "pip._internal", "class_name": "main"}]}}, "pip"),
+    ],
+)
+def test_code_and_modules_beyond_keras_are_refused_by_name(
+    tmp_path: Path, layer: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(Refused) as error:
+        copy_keras(str(written(tmp_path / "net.keras", layer)), str(tmp_path / "copy.keras"))
+    assert told in error.value.what and error.value.do
+
+
+@pytest.mark.parametrize(
+    "name", ["code.py", "assets/../../a", "../a", "/a", "model.weights.pkl", "assets/a\nb"]
+)
+def test_an_entry_on_no_list_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refused):
+        copy_keras(str(written(tmp_path / "net.keras", **{name: b"x"})), str(tmp_path / "copy.keras"))
+
+
+def test_what_unpacks_and_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    packed = written(tmp_path / "a.keras", None, zipfile.ZIP_DEFLATED, **{"model.weights.h5": bytes(1 << 22)})
+    (tmp_path / "b.keras").write_bytes(b"no archive")
+    (tmp_path / "c.keras").write_bytes(b"")
+    for source in (packed, tmp_path / "b.keras", tmp_path / "c.keras"):
+        with pytest.raises(Refused) as error:
+            copy_keras(str(source), str(tmp_path / "copy.keras"))
+        assert "\n" not in error.value.what and "model.save" in error.value.do
+
+
+def test_a_saved_model_is_its_graph_and_its_variables(tmp_path: Path) -> None:
+    """TensorFlow knows other descriptions of a graph, which it might prefer."""
+    source = tmp_path / "net"
+    (source / "variables").mkdir(parents=True)
+    (source / "assets").mkdir()
+    for name in (
+        "saved_model.pb", "saved_model.cpb", "saved_model.pbtxt", "fingerprint.pb", "keras_metadata.pb",
+        "assets/words.txt", "variables/variables.index", "variables/variables.data-00000-of-00001", "variables/x.py",
+    ):  # fmt: skip
+        (source / name).write_bytes(name.encode())
+    copy_saved_model(str(source), str(tmp_path / "copy"))
+    found = {str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*") if p.is_file()}
+    assert found == {
+        "saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"
+    }  # fmt: skip
+
+
+def test_operators_that_name_files_or_call_python_are_on_no_list() -> None:
+    compute = "Conv2D MatMul While StatefulPartitionedCall If RandomUniform HashTableV2 LookupTableImportV2 SaveV2"
+    reach = (
+        "ReadFile WriteFile MatchingFiles PyFunc EagerPyFunc PrintV2 Print DebugIdentity DebugIdentityV2 DebugNanCount "
+        "WriteSummary CreateSummaryFileWriter WriteImageSummary InitializeTableFromTextFileV2 ImmutableConst "
+        "TextLineDataset TFRecordDatasetV2 LoadDataset SaveDataset RemoteCall LoadAndRemapMatrix RecordInput "
+        "FixedUnigramCandidateSampler WholeFileReaderV2 DecodeProtoV2 XlaCallModule OutfeedEnqueue RpcCall CopyHost "
+        "FlushSummaryWriter IteratorFromStringHandle GetSessionTensor LMDBDataset RestoreSparse Abort"
+    )
+    assert set(compute.split()) <= ALLOWED
+    assert not set(reach.split()) & ALLOWED
