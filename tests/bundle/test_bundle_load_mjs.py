@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -272,3 +273,19 @@ def test_a_model_that_node_cannot_run_is_said_in_words(make_bundle: Bundle, node
     done = node(bundle / "load.mjs", bundle.parent, node_modules)
     assert done.returncode == 1
     facts(done.stderr, "onnxruntime-node", "cannot run")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node")
+def test_a_missing_runtime_is_one_line(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    done = subprocess.run(
+        ["node", str(bundle / "load.mjs")],
+        capture_output=True,
+        text=True,
+        cwd=bundle,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    facts(line, "onnxruntime-node is not installed", "npm install onnxruntime-node")

@@ -13,6 +13,7 @@ from ortune.api import verbs
 from ortune.cli import main
 from ortune.cli.verbs import command, options_of
 from ortune.options.spelling import option_fields
+from within import program
 
 
 @pytest.mark.parametrize("verb", sorted(verbs()))
@@ -44,3 +45,14 @@ def test_help_shows_every_word_that_is_written(verb: str, monkeypatch: pytest.Mo
     ]
     for text in [*(options.__doc__ or "").split("\n\n"), *said]:
         assert " ".join(text.split()) in shown
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("--model", ""), ("--modle", ""), ("--budgte", "--budget"), ("--treshold", "--threshold")],
+)
+def test_an_option_is_proposed_only_where_it_is_near(option: str, meant: str) -> None:
+    code, out, said = program(["compare", "a.onnx", option, "3"])
+    assert (code, out) == (2, "")
+    assert f"unknown option {option}" in said and "ortune compare --help" in said
+    assert (f"did you mean {meant}?" in said) if meant else ("did you mean" not in said)

@@ -138,3 +138,16 @@ def test_a_seed_that_no_generator_takes_is_refused(seed):
     model = ir.from_proto(one_node("Relu", T.FLOAT, [2]))
     with pytest.raises(InputError, match="is not a valid seed"):
         workload.feeds(model, workload.propose(model, seed=seed))
+
+
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("seqlen", ("--dim seqlen was taken for 'seq'",)),
+        ("seq_length", ("--dim seq_length was taken for 'seq'",)),
+        ("seq", ()),
+    ],
+)
+def test_a_size_that_is_taken_for_another_name_is_said(name, notes):
+    chosen = workload.propose(ir.from_proto(encoder()), dims={name: ((16, 1.0),)})
+    assert tuple(note for note in chosen.notes if "--dim" in note) == notes

@@ -13,6 +13,7 @@ from ortune.knobs.facts import ModelFacts, facts_of
 from ortune.knobs.in_page import InPage, in_page
 from ortune.knobs.knob import WEB
 from ortune.knobs.propose import Proposal, proposals
+from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import Channel, Host, Plan, ProviderSpec, Runtime, Value, Workload
 from ortune.search.proposals import Scope, propose
 from ortune.targets import requests
@@ -202,3 +203,11 @@ def test_a_provider_by_its_name_alone_has_no_options() -> None:
     assert in_page(ProviderSpec(name="webgpu"), form).session == {"executionProviders": ["webgpu"]}
     told = in_page(ProviderSpec(name="webnn", options={"numThreads": "4"}), form).session
     assert told == {"executionProviders": [{"name": "webnn", "numThreads": 4}]}
+
+
+def test_a_plan_says_no_word_twice() -> None:
+    wasm = ProviderSpec(name=WASM.name)
+    assert (
+        Plan(settings={"web_build": "wasm"}, providers=(wasm,)).describe() == "web_build=wasm, provider wasm"
+    )
+    assert Plan(settings={"web_build": "jsep"}, providers=(wasm,)).describe() == "web_build=jsep, wasm"

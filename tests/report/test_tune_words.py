@@ -312,3 +312,13 @@ def test_what_is_left_of_a_budget_is_told_with_the_arithmetic(left: float, neede
     seen = msgspec.structs.replace(budget, confirm_s=0.0)
     whole = tune_details.spent(msgspec.structs.replace(result, budget=seen))
     assert whole.endswith(text.replace("confirmation", "search"))
+
+
+def test_the_leader_of_a_search_has_its_name() -> None:
+    found = golden_tune.KINDS["not-confirmed"].result
+    long = Plan(
+        settings={"intra_op_num_threads": 2, "allow_spinning": 0, "graph_optimization_level": "extended"}
+    )
+    refused = msgspec.structs.replace(found.refused, plan=long)
+    text = tune_headline.headline(msgspec.structs.replace(found, refused=refused))
+    assert "the leader" not in text and "allow_spinning=0, graph_optimization_level=" in text

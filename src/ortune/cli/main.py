@@ -46,6 +46,9 @@ app = typer.Typer(
 # The class of every complaint about options; typer keeps it in one place or another, depending on its version.
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
+NEAR = 0.7
+"""How alike the names of two options are, from which on one is taken for a misspelling of the other."""
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -169,6 +172,10 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
         better = instead(unknown, arguments, offered)
         if better:
             return UsageError(f"unknown option {unknown}", do=f"{better}; {do}")
+        named = {flag.strip("-"): flag for flag in offered}
+        near = difflib.get_close_matches(unknown.strip("-"), named, cutoff=NEAR)
+        meant = f"did you mean {' or '.join(named[name] for name in near)}? " if near else ""
+        return UsageError(f"unknown option {unknown}", do=f"{meant}{do}")
     return UsageError(error.format_message(), do=do)
 
 

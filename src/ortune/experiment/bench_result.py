@@ -23,6 +23,7 @@ from ortune.records import (
     TailEstimate,
     Workload,
 )
+from ortune.report.headline import count
 from ortune.rules import rule_of
 from ortune.rules.shapes import superlinear_latency
 from ortune.search.blocks import BASE
@@ -185,7 +186,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> l
     apart = work.sessions > 1 and POOL.name not in baseline.side.plan.settings
     if apart and threads > max(cpus, work.sessions * work.callers):
         notes.append(
-            f"{work.sessions} sessions have one thread pool each, {threads} threads on {cpus} CPUs "
+            f"{work.sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
             "(--shared-pool shares one)"
         )
     unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
@@ -212,7 +213,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         cpus: CPUs that a process can really use.
         own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
     """
-    crowd = f"including the process's own {own} threads on {cpus} CPUs" if own > cpus else ""
+    crowd = f"including the process's own {own} threads on {count(cpus, 'CPU')}" if own > cpus else ""
     notes = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
@@ -228,7 +229,9 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
     if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
         # Without pressure figures: the load that is left when that of the process itself is taken away.
-        notes.append(f"busy machine: about {float(np.median(others)):.1f} other tasks on {cpus} CPUs")
+        notes.append(
+            f"busy machine: about {float(np.median(others)):.1f} other tasks on {count(cpus, 'CPU')}"
+        )
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:

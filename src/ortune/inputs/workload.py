@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -72,7 +72,7 @@ def propose(
         notes: tuple[str, ...] = ()
     else:
         cases = _proposed(ir_model, inputs, shapes or {}, dims or {}, _kept(inputs, kept or {}))
-        notes = notes_on(inputs, cases[0].dims)
+        notes = (*_meant(inputs, dims or {}), *notes_on(inputs, cases[0].dims))
     return Workload(
         cases=cases,
         seed=seed,
@@ -182,6 +182,14 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
         where=f"--shape {spec.name}",
         do="pass one size for each dimension, with the fixed ones unchanged",
     )
+
+
+def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
+    """Says which dimensions a ``--dim`` name was taken for, where none is spelled so."""
+    for name in dims:
+        symbols = _symbols_named(inputs, name)
+        if symbols != [name]:
+            yield f"--dim {name} was taken for {_listed(dict.fromkeys(symbols))}"
 
 
 def _symbols_named(inputs: InputSet, name: str) -> list[str]:

@@ -15,6 +15,7 @@ from ortune import files
 from ortune.errors import Interrupted, MeasurementError, StoreError
 from ortune.profiling import peak_models
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
+from ortune.report.headline import count
 from ortune.store.places import data_folder
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
@@ -151,7 +152,7 @@ def measure_peak(
                 break
         if least_taken > most_taken:
             raise MeasurementError(
-                f"other programs took {least_taken:.1f} of {host.effective_cpus} CPUs while it was measured",
+                f"other programs took {least_taken:.1f} of {count(host.effective_cpus, 'CPU')} while it was measured",
                 do="run ortune doctor on an idle machine",
                 code="busy",
             )

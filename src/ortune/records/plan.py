@@ -99,5 +99,7 @@ class Plan(Record, frozen=True, kw_only=True):
         """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
         parts = [r.name for r in self.rewrites]
         parts += self.assignments
-        parts += [providers.short(p.name) for p in self.providers]
+        # "web_build=wasm, wasm" would say one word twice.
+        names = [providers.short(p.name) for p in self.providers]
+        parts += [f"provider {name}" if name in self.settings.values() else name for name in names]
         return ", ".join(parts) or "default"

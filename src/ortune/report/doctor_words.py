@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from ortune.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import finding_words
+from ortune.report import headline as heads
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Cell, Code, Column, Document, Line, Points, Table, table
 from ortune.report.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, three
@@ -168,7 +169,7 @@ def _machine(host: Host) -> list[str]:
     lines = [
         f"{host.cpu} ({host.machine}, {host.system})",
         f"{host.cores} cores, {host.logical} hardware threads, affinity {host.affinity}, {quota}: "
-        f"{host.effective_cpus} effective CPUs",
+        f"{heads.count(host.effective_cpus, 'effective CPU')}",
         f"memory {memory(host.memory_bytes)}{limit}",
         "instruction sets: " + (", ".join(host.features) or "none relevant"),
     ]

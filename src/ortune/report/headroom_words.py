@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ortune.records import Headroom
+from ortune.report import headline as heads
 from ortune.report.numbers import shorten
 
 _WORDS: Mapping[str, str] = {
@@ -87,7 +88,7 @@ def _outside(headroom: Headroom, outside: float) -> str:
     # Beside other programs the mean run, which tables show, has other parts than the one that nothing disturbs.
     run = "the run at its fastest" if headroom.busy else "the run"
     used = "is" if headroom.threads == 1 else "are"
-    more = f"; more threads may speed them up ({headroom.threads} of {headroom.cpus} CPUs {used} used)"
+    more = f"; more threads may speed them up ({headroom.threads} of {heads.count(headroom.cpus, 'CPU')} {used} used)"
     more = more if _limited(headroom) else ""
     if outside < 0.005:
         return f"almost none of {run} is outside the kernels{more}"

@@ -351,7 +351,7 @@ def _drawing(provider: ProviderPartition) -> Block:
                     about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
                 )
             )
-    alt = f"{provider.n_nodes} nodes in execution order, {len(provider.regions)} regions"
+    alt = f"{provider.n_nodes} nodes in execution order, {_counted(len(provider.regions), 'region')}"
     ticks = ((0.0, "first node"), (1.0, "last node"))
     return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
 

@@ -10,7 +10,16 @@ from ortune.report import compare_outputs, others_words, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
 from ortune.report.checks import GUARD_NAMES
-from ortune.report.numbers import change, detectable, factors, interval_name, percent, span, times
+from ortune.report.numbers import (
+    change,
+    detectable,
+    factors,
+    interval_name,
+    percent,
+    shorten_end,
+    span,
+    times,
+)
 from ortune.report.tune_facts import (
     claimed,
     corrected,
@@ -28,8 +37,8 @@ from ortune.report.tune_facts import (
     verdict,
 )
 
-LONGEST_PLAN, LONGEST_LEADER = 70, 40
-"""Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
+LONGEST_PLAN, LONGEST_LEADER = 70, 60
+"""Characters of a plan that a headline names. One that is shipped is counted where it is longer, another is cut."""
 
 
 def headline(result: TuneResult) -> str:
@@ -277,9 +286,8 @@ def _untested_words(result: TuneResult) -> str:
 
 
 def _leader(result: TuneResult) -> str:
-    """What led the race and is not shipped."""
-    name = result.refused.plan.describe() if result.refused else ""
-    return name if name and len(name) <= LONGEST_LEADER else "the leader"
+    """What led the race and is not shipped, by its name; the end of a long one is left out."""
+    return shorten_end(result.refused.plan.describe() if result.refused else "the leader", LONGEST_LEADER)
 
 
 def _tried_words(result: TuneResult) -> str:
