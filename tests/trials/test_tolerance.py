@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ortune
+from facts import facts
 from onnx_text import model_of, saved
 from ortune.analysis.outputs import OutputComparison
 from ortune.errors import UsageError
@@ -115,13 +116,23 @@ def test_no_budget_accepts_nan_another_shape_or_a_label(tmp_path: Path) -> None:
     assert not found.ok and "label" in found.what
 
 
-def test_outputs_without_elements_have_no_figures(tmp_path: Path) -> None:
-    empty = np.zeros((0, 10), np.float32)
+def test_outputs_without_elements_cannot_be_compared(tmp_path: Path) -> None:
+    empty, full = np.zeros((0, 10), np.float32), np.ones((2, 10), np.float32)
     a, b = (left(tmp_path / name, y=empty) for name in "ab")
     found = compare_outputs(a, b)
-    assert found.ok and found.outputs == ()
-    asked = parse("cosine>=0.999")
-    assert asked is not None and judged([found], asked).ok
+    assert (found.ok, found.comparable, found.empty) == (False, False, True)
+    facts(outputs(found), "cannot be compared", "no elements")
+    asked = parse("l2<=0.1")
+    assert asked is not None and not judged([found], asked).ok
+    # Beside an output with elements it is named, and inputs for which there is nothing tell nothing.
+    both = compare_outputs(left(tmp_path / "c", y=empty, z=full), left(tmp_path / "d", y=empty, z=full))
+    assert both.ok and not both.empty
+    assert outputs(both) == "outputs equal, but y has no elements"
+    other = compare_outputs(left(tmp_path / "e", y=full, z=full), left(tmp_path / "f", y=full, z=full))
+    assert outputs(worst_of([both, other, found])) == "outputs identical"
+    gone = compare_outputs(a, left(tmp_path / "g", y=full))
+    assert not gone.ok and not gone.empty and "shape" in gone.what
+    assert worst_of([found, found]).empty
 
 
 def test_each_output_has_its_own_error(tmp_path: Path) -> None:

@@ -182,7 +182,9 @@ class OutputCheck:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
         # Held against its own, right or wrong: that these differ from what is right is no randomness.
         difference = self.difference(again, "itself", by_values=True, reference=self._first_outputs)
-        if not difference.ok and (difference.max_error or not difference.nonfinite_reference):
+        if not (difference.ok or difference.empty) and (
+            difference.max_error or not difference.nonfinite_reference
+        ):
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self._field.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""

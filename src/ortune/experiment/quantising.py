@@ -13,13 +13,15 @@ import onnx_ir as ir
 
 from ortune import rewrites
 from ortune.analysis.dot_products import saturates
+from ortune.errors import InputError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
 from ortune.experiment.pilot import PILOT_RUNS
 from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
 from ortune.graph.nodes import holds
-from ortune.inputs import feed_files, user_feeds, workload
+from ortune.inputs import calibrating, feed_files, user_feeds, workload
+from ortune.inputs.feed_files import Array
 from ortune.inputs.feeds import FeedValue
 from ortune.model.graphs import nodes
 from ortune.records import (
@@ -39,6 +41,8 @@ from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
 
+_Labelled = tuple[dict[str, FeedValue], Array | None]
+"""A set of inputs, and what is right for it."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
 CLASSES = (0.001, 0.01, 0.05)
 """Relative L2 distances by which quantized models are told apart."""
@@ -88,14 +92,15 @@ def gather(baseline: Baseline) -> Inputs:
     """The user's inputs where there are some, else invented ones.
 
     Raises:
-        InputError: What the user named cannot be read, or does not fit the model.
+        InputError: What the user named cannot be read, does not fit the model, or holds no set of finite numbers.
     """
     data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
     labelled = 0
     if data is not None or work.inputs_path:
         source = data or Path(work.inputs_path)
         refs = []
-        sets = user_feeds.labelled(source, model, "--data" if data else "--inputs")
+        option = "--data" if data else "--inputs"
+        sets = _usable(baseline, user_feeds.labelled(source, model, option), f"{option} {source}")
         for i, (values, label) in enumerate(sets):
             refs.append(_written(baseline, f"data-{i}", values))
             if label is not None:
@@ -103,7 +108,7 @@ def gather(baseline: Baseline) -> Inputs:
                 feed_files.write_label(Path(refs[-1].path), label)
         # Every fourth, not the last quarter: files are often ordered by class or by date.
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
-        calibrating = [r for r in refs if r not in checking] or refs
+        taught = [r for r in refs if r not in checking] or refs
     else:
         source = None
         refs = []
@@ -111,22 +116,41 @@ def gather(baseline: Baseline) -> Inputs:
             feeds = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
             _, values = feeds[seed % len(feeds)]
             refs.append(_written(baseline, f"invented-{seed}", values))
-        calibrating, checking = refs[:INVENTED], refs[INVENTED:]
+        taught, checking = refs[:INVENTED], refs[INVENTED:]
     enough_s = ENOUGH_INPUTS * baseline.pilot.input_ns / 1e9
     held_out = _spread(checking, ENOUGH_INPUTS)
     checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
     calibration = Calibration(
-        inputs=len(calibrating),
+        inputs=len(taught),
         checked=len(checking),
         source="" if source is None else str(source),
         labelled=labelled,
     )
     return Inputs(
-        calibrating=tuple(calibrating),
+        calibrating=tuple(taught),
         held_out=tuple(held_out),
         checking=tuple(checking),
         summary=calibration,
     )
+
+
+def _usable(baseline: Baseline, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
+    """The sets of inputs that a model can be calibrated and judged on; a note names the others."""
+    hidden = calibrating.masks(baseline.side.model.ir)
+    faults = [calibrating.fault(values, hidden) for values, _ in sets]
+    first = next(((i, why) for i, why in enumerate(faults) if why), None)
+    if first is None:
+        return list(sets)
+    what = f"{first[1]}{f' in set {first[0] + 1}' if len(sets) > 1 else ''}"
+    if all(faults):
+        raise InputError(
+            f"no set of inputs can be used for calibration: {what}",
+            where=where,
+            do="pass inputs with rows of finite values",
+        )
+    n = sum(map(bool, faults))
+    baseline.note(f"{n} of {len(sets)} sets of inputs {'was' if n == 1 else 'were'} skipped: {what}")
+    return [entry for entry, why in zip(sets, faults, strict=True) if not why]
 
 
 def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:

@@ -145,12 +145,13 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
     unusable_candidate: int = 0
 
 
-AcceptedBy = Literal["tie", "threshold"]
-"""Why elements may differ: their best scores tie within rounding, or a row is right at a threshold."""
+AcceptedBy = Literal["tie", "threshold", "empty"]
+"""Why outputs are not called identical: best scores tie within rounding, a row is right at a threshold, or an output
+has no elements on either side."""
 
 
 class AcceptedChange(Record, frozen=True, kw_only=True):
-    """Elements of an output that differ although the outputs count as equal.
+    """What of an output is not identical although the outputs count as equal.
 
     Attributes:
         what: What is counted: "labels", "indices", "rows", "values".
@@ -204,7 +205,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
-        accepted: Labels, indices and rows that differ where rounding alone may decide.
+        accepted: Labels, indices and rows that differ where rounding alone may decide, and outputs without elements.
+        empty: Whether no output has an element, so nothing was compared.
     """
 
     ok: bool
@@ -227,6 +229,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     nonfinite_reference: int = 0
     nonfinite_candidate: int = 0
     accepted: tuple[AcceptedChange, ...] = ()
+    empty: bool = False
 
     @property
     def worst_slice_l2(self) -> float:

@@ -40,7 +40,7 @@ def _where(result: BisectResult) -> str:
     """Says where values part, or that nowhere was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
-    if result.outputs.ok and not result.partings:
+    if (result.outputs.ok or result.outputs.empty) and not result.partings:
         return f"nothing to bisect: {outputs(result.outputs)}"
     if not result.partings:
         return (

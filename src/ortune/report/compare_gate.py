@@ -39,6 +39,8 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
     limit = percent(g.threshold_ratio)
     if outputs is None:
         return f"FAIL, {name} does not run"
+    if outputs.empty:
+        return f"FAIL, {name}'s outputs cannot be compared: they have no elements"
     if not outputs.comparable:
         return f"FAIL, {name}'s outputs are wrong"
     if not outputs.ok:

@@ -29,6 +29,8 @@ def headline(result: CompareResult) -> str:
         return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
     if comparison is None and result.outputs.comparable:
         return heads.headline("inconclusive", NO_BLOCK, outputs(result.outputs), rerun(result))
+    if result.outputs.empty:
+        return f"{result.outputs.what}; nothing was timed"
     if comparison is None:
         wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
         return heads.headline("wrong-output", wrong, "nothing was timed")

@@ -19,6 +19,8 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
         distance: Of one side from the other.
         wrong: One of them is known to be wrong, which is nothing to accept.
     """
+    if distance.empty:
+        return distance.what
     if (
         any(output.nonfinite_reference == output.n_elements for output in distance.nonfinite)
         and not distance.ok
@@ -41,7 +43,13 @@ def alike(distance: OutputDifference) -> str:
         return _alike(distance)
     # What differs anywhere is not identical.
     equal = re.sub("^identical", "equal", _alike(distance))
-    return f"{equal}, but {', '.join(map(_accepted, distance.accepted))}"
+    empty = [change.output for change in distance.accepted if change.reason == "empty"]
+    parts = [_accepted(change) for change in distance.accepted if change.reason != "empty"]
+    if empty:
+        parts.append(
+            f"{empty[0]} has no elements" if len(empty) == 1 else f"{len(empty)} outputs have no elements"
+        )
+    return f"{equal}, but {', '.join(parts)}"
 
 
 def _alike(distance: OutputDifference) -> str:
@@ -150,6 +158,6 @@ def outputs_cell(side: ComparedSide) -> str:
     distance = side.outputs
     if distance is None:
         return side.failures[-1].what if side.failures else ""
-    if distance.ok:
+    if distance.ok or distance.empty:
         return outputs(distance).removeprefix("outputs ")
     return f"{error(distance)}, {beyond(distance)}" if distance.comparable else f"WRONG: {distance.what}"

@@ -29,7 +29,8 @@ class Findings:
         grids: Of the reference's outputs that come from QuantizeLinear, by name.
         labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name.
         tolerance: The user's number, for outputs of kind "values".
-        accepted: Elements and rows that differ and are no fault.
+        accepted: Elements and rows that differ and are no fault, and outputs without elements.
+        elements: Elements of both sides so far.
     """
 
     relative_l2: float = 0.0
@@ -49,6 +50,7 @@ class Findings:
     outputs: list[OutputError] = field(default_factory=list)
     nonfinite: list[NonFiniteOutput] = field(default_factory=list)
     accepted: list[AcceptedChange] = field(default_factory=list)
+    elements: int = 0
 
     def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         """Something differs; ``wrong`` where it answers no such question, ``inexact`` where a tolerance accepts it."""

@@ -71,7 +71,7 @@ def compare_rows(
         report.fail(f"output {label!r} has NaN values and the reference has none")
         return
     tables = tuple(_rows(array, roles) for array in (old, new))
-    flat = [table.reshape(-1, table.shape[-1]) for table in tables]
+    flat = [table.reshape(table.shape[0] * table.shape[1], table.shape[2]) for table in tables]
     width, rows = flat[0].shape[-1], max(len(table) for table in flat)
     if is_float and width and (dead := dead_columns(flat[0], flat[1], axis=len(roles) - 1)):
         report.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")

@@ -113,7 +113,15 @@ def compare_outputs(
             continue
         limit = tolerance if rows is None or ways[name].kind not in ("set", "labels") else rows
         read = _scores_of(ways[name], before, scores)
+        n_elements = _n_elements(before[name]) + _n_elements(after[name])
+        report.elements += n_elements
+        if not n_elements:
+            report.accept(name, "empty", 0, 0, "elements")
         _compare_output(report, ways[name], (before[name], after[name]), limit, read)
+    empty = not (report.elements or report.what)
+    if empty:
+        # Which is no equality: outputs that hold nothing are those of any model.
+        report.fail("outputs cannot be compared: they have no elements")
     compared_as: Literal["values", "sets", "moments"] = "values"
     if "moments" in report.ways:
         compared_as = "moments"
@@ -131,7 +139,8 @@ def compare_outputs(
         tolerance=tolerance,
         outputs=tuple(report.outputs),
         silent=bool(report.outputs) and all(output.silent for output in report.outputs),
-        accepted=tuple(report.accepted),
+        accepted=() if empty else tuple(report.accepted),
+        empty=empty,
         nonfinite=tuple(report.nonfinite),
         nonfinite_reference=sum(output.unusable_reference for output in report.nonfinite),
         nonfinite_candidate=sum(output.unusable_candidate for output in report.nonfinite),
@@ -143,6 +152,15 @@ def _accepting(report: Findings) -> float:
     """The tolerance that accepts every output, and the worst slice of each."""
     slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
     return accepting(max([report.relative_l2, *slices]), report.max_error)
+
+
+def _n_elements(value: StoredValue) -> int:
+    """The elements of an output; of maps, the maps."""
+    if value.kind in ("json", "map-list"):
+        return sum(
+            len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
+        )
+    return sum(load_array(file).size for file in value.files)
 
 
 def _scores_of(

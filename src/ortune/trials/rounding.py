@@ -138,8 +138,8 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
         moved: The reference with inputs and weights one step away against itself; None where that is not known.
         few_bits: That step was one of few bits.
     """
-    if difference.nonfinite_reference and not difference.nonfinite_candidate:
-        return False  # an overflow of the reference is no answer to hold another against
+    if difference.empty or (difference.nonfinite_reference and not difference.nonfinite_candidate):
+        return False  # nothing, and an overflow of the reference, is no answer to hold another against
     if difference.compared_as == "moments":
         # Moments are those of the numbers that were drawn; NaN where the reference has none is no matter of them.
         return difference.nonfinite_candidate > 0 and not difference.nonfinite_reference

@@ -140,6 +140,8 @@ def _budget(text: str) -> Tolerance:
 
 def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
     """The differences of all inputs as one: what the worst input says, with the worst figures of each output."""
+    # Inputs for which a detector finds nothing tell nothing, as long as others tell something.
+    differences = [d for d in differences if not d.empty] or differences
     # No answer to the question is worst, then what no tolerance accepts, then the largest distance.
     worst = max(
         differences,
@@ -173,6 +175,8 @@ def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChang
     changes = [change for difference in differences for change in difference.accepted]
     for key in dict.fromkeys((change.output, change.reason, change.what) for change in changes):
         mine = [change for change in changes if (change.output, change.reason, change.what) == key]
+        if key[1] == "empty" and len(mine) < len(differences):
+            continue  # with other inputs it has elements
         yield msgspec.structs.replace(
             mine[0],
             n_differing=sum(change.n_differing for change in mine),

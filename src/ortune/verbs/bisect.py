@@ -115,7 +115,8 @@ class _Run:
             and question_side(baseline, self.b, refs_b, self.watch.line, "B")
         ):
             return self._envelope(difference, judged=("both", "optimiser-off"))
-        if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):
+        same = difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None)
+        if same or difference.empty:
             return self._envelope(difference)
         # Both graphs get this one feed: they part because of their nodes, and at the case where that shows
         # most.

@@ -9,13 +9,15 @@ import msgspec
 
 from ortune import rewrites, targets
 from ortune.analysis.outputs import random_ops, value_dependent_ops
-from ortune.errors import ModelError, OrtuneError
+from ortune.errors import InputError, ModelError, OrtuneError
 from ortune.experiment import verification
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.opening import Experiment
 from ortune.experiment.quantising import unsaturated
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
+from ortune.inputs import calibrating
+from ortune.inputs.feed_files import read_feeds
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import deliver_model, staged_model
 from ortune.options.rewrite import Options
@@ -134,6 +136,14 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
         feeds = tuple(baseline.refs)
         if not baseline.work.inputs_path:
             baseline.note(rewrite_words.calibrated_on_synthetic(calibrated))
+        hidden = calibrating.masks(side.model.ir)
+        why = next(filter(None, (calibrating.fault(read_feeds(Path(ref.path)), hidden) for ref in feeds)), "")
+        if why:
+            raise InputError(
+                f"these inputs cannot be used for calibration: {why}",
+                where=str(baseline.work.inputs_path or side.model.path),
+                do="pass inputs with rows of finite values",
+            )
     tool = ToolProcess(
         runtime=side.runtime,
         folder=baseline.scratch,

@@ -1,0 +1,40 @@
+"""Which of the user's inputs a model can be calibrated and judged on: numbers, at least one row of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.inputs.declared import inspect_inputs
+from ortune.inputs.feeds import FeedValue
+
+__all__ = ["fault", "masks"]
+
+
+def masks(model: ir.Model) -> frozenset[str]:
+    """Returns the names of a model's inputs that are masks, where minus infinity hides a position."""
+    return frozenset(spec.name for spec in inspect_inputs(model).inputs if spec.role == "mask")
+
+
+def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
+    """Returns why a set of inputs tells nothing of a range or an error, or "" if it does.
+
+    Args:
+        values: By the name of the input.
+        hidden: Inputs where minus infinity is meant.
+    """
+    for name, value in values.items():
+        if not isinstance(value, np.ndarray):
+            continue
+        if value.ndim > 1 and not value.shape[0]:
+            return f"input {name!r} has no rows"
+        if value.dtype.kind != "f":
+            continue
+        bad = ~np.isfinite(value)
+        if name in hidden:
+            bad &= ~np.isneginf(value)
+        if n := int(bad.sum()):
+            return f"input {name!r} contains {n} NaN or infinite value{'' if n == 1 else 's'}"
+    return ""
