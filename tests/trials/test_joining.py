@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 from onnx_text import assemble
+from ortune.analysis.outputs import class_labels
 from ortune.errors import InputError
 from ortune.inputs import feed_files
 from ortune.model.open import open_model
@@ -125,7 +127,20 @@ def test_maps_of_classes_meet_the_tensor_of_scores(make) -> None:
     zipped.outputs[0].name = "probabilities"
     tensors.graph.append(zipped)
     tensors.graph.outputs[1] = zipped.outputs[0]
-    assert pairing.joint_labels({}, tensors, {"probabilities": "scores"}) == {"scores": ("no", "yes")}
-    assert pairing.joint_labels({"scores": ("a",)}, tensors, {"probabilities": "scores"}) == {
-        "scores": ("a",)
-    }
+    pairs = {"probabilities": "scores"}
+    assert pairing.joint_labels({}, maps, tensors, pairs) == {"scores": ("no", "yes")}
+    assert pairing.joint_labels({"scores": ("a",)}, maps, tensors, pairs) == {"scores": ("a",)}
+
+
+def test_the_columns_of_a_classifier_are_in_its_own_order() -> None:
+    """Whatever order the map on the other side lists them in."""
+    path = Path(onnxruntime.__file__).parent / "datasets" / "logreg_iris.onnx"
+    maps, columns = (open_model(path).ir.clone() for _ in range(2))
+    (zipped,) = (node for node in maps.graph if node.op_type == "ZipMap")
+    zipped.attributes["classlabels_int64s"] = onnx_ir.AttrInt64s("classlabels_int64s", [2, 1, 0])
+    (zipmap,) = (node for node in columns.graph if node.op_type == "ZipMap")
+    columns.graph.outputs[1] = zipmap.inputs[0]
+    pairs = {"probability_tensor_normalized": "probabilities"}
+    listed = {"probabilities": ("2", "1", "0")}
+    assert class_labels(maps) == listed
+    assert pairing.joint_labels(listed, maps, columns, pairs) == {"probabilities": ("0", "1", "2")}

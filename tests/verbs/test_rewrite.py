@@ -18,7 +18,7 @@ from bisection.planted import convolutions
 from edited_models import squeezenet
 from onnx_text import model_of, saved
 from ortune.cli import main
-from ortune.errors import UsageError
+from ortune.errors import InputError, UsageError
 from ortune.model.open import open_model
 from ortune.records import OutputDifference
 from ortune.rewrites import made_by
@@ -117,6 +117,8 @@ def test_what_changes_nothing_is_not_written(model: Path, tmp_path: Path) -> Non
 def test_outputs_beyond_the_tolerance_are_not_written(model: Path, tmp_path: Path) -> None:
     answer = ortune.rewrite(model, "initializers-out-of-inputs", "affine-into-weights", tolerance=1e-12)
     assert (answer.verdict, exit_code(answer), answer.result.path) == ("wrong-output", 1, "")
+    # An exact rewrite must not change the outputs: a larger tolerance is no way out.
+    assert "accept with" not in answer.result.headline
     assert not list(tmp_path.glob("*rewritten*"))
 
 
@@ -244,6 +246,14 @@ def test_a_model_is_calibrated_on_the_inputs_of_this_command(real: bool, name: s
     notes = " ".join(answer.result.notes)
     assert ("synthetic" in notes) != real
     assert ("--inputs" in notes) != real
+
+
+def test_no_model_is_calibrated_on_what_is_no_number(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).random((1, 3, 12, 12), np.float32)
+    x[0, 1, 2, 3] = np.nan
+    np.savez(tmp_path / "x.npz", x=x)
+    with pytest.raises(InputError, match="1 NaN or infinite value"):
+        ortune.rewrite(product_net(tmp_path), "static-int8", inputs=tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(

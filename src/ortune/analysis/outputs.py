@@ -8,7 +8,7 @@ label. Whatever cannot be followed is compared element by element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,6 +26,7 @@ __all__ = [
     "OutputComparison",
     "OutputKind",
     "class_labels",
+    "column_classes",
     "output_comparisons",
     "random_ops",
     "value_dependent_ops",
@@ -98,6 +99,8 @@ _EXACT = (
 _FORGETS = op_set("Shape Size OneHot GlobalAveragePool GlobalMaxPool Scatter ScatterElements ScatterND")
 _INTEGER_RESULT = op_set("Shape Size NonZero ArgMax ArgMin NonMaxSuppression") | _COMPARES
 
+_KEEP_COLUMNS = op_set("Identity Cast Dropout Softmax LogSoftmax Sigmoid Normalizer")
+
 # Operators that decide, and the kind of each of their outputs.
 _DECIDES: dict[str, tuple[OutputKind, ...]] = {
     "ArgMax": ("labels",),
@@ -113,14 +116,33 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
     """Returns the class labels of each ZipMap output, in column order, as text."""
     labels = {}
     for value in model.graph.outputs:
-        node = value.producer()
-        while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
-            node = node.inputs[0].producer()
+        node = _behind(value, ("Identity",)).producer()
         if node is None or node.op_type != "ZipMap":
             continue
         numbers, texts = ints_of(node, "classlabels_int64s"), texts_of(node, "classlabels_strings")
         labels[value.name or ""] = tuple(map(str, numbers or texts or ()))
     return labels
+
+
+def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
+    """Returns the classes of the columns of each output that shows the scores of a classifier, as text."""
+    classes = {}
+    for value in model.graph.outputs:
+        scores = _behind(value, _KEEP_COLUMNS)
+        node = scores.producer()
+        source = label_source(node, 0) if node is not None and node.op_type in CLASSIFIERS else None
+        if source is not None and source.scores is scores and source.classes:
+            classes[value.name or ""] = tuple(map(str, source.classes))
+    return classes
+
+
+def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
+    """The value that these operators make an output of."""
+    node = value.producer()
+    while node is not None and node.op_type in operators and node.inputs[0] is not None:
+        value = node.inputs[0]
+        node = value.producer()
+    return value
 
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:

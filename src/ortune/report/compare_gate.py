@@ -39,10 +39,9 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
     limit = percent(g.threshold_ratio)
     if outputs is None:
         return f"FAIL, {name} does not run"
-    if outputs.empty:
-        return f"FAIL, {name}'s outputs cannot be compared: they have no elements"
     if not outputs.comparable:
-        return f"FAIL, {name}'s outputs are wrong"
+        why = "cannot be compared, they have no elements" if outputs.empty else "are wrong"
+        return f"FAIL, {name}'s outputs {why}"
     if not outputs.ok:
         return f"FAIL, {name}'s outputs differ from A's, {beyond(outputs)}"
     if comparison is None:

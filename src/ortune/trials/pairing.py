@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir
 
-from ortune.analysis.outputs import class_labels
+from ortune.analysis.outputs import class_labels, column_classes
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import feed_files
@@ -143,10 +143,21 @@ def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
 
 
 def joint_labels(
-    of_a: Mapping[str, tuple[str, ...]], b: onnx_ir.Model, pairs: Mapping[str, str]
+    of_a: Mapping[str, tuple[str, ...]], a: onnx_ir.Model, b: onnx_ir.Model, pairs: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """The classes of outputs that are maps on a side, by their names in A; A's own where both have them."""
-    return {pairs.get(name, name): labels for name, labels in class_labels(b).items()} | dict(of_a)
+    """The classes of outputs that are maps on a side, by their names in A, in the order of the other side's columns.
+
+    Args:
+        of_a: What is known of A's outputs.
+        a: The base.
+        b: The other side.
+        pairs: B's output -> A's output.
+    """
+    joint = {pairs.get(name, name): labels for name, labels in class_labels(b).items()} | dict(of_a)
+    columns = column_classes(a) | {pairs.get(name, name): cs for name, cs in column_classes(b).items()}
+    # Where a classifier made the columns, their order is known. Else it is that of the map, or of A's own.
+    known = {name: cs for name, cs in columns.items() if set(cs) == set(joint.get(name, ()))}
+    return joint | known
 
 
 def _kind(value: onnx_ir.Value) -> str | None:

@@ -102,7 +102,7 @@ class _Run:
         trial = baseline.require_measured(new, outcome)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
-        baseline.check.labels = pairing.joint_labels(baseline.check.labels, theirs, outputs)
+        baseline.check.labels = pairing.joint_labels(baseline.check.labels, ours, theirs, outputs)
         baseline.check.first = first
         # Held against what A gave, right or wrong.
         difference = baseline.check.difference(
