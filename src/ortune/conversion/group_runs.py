@@ -148,6 +148,15 @@ class GroupRuns:
     ) -> Iterator[CheckedCase]:
         """The cases at one level of the optimiser."""
         check = baseline.check
+        if baseline.lowered is not None:  # it is said once: at the level of users
+            broken = baseline.lowered.level
+            what = (
+                f"ONNX Runtime's optimiser breaks the model at level {broken.level} (it runs at level "
+                f"{broken.right}): {broken.what}"
+            )
+            if level == "all":
+                yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
+            return
         if level == "all":
             arm = baseline.arm(BASE)
             outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)

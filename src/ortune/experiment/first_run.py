@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ortune.analysis.failing_nodes import named_node
+from ortune.analysis.failing_nodes import named_node, sources_by_name
 from ortune.bisection.levels import first_decisive, first_not_finite, made_from
 from ortune.experiment.baseline import Baseline
 from ortune.records import (
@@ -276,8 +276,8 @@ def _broken(
     """What is said of a level at which a side does not run, with the node that fails and what it was made from."""
     broken, node = lowered.level, named_node(lowered.level.what)
     if node is not None:
-        made: tuple[str, ...] = ()
-        if _holds(baseline, "no time to find the origin of the node that fails", 1, run_ns, left_s):
+        made = sources_by_name(side.model.ir, node)
+        if LEVEL_TIMES * run_ns / 1e9 <= left_s():
             place = baseline.scratch / f"broken{name and '-'}{name}"
             made = made_from(
                 side, lowered.at, node, baseline.executor, place, custom_ops=tuple(baseline.work.custom_ops)

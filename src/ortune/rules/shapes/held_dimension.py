@@ -4,7 +4,7 @@ What it is: a batch or a length that the inputs declare as dynamic, and a consta
     the export: the shape of a Reshape, the repeats of a Tile, a tensor that is concatenated.
 Why it costs: the model fails at every other size. Batching, and every size that is tried, fails in the first run.
 Evidence: the node, and the only size at which its operands agree, from the shapes in the graph.
-Fix and its safety: advice: export the model again with -1 in place of the size; or fix the dimension with the rewrite
+Fix and its safety: advice: export the model again without the size as a constant; or fix the dimension with the rewrite
     ``fixed-dimensions``, so the file states what it accepts.
 Example: ``--rewrite fixed-dimensions:batch=8``
 References: PyTorch documentation, "torch.export", "Expressing dynamism".
@@ -58,8 +58,8 @@ def find(facts: Facts) -> Iterator[Finding]:
                 severity="warning",
                 what=held.sentence,
                 where=(name_of(held.node),),
-                fix=f"export the model again with -1 in place of {held.size}; or fix the dimension with the rewrite "
-                f"fixed-dimensions:{held.dimension}={held.size}",
+                fix=f"export the model again without {held.size} as a constant size; or fix the dimension with the "
+                f"rewrite fixed-dimensions:{held.dimension}={held.size}",
             )
 
 
