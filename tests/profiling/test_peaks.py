@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 import ortune
+from facts import facts
 from ortune import platform
 from ortune.errors import Interrupted, MeasurementError
 from ortune.fleet.runtimes import probe
 from ortune.profiling import peaks
-from ortune.profiling.peaks import FILE, load_peak, measure_peak, thread_counts
+from ortune.profiling.peaks import duration_words, known_peak, measure_peak, thread_counts
+from ortune.profiling.stored_peaks import FILE, NOT_MEASURED, keep_peak, load_peak, not_measured
 from ortune.records import MachinePeak
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
@@ -104,6 +106,9 @@ class Beside(Machine):
     others = 0.0
     at_s = 0.0
 
+    def pause(self, seconds: float) -> None:
+        self.at_s += seconds
+
     def sensors(self) -> platform.Snapshot:
         self.at_s += 1.0
         return platform.Snapshot(
@@ -116,9 +121,38 @@ def test_beside_others_nothing_is_measured_kept_or_used(
 ) -> None:
     machine = Beside()
     machine.others = HOST.cores - 0.5
-    with pytest.raises(MeasurementError, match="other programs took"):
-        measure_peak(probe(sys.executable), tmp_path, tmp_path, machine, seconds=0.02)
+    said: list[str] = []
+    with pytest.raises(MeasurementError, match="other programs used") as raised:
+        measure_peak(probe(sys.executable), tmp_path, tmp_path, machine, seconds=0.02, say=said.append)
     assert load_peak(HOST, tmp_path) is None
+    assert not said, "a minute is not spent where nothing can come of it"
+    assert "ortune doctor" not in raised.value.do and "--wait-quiet" in raised.value.do
+
+
+def test_what_was_postponed_is_measured_at_the_next_quiet_moment_and_doctor_not_advised_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: MachinePeak
+) -> None:
+    runtime, machine = probe(sys.executable), Beside()
+    calls: list[Machine] = []
+
+    def found(*_: object, **__: object) -> MachinePeak:
+        calls.append(machine)
+        keep_peak(tmp_path, HOST, runtime.ort_version, measured, print)
+        return measured
+
+    assert not_measured(tmp_path) == NOT_MEASURED and "ortune doctor" in NOT_MEASURED
+    # Nobody asked for it yet: a verb that can do without does not spend its time on it.
+    assert known_peak(runtime, tmp_path, tmp_path, machine, 1e9) is None
+    machine.others = HOST.cores
+    with pytest.raises(MeasurementError):
+        measure_peak(runtime, tmp_path, tmp_path, machine)
+    assert "ortune doctor" not in not_measured(tmp_path)
+    assert known_peak(runtime, tmp_path, tmp_path, machine, 1e9) is None, "still busy"
+    machine.others = 0.0
+    monkeypatch.setattr(peaks, "measure_peak", found)
+    assert known_peak(runtime, tmp_path, tmp_path, machine, 1.0) is None, "no time for it"
+    assert known_peak(runtime, tmp_path, tmp_path, machine, 1e9) == measured and calls
+    assert not_measured(tmp_path) == NOT_MEASURED
 
 
 def test_others_on_cpus_that_trials_may_not_use_take_none() -> None:
@@ -168,7 +202,11 @@ def test_stopped_before_it_began(tmp_path: Path) -> None:
 def test_an_interpreter_without_onnxruntime_says_so(tmp_path: Path) -> None:
     runtime = msgspec.structs.replace(probe(sys.executable), python=str(tmp_path / "none"))
     with pytest.raises(ToolFailed, match="cannot start"):
-        measure_peak(runtime, tmp_path, tmp_path, Machine())
+        measure_peak(runtime, tmp_path, tmp_path, Beside())
+
+
+def test_how_long_it_takes_is_said_before_it_begins() -> None:
+    facts(duration_words(Machine()), "about", " s, up to", " s next to other programs")
 
 
 def test_doctor_shows_the_stored_one_where_it_does_not_measure(measured: MachinePeak, store: Path) -> None:

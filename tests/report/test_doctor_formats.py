@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.records import Envelope, Finding, MachinePeak, ProviderReport
+from ortune.records import AddableRuntime, Envelope, Finding, MachinePeak, ProviderReport
 from ortune.report import doctor_words as words
 from ortune.report import markdown
 
@@ -117,3 +117,43 @@ def test_peaks_are_shown_with_their_date() -> None:
     assert "<b>" not in page.replace("\\<b\\>", "")
     assert "\x1b" not in page + text
     assert "GFLOP/s" not in shown(golden.diagnosed(), 80)
+
+
+def test_the_promise_names_the_machine_as_it_is() -> None:
+    noise = msgspec.structs.replace(golden.diagnosed().result.noise, used_cpus=1.61, cpus=2)
+    text = " ".join(shown(golden.diagnosed(noise=noise), 140).split())
+    facts(text, "2 minutes", "1.2 %", "while other programs use 1.6 of 2 CPUs")
+
+
+def test_what_was_not_measured_is_not_passed() -> None:
+    why = words.no_peak("other programs used 1.6 of 2 CPUs", postponed=True)
+    text = " ".join(shown(golden.diagnosed(peak_failed=why), 140).split())
+    facts(text, "checks:", "peaks", "not measured", "1.6 of 2 CPUs", "next quiet moment")
+    assert "checks: passed" not in text
+    assert "checks: passed" in " ".join(shown(golden.diagnosed(), 140).split())
+
+
+def test_commands_add_what_runs_models_and_no_converters() -> None:
+    def of(name: str, *, converts: bool) -> AddableRuntime:
+        command = f"ortune runtime add {name}"
+        return AddableRuntime(
+            name=name, what=name, packages=(), about_bytes=1, command=command, converts=converts
+        )
+
+    envelope = golden.diagnosed(addable=(of("openvino", converts=False), of("convert-torch", converts=True)))
+    brief = golden.printed(words.document(envelope), 140)
+    assert "runtime add openvino" in brief and "convert-torch" not in brief
+    assert "runtime add convert-torch" in " ".join(shown(envelope, 140).split())
+
+
+def test_a_gpu_that_is_software_is_not_claimed() -> None:
+    envelope = golden.diagnosed()
+    (first, *others) = envelope.result.runtimes
+    webgpu = ProviderReport(
+        name="webgpu", in_build=False, usable=True, why="its GPU is emulated on the CPU", emulated=True
+    )
+    report = msgspec.structs.replace(first, providers=(*first.providers, webgpu))
+    envelope = golden.diagnosed(runtimes=(report, *others))
+    assert "webgpu" not in " ".join(words.headline(envelope))
+    assert "webgpu" not in golden.printed(words.document(envelope), 140)
+    facts(shown(envelope, 140), "webgpu: its GPU is emulated")

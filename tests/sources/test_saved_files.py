@@ -105,7 +105,9 @@ def test_a_saved_model_is_its_graph_and_its_variables(tmp_path: Path) -> None:
 
 
 def test_operators_that_name_files_or_call_python_are_on_no_list() -> None:
-    compute = "Conv2D MatMul While StatefulPartitionedCall If RandomUniform HashTableV2 LookupTableImportV2 SaveV2"
+    compute = (
+        "Conv2D MatMul While StatefulPartitionedCall If RandomUniform HashTableV2 LookupTableImportV2 SaveV2"
+    )
     reach = (
         "ReadFile WriteFile MatchingFiles PyFunc EagerPyFunc PrintV2 Print DebugIdentity DebugIdentityV2 DebugNanCount "
         "WriteSummary CreateSummaryFileWriter WriteImageSummary InitializeTableFromTextFileV2 ImmutableConst "

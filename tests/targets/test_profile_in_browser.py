@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 import ortune
 from chromium import hardly_warm
 from onnx_text import assemble
-from ortune.profiling import peaks
+from ortune.profiling import stored_peaks
 from ortune.records import ProfileResult
 from ortune.report import profile_words, transfer_words
 from web_models import RNG, needs, web_inputs, web_net
@@ -42,7 +42,7 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     assert profile_words.headline(result).startswith("functional only") == run.software
     # What is nobody's time needs no second page beside, and is held against nothing.
     assert run.software == (result.slowdown_ratio is None)
-    assert (tmp_path / "st" / peaks.FILE).exists() != run.software
+    assert (tmp_path / "st" / stored_peaks.FILE).exists() != run.software
     parts = result.page_parts
     assert parts is not None and parts.queued and 0 < parts.operators_ns + parts.outputs_ns < parts.whole_ns
     assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]

@@ -220,6 +220,7 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
             about_bytes=about_bytes,
             download_bytes=recipe.download_bytes,
             command=f"ortune runtime add {recipe.name}",
+            converts=recipe.name in CONVERTERS,
         )
         for recipe, what, about_bytes in offered
     )

@@ -32,7 +32,7 @@ class Options(InBrowser, Stored):
         Option(
             "--measure/--no-measure",
             "",
-            "Also measure noise and the machine's peak (about 30 s).",
+            "Also measure noise (about 20 s) and the machine's peak (10 s on a quiet machine, 40 s on a busy one).",
             RUN,
         ),
     ] = True

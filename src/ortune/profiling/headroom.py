@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from ortune import monotonic
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.nodes import Origins, origins
-from ortune.profiling.peaks import NOT_MEASURED, load_peak
+from ortune.profiling.peaks import known_peak
 from ortune.profiling.processes import NOT_HELD, TIMED_NS, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
+from ortune.profiling.stored_peaks import not_measured
 from ortune.records import ProfileResult
 
 SHORT_NS = 400_000_000
@@ -72,10 +74,12 @@ def one_profile(
     if not runs:
         baseline.note(NOT_HELD)
         return None
+    began_s = monotonic.now_s()
     side, keep = baseline.side, baseline.scratch / "headroom.json"
     try:
         (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
-        peak = load_peak(baseline.machine.host, store, side.runtime.ort_version) if floors else None
+        left_s = 1e-9 * (most_ns - read_ns) - (monotonic.now_s() - began_s)
+        peak = known_peak(side.runtime, baseline.scratch, store, baseline.machine, left_s) if floors else None
         graph = Origins()
         if named or peak is not None:
             folder = baseline.scratch / "headroom"
@@ -86,5 +90,5 @@ def one_profile(
     return result_of(
         "", process.trace, process.attribution, process.warmup, graph, peak, side,
         slowdown=process.slowdown, cpus=baseline.host.effective_cpus, state=process.state, resident=process.resident,
-        no_peak=NOT_MEASURED if peak is None else "", gpu_run=process.gpu_run,
+        no_peak=not_measured(store) if peak is None else "", gpu_run=process.gpu_run,
     )  # fmt: skip

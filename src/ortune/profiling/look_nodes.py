@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from ortune.profiling.nodes import Origins, origins
-from ortune.profiling.peaks import NOT_MEASURED, load_peak
 from ortune.profiling.processes import Seen
 from ortune.profiling.result import result_of
+from ortune.profiling.stored_peaks import load_peak, not_measured
 from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node
@@ -55,7 +55,7 @@ def explained(
     result = result_of(
         "", trace, attribute(trace, range(warm, trace.n_runs), wall_ns), 0, node_origins, peak, side,
         slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, state=state,
-        no_peak=NOT_MEASURED if peak is None else no_peak,
+        no_peak=not_measured(store) if peak is None else no_peak,
     )  # fmt: skip
     times: dict[str, float] = {}
     for row in by_node(trace, warm):

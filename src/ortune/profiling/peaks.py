@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from ortune import files
-from ortune.errors import Interrupted, MeasurementError, StoreError
+from ortune import monotonic
+from ortune.errors import Interrupted, MeasurementError
 from ortune.profiling import peak_models
+from ortune.profiling.stored_peaks import is_postponed, keep_peak, load_peak, postpone
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
 from ortune.report.headline import count
-from ortune.store.places import data_folder
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
-from ortune.targets.tool import ToolProcess
+from ortune.targets.tool import ToolFailed, ToolProcess
 
-FILE = "peaks.json"
-NOT_MEASURED = "not measured yet (run ortune doctor)"
 _LIMIT_S = 120.0
 _RATES = (
     7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
@@ -33,6 +30,8 @@ _LEAST_SECONDS = 0.12
 _SCALES = 0.7  # of the products: what shares out its work worse than this was disturbed
 _RETRIES = 2
 
+_LOOK_S = 0.5  # for which it is watched whether others use the CPUs, before anything is measured
+_START_S = 1.0  # of one process, as a rule
 _QUIET_SHARE = 0.1  # of the CPUs that others may take meanwhile
 _RISEN = 1.05  # times the stored rates, from which on a second measurement has found more
 
@@ -67,16 +66,6 @@ class _Rates(Record, frozen=True, kw_only=True):
     numpy: str
 
 
-class _Stored(Record, frozen=True, kw_only=True):
-    """One entry of the file."""
-
-    cpu: str
-    features: tuple[str, ...]
-    effective_cpus: int
-    ort_version: str
-    peak: MachinePeak
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """One process: how many threads, how large the matrices and the arrays are, how long each rate may take."""
@@ -85,20 +74,6 @@ class _Asked:
     side: int
     array_bytes: int
     seconds: float
-
-
-def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> MachinePeak | None:
-    """The stored peak of a machine, or None.
-
-    Args:
-        host: Processor, instruction sets and effective CPUs must be the same.
-        store_folder: Where the store lies; None is the user's own place.
-        ort_version: The peak measured with this ONNX Runtime is preferred; else the newest is taken.
-    """
-    path = _path(store_folder)
-    mine = [entry for entry in _read(path).values() if _same_machine(entry, host)] if path else []
-    best = max(mine, key=lambda e: (e.ort_version == ort_version, e.peak.taken), default=None)
-    return msgspec.structs.replace(best.peak, ort_version=best.ort_version) if best else None
 
 
 def measure_peak(
@@ -132,9 +107,16 @@ def measure_peak(
     """
     host = machine.host
     counts = thread_counts(host.effective_cpus)
-    say(f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads")
     rates: dict[int, _Rates] = {}
     most_taken, looked = _QUIET_SHARE * host.effective_cpus, True
+    if stop():
+        raise Interrupted("stopped before the peak was measured")
+    taken_now = _taken_now(machine, most_taken)
+    if taken_now > most_taken:
+        raise _busy(taken_now, host, store_folder)
+    say(
+        f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads: {duration_words(machine)}"
+    )
     for threads in counts:
         asked = _asked(threads, len(counts), machine, seconds)
         least_taken = math.inf
@@ -151,11 +133,7 @@ def measure_peak(
             if least_taken <= most_taken and not _disturbed(rates, threads):
                 break
         if least_taken > most_taken:
-            raise MeasurementError(
-                f"other programs took {least_taken:.1f} of {count(host.effective_cpus, 'CPU')} while it was measured",
-                do="run ortune doctor on an idle machine",
-                code="busy",
-            )
+            raise _busy(least_taken, host, store_folder)
     peak = MachinePeak(
         cpu=host.cpu,
         flops_per_s=_best({n: rate.float32 for n, rate in rates.items()}),
@@ -172,8 +150,63 @@ def measure_peak(
     peak = msgspec.structs.replace(
         peak, agreed=earlier is not None and bool(earlier.quiet) and _agree(earlier, peak)
     )
-    _keep(store_folder, host, runtime.ort_version, peak, say)
+    keep_peak(store_folder, host, runtime.ort_version, peak, say)
     return peak
+
+
+def _taken_now(machine: Machine, most: float) -> float:
+    """Return how many CPUs other programs use, the least of a few looks; 0 if the system does not tell."""
+    least = math.inf
+    for _ in range(1 + _RETRIES):
+        before = machine.sensors()
+        machine.pause(_LOOK_S)
+        least = min(least, machine.taken_cpus(before) or 0.0)
+        if least <= most:
+            break
+    return least
+
+
+def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> MeasurementError:
+    """Return the error for a busy machine, on which the peaks wait for a quiet moment."""
+    postpone(store_folder)
+    return MeasurementError(
+        f"other programs used {taken_cpus:.1f} of {count(host.effective_cpus, 'CPU')}",
+        do="it is measured at the next quiet moment (--wait-quiet 10m waits for one)",
+        code="busy",
+    )
+
+
+def known_peak(
+    runtime: Runtime, scratch: Path, store_folder: Path | None, machine: Machine, left_s: float
+) -> MachinePeak | None:
+    """Return the stored peak, or measure it now if that was postponed, the machine is quiet and the time is left.
+
+    Args:
+        runtime: ONNX Runtime whose kernels are measured.
+        scratch: Folder for models and answers.
+        store_folder: Where the store lies; None is the user's own place.
+        machine: The machine.
+        left_s: Seconds that it may take.
+    """
+    peak = load_peak(machine.host, store_folder, runtime.ort_version)
+    if peak is not None or not is_postponed(store_folder):
+        return peak
+    needed_s = peak_s(machine, _START_S)
+    if needed_s > left_s:
+        return None
+    ends_s = monotonic.now_s() + left_s
+    try:
+        return measure_peak(
+            runtime, scratch, store_folder, machine, stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s
+        )
+    except (ToolFailed, MeasurementError, Interrupted):
+        return None
+
+
+def duration_words(machine: Machine) -> str:
+    """Return how long measuring the peaks takes: "about 12 s, up to 36 s next to other programs"."""
+    usual_s = peak_s(machine, _START_S)
+    return f"about {usual_s:.0f} s, up to {(1 + _RETRIES) * usual_s:.0f} s next to other programs"
 
 
 def peak_s(machine: Machine, start_s: float) -> float:
@@ -293,55 +326,3 @@ def _how(runtime: Runtime, rates: _Rates) -> str:
         f"onnxruntime {runtime.ort_version} and numpy {rates.numpy}, the best of several tries; "
         f"float32 by {fastest(rates.float32)}, int8 by {fastest(rates.int8)}, memory by {fastest(rates.bytes)}"
     )
-
-
-def _same_machine(entry: _Stored, host: Host) -> bool:
-    return (entry.cpu, entry.features, entry.effective_cpus) == (
-        host.cpu,
-        host.features,
-        host.effective_cpus,
-    )
-
-
-def _key(host: Host, ort_version: str) -> str:
-    parts: Sequence[object] = (host.cpu, host.features, host.effective_cpus, ort_version)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def _path(store_folder: Path | None) -> Path | None:
-    """The file; None where the user has no place for it."""
-    try:
-        return (store_folder or data_folder()) / FILE
-    except StoreError:
-        return None
-
-
-def _read(path: Path) -> dict[str, _Stored]:
-    """What is stored; nothing where the file is not there, or is not ours: peaks can be measured again."""
-    try:
-        return msgspec.json.decode(files.read(path), type=dict[str, _Stored])
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
-
-
-def _keep(
-    store_folder: Path | None, host: Host, ort_version: str, peak: MachinePeak, say: Callable[[str], None]
-) -> None:
-    """Adds the peak to the file, replacing an older one; where that cannot be, says so."""
-    path = _path(store_folder)
-    if path is None:
-        say("the peaks are not stored: the home folder is unknown")
-        return
-    entry = _Stored(
-        cpu=host.cpu,
-        features=host.features,
-        effective_cpus=host.effective_cpus,
-        ort_version=ort_version,
-        peak=peak,
-    )
-    text = msgspec.json.format(msgspec.json.encode(_read(path) | {_key(host, ort_version): entry}), indent=2)
-    try:
-        files.private_folder(path.parent, own=store_folder is None)
-        files.write(path, text, private=True)
-    except OSError as error:
-        say(f"the peaks are not stored: {path} cannot be written ({error.strerror})")

@@ -103,8 +103,8 @@ class Provider:
         int32: It computes faster with 32-bit integers than with 64-bit ones.
         web_builds: The builds of onnxruntime-web that have it, the one of the package's default import first.
         web_alone: The build that has nothing else.
-        question: An expression of JavaScript that gives why a browser cannot run it, "" where it can; "" for what every
-            browser runs, or nobody asks.
+        question: An expression of JavaScript that gives why a browser cannot run it, "" where it can, and ``EMULATED``
+            where the CPU emulates the GPU; "" for what every browser runs, or nobody asks.
         browser_flags: Arguments of the browser without which it is not offered.
     """
 
@@ -162,5 +162,9 @@ class Provider:
         return self.in_profiles or (self.name,)
 
 
+EMULATED = "emulated"
+"""What a page answers whose GPU is software: it runs there, and its times are no GPU's."""
+SOFTWARE = "/swiftshader|llvmpipe|softpipe|software|basic render/i"
+"""A regular expression of JavaScript: the names of software renderers."""
 PAGE = "browser"
 """The place of what runs in a page."""

@@ -1,7 +1,15 @@
 """GPUs of any vendor, through WebGPU in a browser."""
 
-from ortune.providers.provider import PAGE, Provider
+from ortune.providers.provider import EMULATED, PAGE, SOFTWARE, Provider
 from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+_QUESTION = f"""(navigator.gpu?.requestAdapter().then((found) => {{
+  if (!found) return "the browser provides no WebGPU adapter";
+  const info = found.info ?? {{}};
+  const names = [info.vendor, info.architecture, info.device, info.description].join(" ");
+  const software = (found.isFallbackAdapter ?? info.isFallbackAdapter) || {SOFTWARE}.test(names);
+  return software ? "{EMULATED}" : "";
+}}) ?? "the browser has no WebGPU")"""
 
 PROVIDER = Provider(
     name="webgpu",
@@ -19,7 +27,6 @@ PROVIDER = Provider(
     float16=True,
     int32=True,
     web_builds=("jsep", "asyncify", "jspi"),
-    question="navigator.gpu?.requestAdapter().then((found) => (found ? '' : 'the browser provides no WebGPU adapter'))"
-    " ?? 'the browser has no WebGPU'",
+    question=_QUESTION,
     browser_flags=("--enable-unsafe-webgpu",),  # else a software adapter is not given
 )

@@ -50,7 +50,11 @@ class EffectRow(Record, frozen=True, kw_only=True):
 
 
 class NoiseReport(Record, frozen=True, kw_only=True):
-    """The noise of this machine now, from a run of the controls."""
+    """The noise of this machine now, from a run of the controls.
+
+    Attributes:
+        used_cpus: CPUs that other programs used meanwhile, of ``cpus``; None if unknown.
+    """
 
     model: str
     latency_ns: float
@@ -59,12 +63,15 @@ class NoiseReport(Record, frozen=True, kw_only=True):
     controls: tuple[Control, ...]
     table: tuple[EffectRow, ...]
     status: Literal["ok", "invalid"]
+    used_cpus: float | None = None
+    cpus: int = 0
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune doctor --json``.
 
     Attributes:
+        peak_failed: Why the peak was not measured; "" if it was, or was not asked for.
         peak: The machine's peak, measured now or stored; ``taken`` is its date.
         not_started: A virtual environment in the current folder. It is started only if ``--runtime`` names it.
     """
@@ -74,5 +81,6 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
+    peak_failed: str = ""
     addable: tuple[AddableRuntime, ...] = ()
     not_started: str = ""

@@ -50,6 +50,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
         about_bytes: Approximate size on disk.
         download_bytes: Size of its wheels, as far as known.
         command: The command that installs it.
+        converts: Whether it converts models of a framework and runs none.
     """
 
     name: str
@@ -58,6 +59,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
     about_bytes: int
     command: str
     download_bytes: int = 0
+    converts: bool = False
 
 
 class RuntimeResult(Record, frozen=True, kw_only=True):

@@ -28,8 +28,8 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
             Line(_not_started(result), "look"),
             Points(title="findings", items=[finding_words.sentence(f) for f in result.findings]),
             *([_effects(result.noise)] if result.noise else []),
-            *([] if result.noise is None else checks(result.noise.controls, None, ())),
-            Code(title="next", lines=[addition.command for addition in result.addable], commands=True),
+            *_checks(result),
+            Code(title="next", lines=_next(result), commands=True),
         ],
         support=[
             *(Points(title=title, items=lines) for title, lines in _sections(envelope)),
@@ -38,10 +38,40 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
     )
 
 
+def begins(peaks: str) -> str:
+    """Say what is measured next and for how long.
+
+    Args:
+        peaks: How long the peaks take.
+    """
+    return f"measuring the noise, then the peaks of this machine ({peaks})"
+
+
+def no_peak(why: str, *, postponed: bool) -> str:
+    """Say why the peaks were not measured, and when they are."""
+    return f"{why}; they are measured at the next quiet moment" if postponed else why
+
+
+def _checks(result: DoctorResult) -> list[Line]:
+    """What passed, and what could not be measured."""
+    failed = (
+        f"the peaks of this machine were not measured: {result.peak_failed}" if result.peak_failed else ""
+    )
+    controls = result.noise.controls if result.noise is not None else ()
+    return checks(controls, None, (), failed)
+
+
+def _next(result: DoctorResult) -> list[str]:
+    """What can be added to run models; what only converts them is listed with -v."""
+    return [addition.command for addition in result.addable if not addition.converts]
+
+
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
     """The machine and what runs on it; what a comparison of two minutes can show."""
     result, host = envelope.result, envelope.host
-    usable = dict.fromkeys(p.name for r in result.runtimes for p in r.providers if p.usable)
+    usable = dict.fromkeys(
+        p.name for r in result.runtimes for p in r.providers if p.usable and not p.emulated
+    )
     runs = (
         f"ONNX Runtime runs on {_places(usable)}"
         if usable
@@ -73,14 +103,19 @@ def _seen(noise: NoiseReport) -> str:
         return "no difference below 100 % can be detected in any of these times"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
-    return f"a comparison of {time} detects a difference of {_effect(row.smallest_effect_ratio)} or more"
+    now = "" if noise.used_cpus is None else f", while other programs use {_used(noise)} as now"
+    return f"a comparison of {time} detects a difference of {_effect(row.smallest_effect_ratio)} or more{now}"
+
+
+def _used(noise: NoiseReport) -> str:
+    return f"{noise.used_cpus or 0.0:.1f} of {_cpus(noise.cpus)}"
 
 
 def _runtimes(result: DoctorResult) -> Table:
     rows = []
     for report in result.runtimes:
         runtime = report.runtime
-        usable = [p.name for p in report.providers if p.usable]
+        usable = [p.name for p in report.providers if p.usable and not p.emulated]
         beneath = "; ".join(f"problem: {text}" for text in report.problems)
         version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
         rows.append(

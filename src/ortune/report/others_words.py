@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ortune.records import Comparison, OtherPrograms, QuietRounds
 from ortune.report.document import Line
+from ortune.report.headline import count
 from ortune.report.numbers import change, interval_name, span, waiting
 
 WAIT = ("--wait-quiet", "10m")
@@ -19,7 +20,7 @@ def words(others: OtherPrograms, level: float) -> str:
         others: That used CPUs meanwhile.
         level: Of the interval.
     """
-    used = f"other programs used {others.used_cpus:.1f} of {_cpus(others.cpus)}"
+    used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
     if others.explains:
         doubt = (
             "where fewer threads win by nature"
@@ -53,7 +54,7 @@ def unknown_load() -> str:
 
 
 def _used(used_cpus: float, cpus: int) -> str:
-    return f"other programs use {used_cpus:.1f} of {_cpus(cpus)}"
+    return f"other programs use {used_cpus:.1f} of {count(cpus, 'CPU')}"
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:
@@ -64,10 +65,6 @@ def _rounds(quiet: QuietRounds, level: float) -> str:
     return (
         f"{which} ({change(quiet.ratio)}, {interval_name(level)} {span(quiet.ratio_low, quiet.ratio_high)})"
     )
-
-
-def _cpus(count: int) -> str:
-    return "1 CPU" if count == 1 else f"{count} CPUs"
 
 
 def doubts(comparison: Comparison | None) -> str:

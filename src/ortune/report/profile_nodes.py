@@ -22,6 +22,27 @@ def kernels_ns(result: ProfileResult) -> float:
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
+INTERFERED = 0.1
+"""Share of the mean run from which on interference is no detail: then the run without it is what is told."""
+
+
+def undisturbed_ns(result: ProfileResult) -> float | None:
+    """Return the run without interference; None if it is unknown, or hardly differs from the mean run."""
+    fast_ns = result.fast_ns
+    return fast_ns if fast_ns and fast_ns < (1 - INTERFERED) * result.wall_ns else None
+
+
+def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
+    """Return the time by which nodes are ordered: without interference if that is a large part of the run."""
+    return node.time_ns if undisturbed_ns(result) is None else node.least_ns
+
+
+def node_share(node: ProfiledNode, result: ProfileResult) -> str:
+    """Return that time as a share of the run that it is part of: "12.3 %"."""
+    whole_ns = undisturbed_ns(result)
+    return share(node.time_ns, result) if whole_ns is None else percent(node.least_ns / whole_ns)
+
+
 def share(ns: float, result: ProfileResult) -> str:
     """The share of the run: "12.3 %"."""
     return percent(ns / result.wall_ns) if result.wall_ns else ""
@@ -107,7 +128,15 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
         ns, count = sum(o.time_ns for o in rest), sum(o.n_nodes for o in rest)
         name = f"{len(rest)} other operators" if len(rest) > 1 else "1 other operator"
         rows.append([Cell(name, tone="faint"), *_part_cells(ns, count, result, "faint")])
-    return _named("operators", ("operator", "time", "share", "nodes"), rows)
+    return _named(f"operators{_of_mean(result)}", ("operator", "time", "share", "nodes"), rows)
+
+
+def _of_mean(result: ProfileResult) -> str:
+    """Name the run that a table is of if that is not the one of the headline."""
+    alone_ns = undisturbed_ns(result)
+    return (
+        "" if alone_ns is None else f" (mean run, {percent(1 - alone_ns / result.wall_ns, 0)} interference)"
+    )
 
 
 def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
@@ -123,25 +152,30 @@ def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "")
 
 def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
     """The dearest nodes ``after`` so many, on the device where its kernels are timed; columns that say nothing go."""
-    top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -n.time_ns))[after:most]
+    top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -node_ns(n, result)))[after:most]
+    disturbed = undisturbed_ns(result) is not None
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
     on_device = kernels_ns(result)
     heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
+    heads += ["mean"] if disturbed else []
     heads += ["x roofline", "bound"] if floors else []
     heads += ["wait"] if waits else []
     rows = []
     for node in top:
-        cells = [duration(node.time_ns), share(node.time_ns, result)]
+        cells = [duration(node_ns(node, result)), node_share(node, result)]
         if on_device:
             cells = [duration(node.device_ns or 0.0), percent((node.device_ns or 0.0) / on_device), *cells]
+        cells += [duration(node.time_ns)] if disturbed else []
         # How many times too long says nothing where starting the node is what takes the time.
         ratio = "" if node.bound == "overhead" else floor_ratio(node)
         cells += [ratio, node.bound] if floors else []
         cells += [wait(node)] if waits else []
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
-    which = f"nodes (the next {len(top)}" if after else f"nodes (the most expensive {len(top)}"
-    title = f"{which} of {len(result.nodes)})" if more else "nodes"
+    which = f"the next {len(top)}" if after else f"the most expensive {len(top)}"
+    about = [f"{which} of {len(result.nodes)}"] if more else []
+    about += ["without interference"] if disturbed else []
+    title = f"nodes ({', '.join(about)})" if about else "nodes"
     return _named(title, heads, rows)
 
 
@@ -202,7 +236,7 @@ def categories(result: ProfileResult) -> Table:
             [Cell(cell, tone=tone) for cell in (f"  {text}", time, part)]
             for (_, text, time, part), tone in zip(rows, tones, strict=True)
         ],
-        title="where the time goes",
+        title=f"where the time goes{_of_mean(result)}",
         bars=[0.0 if n is None else max(0.0, min(1.0, float(part) / 100)) for n, _, _, part in rows],
         notes=[absent] if absent else [],
     )

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult
-from ortune.report import difference_tables, profile_memory, profile_notes, profile_words, stored_words
+from ortune.report import (
+    difference_tables,
+    profile_memory,
+    profile_nodes,
+    profile_notes,
+    profile_words,
+    stored_words,
+)
 from ortune.report.document import Code, Document, Head, Line, Pairs, Section, Tone, stopped
 from ortune.report.numbers import duration, memory
 from ortune.report.sections import profile as folder
@@ -34,7 +41,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             tone=_tone(against),
             beside=Section(title="Basis of these figures", blocks=[Pairs(rows=_facts(envelope))]),
             origin=f"{trace.format}, {trace.n_events:,} events" if trace.format else "",
-            basis="Times are of the mean steady run, while profiling.",
+            basis="Times are of the mean steady run, while profiling, unless they are without interference.",
         ),
     )
 
@@ -48,6 +55,9 @@ def _large(result: ProfileResult) -> tuple[str, str]:
         noise = ", within noise" if difference_tables.no_difference(difference) else ""
         noise = ", hidden by the profiler's overhead" if difference_tables.is_hidden(difference) else noise
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
+    alone_ns = profile_nodes.undisturbed_ns(result)
+    if alone_ns is not None:
+        return duration(alone_ns), "a run without interference, profiled"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No complete run")
 
 

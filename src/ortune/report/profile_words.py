@@ -29,10 +29,12 @@ from ortune.report.profile_nodes import (
     layers,
     name_of,
     names,
+    node_ns,
+    node_share,
     nodes,
     operators,
     owner_name,
-    share,
+    undisturbed_ns,
 )
 from ortune.report.profile_notes import damage, notes
 from ortune.report.stored_kind import StoredKind
@@ -72,9 +74,15 @@ def run_sentence(result: ProfileResult) -> str:
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
     if any(lack.code == "runs" for lack in result.trace.lacks):
         runs = "everything recorded, as one run"
-    text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
+    alone_ns = undisturbed_ns(result)
+    if alone_ns is not None:
+        mean = f"with it {duration(result.wall_ns)}, {runs}"
+        text = f"{_doubt(result)}{duration(alone_ns)} a run without interference, profiled ({mean})"
+    else:
+        text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
-    if largest is not None and largest.ns > 0:
+    # Categories are those of the mean run, whose interference is in no place of its own.
+    if largest is not None and largest.ns > 0 and alone_ns is None:
         part = next(part for name, _, _, part in category_rows(result) if name == largest.name)
         text += f": {part} % {category_name(largest.name, result)}"
     on_device = kernels_ns(result)
@@ -82,10 +90,10 @@ def run_sentence(result: ProfileResult) -> str:
         first = max(result.nodes, key=lambda n: n.device_ns or 0.0)
         part = percent((first.device_ns or 0.0) / on_device)
         return f"{text}; {_on_device(on_device, result)}, most in {shorten(name_of(first), NAME)} ({part})"
-    node = max(result.nodes, key=lambda n: n.time_ns, default=None)
-    if node is not None and node.time_ns > 0:
+    node = max(result.nodes, key=lambda n: node_ns(n, result), default=None)
+    if node is not None and node_ns(node, result) > 0:
         largest_node = "the largest recorded node" if result.trace.lost_runs else "the largest node"
-        text += f"; {largest_node} is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
+        text += f"; {largest_node} is {shorten(name_of(node), NAME)} ({node_share(node, result)})"
     return text
 
 

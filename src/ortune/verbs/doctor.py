@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ortune import monotonic, rules
@@ -19,9 +21,11 @@ from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.options.doctor import Options
 from ortune.options.spelling import named
-from ortune.profiling.peaks import load_peak, measure_peak
+from ortune.profiling.peaks import duration_words, measure_peak
+from ortune.profiling.stored_peaks import load_peak
 from ortune.records import (
     Block,
+    Control,
     DoctorResult,
     EffectRow,
     Envelope,
@@ -31,11 +35,13 @@ from ortune.records import (
     Runtime,
     RuntimeReport,
 )
+from ortune.report import doctor_words
 from ortune.rules import Facts
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.search.sequential import Sequential
+from ortune.search.waiting import waited
 from ortune.stats import detect, intervals
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
@@ -79,6 +85,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     machine = opened.machine
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
+    peak_failed = ""
     interrupted = False
     if o.measure and usable is not None:
         watch.say(f"measuring with {runtimes.describe(usable)}")
@@ -91,12 +98,14 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
             runs=model.path,
         )
         try:
+            watch.say(doctor_words.begins(duration_words(machine)))
             noise = _measured(side, o, opened)
-            peak = _peak(usable, o, opened)
+            peak, peak_failed = _peak(usable, o, opened)
         except BusyError as error:
             if o.no_wait:
                 raise
             # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
+            peak_failed = error.what
             watch.say(f"neither noise nor peaks were measured: {error.what}")
         except (Interrupted, Stopped):
             # The inventory is done and worth having; only the noise is not known, or the peaks.
@@ -112,6 +121,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
             peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
             machine,
             runtimes.not_started(environments),
+            peak_failed,
         ),
         host=machine.host,
         model=baseline.side.model.ref if baseline and o.model else None,
@@ -133,6 +143,7 @@ def _result(
     peak: MachinePeak | None,
     machine: Machine,
     not_started: str,
+    peak_failed: str,
 ) -> DoctorResult:
     facts = Facts(
         host=machine.host,
@@ -147,22 +158,24 @@ def _result(
         findings=rules.findings(facts),
         noise=noise,
         peak=peak,
+        peak_failed=peak_failed,
         addable=made.addable({report.runtime.ort_version for report in reports}),
         not_started=not_started,
     )
 
 
-def _peak(runtime: Runtime, o: Options, opened: Experiment) -> MachinePeak | None:
-    """What the machine can do at most; where that cannot be measured, says why."""
+def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
+    """What the machine can do at most; where that cannot be measured, why."""
     watch = opened.watch
     try:
         with exclusive("doctor", watch, wait=False):
-            return measure_peak(
+            peak = measure_peak(
                 runtime, opened.scratch, o.folder, opened.machine, say=watch.say, stop=watch.stop
             )
+            return peak, ""
     except (ToolFailed, BusyError, MeasurementError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
-        return None
+        return None, doctor_words.no_peak(error.what, postponed=error.code == "busy")
 
 
 def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
@@ -183,7 +196,10 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
-    watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
+    trial_s = trial_ns / 1e9
+    watch.say(
+        f"measuring the noise: {BLOCKS} blocks of four trials of {trial_s:.2f} s, about {4 * BLOCKS * trial_s:.0f} s"
+    )
     try:
         # The default races against itself: its evidence is what an equal plan would give.
         schedule = Sequential(duel.Rules(budget_ns=sys.maxsize), design)
@@ -225,19 +241,36 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
         trial_s=trial_ns / 1e9,
         block_scale=scale,
         controls=tuple(state.controls),
-        table=tuple(_row(m, scale, trial_ns, state.prior_scale) for m in MINUTES),
+        table=tuple(_row(m, scale, trial_ns, state.prior_scale, state.controls) for m in MINUTES),
         status="ok",
+        used_cpus=_used_cpus(state.blocks, opened),
+        cpus=opened.machine.host.effective_cpus,
     )
 
 
-def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> EffectRow:
-    """What a comparison of that length sees: nine blocks of four trials, then blocks of two."""
+def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
+    """CPUs that other programs used meanwhile; None if the system does not tell."""
+    seen = [waited(trial, opened.machine.host) for trial in measured(blocks, BASE)]
+    used = sorted(each.used_cpus for each in seen if each is not None)
+    return used[len(used) // 2] if used else None
+
+
+def _row(
+    minutes: float, scale: float, trial_ns: float, prior: float | None, checks: Sequence[Control]
+) -> EffectRow:
+    """What a comparison of that length sees: nine blocks of four trials, then blocks of two.
+
+    A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out.
+    """
     budget = minutes * 60e9
     # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
     # more goes to controls.
     fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
     blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
     effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)
+    for check in checks:
+        if check.detected is False and check.expected_ratio:
+            effect = max(effect, (check.expected_ratio - 1) * math.sqrt(check.n_blocks / max(blocks, 1)))
     return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)
 
 

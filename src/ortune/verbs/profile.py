@@ -24,9 +24,10 @@ from ortune.options.spelling import (
 from ortune.profiling.branches import told_apart
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, origins
-from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak, peak_s
+from ortune.profiling.peaks import measure_peak, peak_s
 from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, profile_once, profiled_arm
 from ortune.profiling.result import difference_of, result_of, side_times
+from ortune.profiling.stored_peaks import load_peak, not_measured
 from ortune.profiling.subjects import Recorded, about_traces, read_recorded
 from ortune.profiling.why import difference_between
 from ortune.records import (
@@ -149,7 +150,7 @@ class _Models:
     def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
         self.options, self.experiment, self.wanted = options, opened, wanted
         self.watch, self.scratch, self.clock = opened.watch, opened.scratch, opened.clock
-        self.no_peak = NOT_MEASURED
+        self.no_peak = not_measured(options.folder)
 
     def go(self) -> Envelope[ProfileResult]:
         o, opened = self.options, self.experiment

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ortune.errors import RuntimeNotFound
 from ortune.platform import Snapshot
+from ortune.providers.provider import EMULATED
 from ortune.records import Applied, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.offers import refused
@@ -31,14 +32,20 @@ class WebTarget(Target):
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if self.provider.question and (why := refused(program, headful=chosen.headful)[self.provider.name]):
+        question = self.provider.question
+        why = refused(program, headful=chosen.headful)[self.provider.name] if question else ""
+        emulated = why == EMULATED
+        if why and not emulated:
             return self._report(f"{program} does not offer it: {why}")
         try:
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"
         except RuntimeNotFound:
             words = f"onnxruntime-web {setup.VERSION} (npm fetches it on first use) in {program}"
-        return ProviderReport(name=self.provider.name, in_build=False, usable=True, why=words)
+        words += "; its GPU is emulated on the CPU: correct outputs, meaningless times" if emulated else ""
+        return ProviderReport(
+            name=self.provider.name, in_build=False, usable=True, why=words, emulated=emulated
+        )
 
     def _report(self, why: str) -> ProviderReport:
         return ProviderReport(name=self.provider.name, in_build=False, usable=False, why=why)

@@ -7,14 +7,15 @@ from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.report.document import Block, Cell, Column, Fold, Line, table
 from ortune.report.look_words import operations
 from ortune.report.numbers import duration
-from ortune.report.profile_nodes import floor_ratio, name_of, share, wait
+from ortune.report.profile_nodes import floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
 
 ORDER = 50
 TITLE = "Nodes"
 NOTE = (
     "Nodes by your own names; hover for the name in the optimised graph. Bound: the least time this machine "
     "needs for the node's work. x: its undisturbed time in multiples of the bound; lost: the time beyond. "
-    "Overhead: starting the node is most of its cost. Click a column header to sort."
+    "Overhead: starting the node is most of its cost. If other programs interfered, time and share are without "
+    "interference, and the mean is with it. Click a column header to sort."
 )
 MOST = 200
 UNMAPPED = 200
@@ -23,6 +24,7 @@ COLUMNS = (
     Column("operator", "label"),
     Column("time"),
     Column("share"),
+    Column("mean"),
     Column("provider", "label"),
     Column("calls"),
     Column("wait"),
@@ -36,7 +38,7 @@ COLUMNS = (
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """At most ``MOST`` rows; columns that say nothing of this profile are left out."""
     result = envelope.result
-    top = sorted(result.nodes, key=lambda n: -n.time_ns)[:MOST]
+    top = sorted(result.nodes, key=lambda n: -node_ns(n, result))[:MOST]
     floors = any(n.floor_ns for n in top)
     there = {
         "provider": len({n.provider for n in result.nodes}) > 1,
@@ -44,6 +46,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         "wait": any(wait(n) for n in top),
         "rate": any(n.flops for n in top),
         **dict.fromkeys(("x", "bound", "lost"), floors),
+        "mean": undisturbed_ns(result) is not None,
     }
     columns = [column for column in COLUMNS if there.get(column.head, True)]
     cells = [_cells(node, result) for node in top]
@@ -80,8 +83,9 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
     return {
         "node": Cell(name_of(node), about=_about(node)),
         "operator": Cell(node.op_type),
-        "time": Cell(duration(node.time_ns), order=node.time_ns),
-        "share": Cell(share(node.time_ns, result), order=node.time_ns),
+        "time": Cell(duration(node_ns(node, result)), order=node_ns(node, result)),
+        "share": Cell(node_share(node, result), order=node_ns(node, result)),
+        "mean": Cell(duration(node.time_ns), order=node.time_ns),
         "provider": Cell(short(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
         "wait": Cell(wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),

@@ -1,0 +1,119 @@
+"""The stored peaks of this machine: one file in the store's folder, an entry for each machine and runtime."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.errors import StoreError
+from ortune.records import Host, MachinePeak, Record
+from ortune.store.places import data_folder
+
+FILE = "peaks.json"
+PENDING = "peaks.pending"
+"""Marks that the peaks could not be measured next to other programs."""
+NOT_MEASURED = "not measured yet (run ortune doctor)"
+POSTPONED = "other programs used the CPUs when it was to be measured; it is measured at the next quiet moment"
+
+
+class _Stored(Record, frozen=True, kw_only=True):
+    """One entry of the file."""
+
+    cpu: str
+    features: tuple[str, ...]
+    effective_cpus: int
+    ort_version: str
+    peak: MachinePeak
+
+
+def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> MachinePeak | None:
+    """The stored peak of a machine, or None.
+
+    Args:
+        host: Processor, instruction sets and effective CPUs must be the same.
+        store_folder: Where the store lies; None is the user's own place.
+        ort_version: The peak measured with this ONNX Runtime is preferred; else the newest is taken.
+    """
+    path = _path(store_folder)
+    mine = [entry for entry in _read(path).values() if _same_machine(entry, host)] if path else []
+    best = max(mine, key=lambda e: (e.ort_version == ort_version, e.peak.taken), default=None)
+    return msgspec.structs.replace(best.peak, ort_version=best.ort_version) if best else None
+
+
+def not_measured(store_folder: Path | None) -> str:
+    """Return why no peak is stored, with what changes it."""
+    return POSTPONED if is_postponed(store_folder) else NOT_MEASURED
+
+
+def is_postponed(store_folder: Path | None) -> bool:
+    """Return whether the peaks wait for a quiet moment."""
+    path = _path(store_folder)
+    return path is not None and path.with_name(PENDING).exists()
+
+
+def postpone(store_folder: Path | None) -> None:
+    """Mark that the peaks wait for a quiet moment; without a place for the mark, doctor is advised."""
+    path = _path(store_folder)
+    if path is not None:
+        with contextlib.suppress(OSError):
+            files.private_folder(path.parent, own=store_folder is None)
+            files.write(path.with_name(PENDING), datetime.now(UTC).isoformat(), private=True)
+
+
+def _same_machine(entry: _Stored, host: Host) -> bool:
+    return (entry.cpu, entry.features, entry.effective_cpus) == (
+        host.cpu,
+        host.features,
+        host.effective_cpus,
+    )
+
+
+def _key(host: Host, ort_version: str) -> str:
+    parts: Sequence[object] = (host.cpu, host.features, host.effective_cpus, ort_version)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _path(store_folder: Path | None) -> Path | None:
+    """The file; None where the user has no place for it."""
+    try:
+        return (store_folder or data_folder()) / FILE
+    except StoreError:
+        return None
+
+
+def _read(path: Path) -> dict[str, _Stored]:
+    """What is stored; nothing where the file is not there, or is not ours: peaks can be measured again."""
+    try:
+        return msgspec.json.decode(files.read(path), type=dict[str, _Stored])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+
+
+def keep_peak(
+    store_folder: Path | None, host: Host, ort_version: str, peak: MachinePeak, say: Callable[[str], None]
+) -> None:
+    """Adds the peak to the file, replacing an older one; where that cannot be, says so."""
+    path = _path(store_folder)
+    if path is None:
+        say("the peaks are not stored: the home folder is unknown")
+        return
+    entry = _Stored(
+        cpu=host.cpu,
+        features=host.features,
+        effective_cpus=host.effective_cpus,
+        ort_version=ort_version,
+        peak=peak,
+    )
+    text = msgspec.json.format(msgspec.json.encode(_read(path) | {_key(host, ort_version): entry}), indent=2)
+    try:
+        files.private_folder(path.parent, own=store_folder is None)
+        files.write(path, text, private=True)
+        path.with_name(PENDING).unlink(missing_ok=True)
+    except OSError as error:
+        say(f"the peaks are not stored: {path} cannot be written ({error.strerror})")
