@@ -1,0 +1,140 @@
+"""Verbs agree about one pair of models: whether their outputs are equal, whichever verb is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import ortune
+from facts import facts
+from onnx_text import assemble
+from ortune.records import OutputDifference
+from simulated_machine import Lab, measuring_on
+
+pytestmark = pytest.mark.xdist_group("verbs-agree")
+
+RNG = np.random.default_rng(8)
+ROWS, CLASSES = 40, 5
+X = RNG.standard_normal((ROWS, 8)).astype(np.float32)
+W = RNG.standard_normal((8, CLASSES)).astype(np.float32)
+W[:, 1] = W[:, 0]  # two classes that always tie
+REVERSED = {"m": np.array([-1]), "e": np.array([-10_000]), "z": np.array([0])}
+
+Answer = Literal["equal", "differ", "cannot be compared"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two models, and what every verb must say of them.
+
+    Attributes:
+        a, b: Their nodes behind ``s``, the scores.
+        said: Words and numbers of the answer.
+        rows: Of the input.
+    """
+
+    outputs: str
+    a: tuple[onnx.NodeProto, ...]
+    b: tuple[onnx.NodeProto, ...]
+    answer: Answer
+    said: tuple[str, ...] = ()
+    rows: int = ROWS
+
+
+def best(name: str = "y", **options: int) -> onnx.NodeProto:
+    return helper.make_node("ArgMax", ["s"], [name], name="best", axis=1, keepdims=0, **options)
+
+
+SHOWN = helper.make_node("Softmax", ["s"], ["p"], name="softmax")
+TOP = helper.make_node("TopK", ["s", "three"], ["v", "y"], name="top")
+N_TIED = int((np.argmax(X @ W, axis=1) == 0).sum())
+
+PAIRS = {
+    "labels in another order": Pair(
+        outputs="int64[n] y, float[n,5] p",
+        a=(best(), SHOWN),
+        b=(best("l"), helper.make_node("Slice", ["l", "m", "e", "z", "m"], ["y"], name="turned"), SHOWN),
+        answer="differ",
+        said=("'y'", f"of {ROWS} labels differ"),
+    ),
+    "another class of a single row": Pair(
+        outputs="int64[n] y, float[n,5] p",
+        a=(best(), SHOWN),
+        b=(
+            best("l"),
+            helper.make_node("Add", ["l", "two"], ["k"], name="next"),
+            helper.make_node("Mod", ["k", "five"], ["y"], name="around"),
+            SHOWN,
+        ),
+        answer="differ",
+        said=("1 of 1 labels differs",),
+        rows=1,
+    ),
+    "labels whose scores tie": Pair(
+        outputs="int64[n] y",
+        a=(best(),),
+        b=(best(select_last_index=1),),
+        answer="equal",
+        said=(f"{N_TIED} of {ROWS} labels of y differ", "within rounding of a tie"),
+    ),
+    "positions of another row": Pair(
+        outputs="int64[n,3] y, float[n,3] v",
+        a=(TOP,),
+        b=(
+            helper.make_node("TopK", ["s", "three"], ["v", "i"], name="top"),
+            helper.make_node("Slice", ["i", "m", "e", "z", "m"], ["y"], name="turned"),
+        ),
+        answer="differ",
+        said=("'y'", "no counterpart"),
+    ),
+    "no rows": Pair(
+        outputs="int64[n] y, float[n,5] p",
+        a=(best(), SHOWN),
+        b=(best(select_last_index=1), SHOWN),
+        answer="cannot be compared",
+        said=("no elements",),
+        rows=0,
+    ),
+}
+
+
+def written(folder: Path, pair: Pair) -> tuple[Path, Path, Path]:
+    """The two models, and their inputs."""
+    weights = {"w": W, "three": np.array([3]), "two": np.array(2), "five": np.array(5), **REVERSED}
+    scores = helper.make_node("MatMul", ["x", "w"], ["s"], name="scores")
+    paths = []
+    for name, nodes in (("a", pair.a), ("b", pair.b)):
+        used = {value for node in (scores, *nodes) for value in node.input}
+        stored = {key: value for key, value in weights.items() if key in used}
+        paths.append(folder / f"{name}.onnx")
+        onnx.save(assemble([scores, *nodes], "float[n,8] x", pair.outputs, stored), paths[-1])
+    np.savez(folder / "x.npz", x=X[: pair.rows])
+    return paths[0], paths[1], folder / "x.npz"
+
+
+def judged(outputs: OutputDifference) -> Answer:
+    if outputs.empty:
+        return "cannot be compared"
+    return "equal" if outputs.ok else "differ"
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_verbs_agree_whether_outputs_are_equal(case: str, tmp_path: Path) -> None:
+    pair = PAIRS[case]
+    a, b, inputs = written(tmp_path, pair)
+    with measuring_on(Lab(1)):
+        compared = ortune.compare(a, b, inputs=inputs, budget=5, store=tmp_path / "store")
+        bisected = ortune.bisect(a, b, inputs=inputs)
+    for answer in (compared, bisected):
+        assert judged(answer.result.outputs) == pair.answer, answer.result.outputs.what
+        text = " ".join(answer.summary().split())
+        facts(text, *pair.said)
+        assert "identical" not in text
+    if pair.answer == "differ":
+        assert bisected.result.partings, "the node is named"
