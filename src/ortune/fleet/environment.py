@@ -27,6 +27,8 @@ _SET: Mapping[str, str] = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
+_FOLDERS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH"})
+
 _RECORDED = frozenset({
     "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "LD_BIND_NOW", "GLIBC_TUNABLES",
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
@@ -52,7 +54,18 @@ def clean_environment(
     environment = {name: value for name, value in source.items() if _passes(name)}
     environment.update(_SET)
     environment.update(extra or {})
+    for name in _FOLDERS & environment.keys():
+        environment[name] = _absolute(environment[name])
     return environment
+
+
+def _absolute(folders: str) -> str:
+    """A list of folders without its empty parts, which mean the current folder: a colon too many puts it there.
+
+    Relative folders are the user's, and a process may have a working directory of its own.
+    """
+    parts = [part for part in folders.split(os.pathsep) if part not in ("", os.curdir)]
+    return os.pathsep.join(os.path.abspath(part) for part in parts)  # noqa: PTH100  (keeps links)
 
 
 def recorded(environment: Mapping[str, str]) -> dict[str, str]:

@@ -215,9 +215,13 @@ def _install(wanted: Recipe, part: Path) -> None:
         _run(wanted, [uv, "pip", "install", "--python", python, *wheels], environment)
         return
     ours = _pip_installs_for_others()
-    _run(wanted, [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), str(part)], environment)
+    _run(
+        wanted,
+        [sys.executable, "-I", "-m", "venv", *(["--without-pip"] if ours else []), str(part)],
+        environment,
+    )
     python = interpreter(str(part))
-    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-I", "-m", "pip"]
     pip += ["--no-input", "--disable-pip-version-check"]
     patience = [] if "PIP_DEFAULT_TIMEOUT" in environment else ["--timeout", str(_SILENCE_S)]
     _run(
@@ -299,7 +303,8 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     assert wanted.converter is not None
     python = interpreter(str(part))
     code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
-    ended = launcher.run([python, "-c", code], limit_s=_IMPORT_S, environment=clean_environment())
+    # Isolated: with -c alone, modules of the current folder would be imported in place of the framework's.
+    ended = launcher.run([python, "-I", "-c", code], limit_s=_IMPORT_S, environment=clean_environment())
     if ended.code != 0:
         lines = ended.log.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in reversed(lines) if line.strip()), "it exited without a message")

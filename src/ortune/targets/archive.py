@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import shutil
 import sys
 import tempfile
@@ -110,13 +109,7 @@ def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     """The worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
-    variables = clean_environment(_own(settings))
-    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & variables.keys():
-        # Relative folders are the user's, and the worker has a working directory of its own.
-        variables[name] = os.pathsep.join(
-            str(Path(part).absolute()) for part in variables[name].split(os.pathsep)
-        )
-    return variables
+    return clean_environment(_own(settings))
 
 
 def _own(settings: tuple[Applied, ...]) -> dict[str, str]:
