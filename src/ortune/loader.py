@@ -1,8 +1,8 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
-Only the standard library, ``ortune.errors``, ``files``, ``printable``, ``bundle.machine`` and ``shared`` are imported,
-and onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan
-counts: what its settings do follows from ortune's own list of them.
+Only the standard library, ``ortune.errors``, ``files``, ``printable``, ``bundle.digests``, ``machine`` and ``shared``
+are imported, and onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json``
+only the plan counts: what its settings do follows from ortune's own list of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ortune import files
+from ortune.bundle import digests
 from ortune.bundle.machine import (
     allocator_library,
     cpus,
@@ -38,6 +39,7 @@ from ortune.bundle.shared import (
     pip_words,
     put_option,
     refused_option,
+    require_no_way_out,
     thread_cap,
 )
 from ortune.errors import UsageError
@@ -97,11 +99,12 @@ def load(
     try:
         return _session(ort, folder, info, providers, custom_ops, fallback, cache)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        # Without the error itself, whose text may come from the bundle and would be printed as it is.
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
             where=str(folder / INDEX),
-            do=f"use onnxruntime {version}, or create the bundle again",
-        ) from error
+            do=f"use onnxruntime {visible(str(version))}, or create the bundle again",
+        ) from None
 
 
 def _session(
@@ -168,7 +171,7 @@ def _session(
     model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
     _load_libraries(ort, chosen)
-    session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
+    session = _created(ort, model, options, _arguments(ort, options, chosen))
     missing = without_providers(chosen, session.get_providers())
     return _on_the_cpu(ort, folder, info, missing, custom_ops, fallback=fallback) if missing else session
 
@@ -196,8 +199,7 @@ def _on_the_cpu(
     for library in custom_ops:
         options.register_custom_ops_library(os.fspath(library))
     model = folder / (info.get("plain_model") or info["model"])
-    session: InferenceSession = ort.InferenceSession(str(model), options, providers=[CPU.name])
-    return session
+    return _created(ort, model, options, {"providers": [CPU.name]})
 
 
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
@@ -225,14 +227,15 @@ def _index(folder: Path) -> dict[str, Any]:
     """``ortune.json``, checked as far as loading needs it."""
     index = folder / INDEX
     again = "create the bundle again"
+    require_no_way_out(folder, INDEX)
     try:
         info = json.loads(files.read(index).decode())
     except OSError as error:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="pass the folder NAME.ortune"
-        ) from error
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
+        raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from None
     if not isinstance(info, dict) or info.get("schema") != SCHEMA:
         schema = info.get("schema") if isinstance(info, dict) else None
         raise UsageError(
@@ -248,7 +251,24 @@ def _index(folder: Path) -> dict[str, Any]:
             raise UsageError(f"the model is outside the bundle: {name!r}", where=str(index))
         if not os.path.isfile(folder / name):  # noqa: PTH113 -- Path.is_file raises for a name that is too long
             raise UsageError(f"the model {name} is missing", where=str(folder), do=again)
+    digests.require_intact_model(folder, info["model"], info.get("plain_model"))
     return info
+
+
+def _created(ort: ModuleType, model: Path, options: Any, arguments: dict[str, Any]) -> InferenceSession:
+    """A session of a model, or a UsageError in place of ONNX Runtime's error, whose text may hold the model's names."""
+    kinds = [kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values() if isinstance(kind, type)]
+    refusals: tuple[type[Exception], ...] = tuple(kind for kind in kinds if issubclass(kind, Exception))
+    refusals += (RuntimeError,)
+    try:
+        session: InferenceSession = ort.InferenceSession(str(model), options, **arguments)
+    except refusals as error:
+        raise UsageError(
+            f"onnxruntime {ort.__version__} cannot load the model: {error}",
+            where=str(model),
+            do="create the bundle again, or use the onnxruntime that it was tuned with",
+        ) from None
+    return session
 
 
 def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:

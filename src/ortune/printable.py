@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#:@]*):[^/?#]*@")
 _COMMAND_AT_START = re.compile(r"^(\s*):(?=:)")
 _COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
 
@@ -20,6 +21,11 @@ def visible(text: str) -> str:
 def lines(text: str) -> str:
     """What a terminal or the log of a job gets: only line ends act, and no line begins with ``::``, a command too."""
     return "\n".join(_COMMAND_AT_START.sub(r"\1\\x3a", visible(line)) for line in text.split("\n"))
+
+
+def without_password(url: str) -> str:
+    """The address without the password of its user, as it may be shown and stored."""
+    return _PASSWORD.sub(r"\1@", url)
 
 
 def operand(name: object) -> str:

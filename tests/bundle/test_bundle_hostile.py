@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from emitted_code import emitted
 
@@ -16,7 +19,7 @@ from conftest import Bundle, matmul
 from hostile import commands
 from hostile.data import NAME
 from ortune import knobs
-from ortune.bundle import shared
+from ortune.bundle import digests, shared
 from ortune.bundle.settings import resolve
 from ortune.errors import UsageError
 from ortune.records import Plan, Value
@@ -158,3 +161,80 @@ def test_weights_behind_a_link_are_not_written_outside_the_bundle(
     with pytest.raises(UsageError, match="would be stored outside the bundle"):
         make_bundle(model, FEEDS)
     assert before.read_text() == "mine"
+
+
+EVIL = "\x1b[31mred\n::error::from the file"
+
+
+def printed(refused: pytest.ExceptionInfo[BaseException]) -> str:
+    """What Python prints of an error that nobody catches."""
+    return "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda bundle: commands.bundle_index(bundle, plan_settings={EVIL: 1}),
+        lambda bundle: commands.bundle_index(bundle, plan_settings={"allow_spinning": EVIL}),
+        lambda bundle: (bundle / "ortune.json").write_text(f'{{"schema": "{EVIL}'),
+        lambda bundle: not_a_model(bundle, EVIL.encode()),
+        lambda bundle: not_a_model(bundle, renamed(bundle)),
+    ],
+)
+def test_no_raw_error_of_a_bundle_is_printed(bundle: Path, damage: Callable[[Path], object]) -> None:
+    damage(bundle)
+    with pytest.raises(UsageError) as refused:
+        ortune.load(bundle)
+    text = printed(refused)
+    assert "\x1b" not in text and not any(line.lstrip().startswith("::") for line in text.splitlines())
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__
+
+
+def not_a_model(bundle: Path, data: bytes) -> None:
+    model = json.loads((bundle / "ortune.json").read_text())["model"]
+    (bundle / model).write_bytes(data)
+    digests.write(bundle)
+
+
+def renamed(bundle: Path) -> bytes:
+    """The model with an operator whose name acts on a terminal."""
+    model = onnx.load(bundle / json.loads((bundle / "ortune.json").read_text())["model"])
+    model.graph.node[0].op_type = EVIL
+    return bytes(model.SerializeToString())
+
+
+def test_load_looks_at_the_digests(bundle: Path) -> None:
+    index = bundle / "ortune.json"
+    index.write_text(index.read_text() + "\n")
+    with pytest.raises(UsageError, match="changed after the bundle was created"):
+        ortune.load(bundle)
+    digests.write(bundle)
+    ortune.load(bundle)
+    (bundle / "report.html").write_text("changed by somebody")
+    ortune.load(bundle)
+    (bundle / digests.SUMS).unlink()
+    with pytest.raises(UsageError, match=digests.SUMS):
+        ortune.load(bundle)
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "ortune.json", "model"])
+@pytest.mark.parametrize("opened", ["load", "compare"])
+def test_a_link_out_of_the_bundle_is_refused_without_a_word_of_its_content(
+    bundle: Path, tmp_path: Path, name: str, opened: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("password=hunter2 of somebody\n")
+    place = bundle / (json.loads((bundle / "ortune.json").read_text())["model"] if name == "model" else name)
+    place.unlink()
+    place.symlink_to(secret)
+    with pytest.raises(UsageError, match="link") as refused:
+        if opened == "load":
+            ortune.load(bundle)
+        else:
+            resolve_side(SideText(text=str(bundle)), common=Plan(), scratch=tmp_path)
+    assert "hunter2" not in printed(refused)
+    place.unlink()
+    place.write_text(secret.read_text())
+    with pytest.raises(UsageError) as refused:
+        ortune.load(bundle)
+    assert "hunter2" not in printed(refused)

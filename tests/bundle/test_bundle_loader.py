@@ -13,6 +13,7 @@ import ortune
 from conftest import Bundle, matmul, run_python
 from facts import facts
 from ortune import loader, platform
+from ortune.bundle import digests
 from ortune.errors import UsageError
 from ortune.records import Value, Workload
 
@@ -126,6 +127,7 @@ def test_warns_on_another_cpu_and_takes_the_plain_model(tmp_path: Path, make_bun
         rewritten=matmul(tmp_path / "cache" / "net.onnx"), hardware_bound=True, host=other,
     )  # fmt: skip
     (bundle / "net.onnx").write_bytes(b"must not be read")
+    digests.write(bundle)
     with pytest.warns(UserWarning, match="no avx2048 here.*the original model is used") as caught:
         session = ortune.load(bundle)
     assert caught[0].filename == __file__
@@ -185,6 +187,7 @@ def test_a_damaged_index_is_one_clear_error(
         index.unlink()
     else:
         index.write_bytes(text.encode("latin-1"))
+        digests.write(bundle)
     with pytest.raises(UsageError, match=said):
         ortune.load(bundle)
 
@@ -195,6 +198,7 @@ def test_a_setting_this_version_lacks_is_named(tmp_path: Path, make_bundle: Bund
     read = json.loads(index.read_text())
     read["plan"]["settings"]["no_such_option"] = 1
     index.write_text(json.dumps(read))
+    digests.write(bundle)
     with pytest.raises(UsageError, match="no_such_option") as caught:
         ortune.load(bundle)
     assert ort.__version__ in caught.value.what
@@ -209,6 +213,7 @@ def test_another_onnxruntime_takes_the_plain_model(tmp_path: Path, make_bundle: 
         index = bundle / "ortune.json"
         index.write_text(json.dumps({**json.loads(index.read_text()), "ort_version": "0.1.0"}))
         (bundle / ("net.onnx" if bound else "plain/net.onnx")).write_bytes(b"must not be read")
+        digests.write(bundle)
         with warnings.catch_warnings(record=True) as caught:
             session = ortune.load(bundle)
         said = [str(w.message) for w in caught]
@@ -231,6 +236,7 @@ def test_a_bundle_that_is_not_bound_is_as_it_is_on_another_cpu(tmp_path: Path, m
         rewritten=matmul(tmp_path / "cache" / "net.onnx"), host=host,
     )  # fmt: skip
     (bundle / "plain" / "net.onnx").write_bytes(b"must not be read")
+    digests.write(bundle)
     with pytest.warns(UserWarning, match="other settings may be faster here"):
         session = ortune.load(bundle)
     assert session.get_session_options().graph_optimization_level.name == "ORT_ENABLE_BASIC"

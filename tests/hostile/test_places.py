@@ -24,9 +24,10 @@ from onnx import helper
 import ortune
 from git_repository import commit, git
 from ortune import temporary
-from ortune.errors import ModelError, StoreError, UsageError
+from ortune.errors import ModelError, OrtuneError, StoreError, UsageError
 from ortune.model import from_git
 from ortune.model.open import open_model
+from ortune.printable import without_password
 from ortune.report.answer_commands import words_of
 from ortune.store.db import DATABASE, Store
 from ortune.targets.browser import setup
@@ -308,3 +309,32 @@ def test_only_own_folders_of_dead_processes_are_removed(
         assert not dead.exists() and not socket.exists()
         assert strange.is_dir() and other.is_dir() and marked.is_dir() and mine.is_dir()
     assert not mine.exists()
+
+
+# --- addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:hunter2@host:5173/a?b=c:d@e", "http://user@host:5173/a?b=c:d@e"),
+        ("https://:hunter2@host/", "https://@host/"),
+        ("http://user:hun:ter2@host", "http://user@host"),
+        ("http://host/user:word@x", "http://host/user:word@x"),
+        ("http://localhost:5173", "http://localhost:5173"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+
+
+def test_the_password_of_a_page_is_neither_said_nor_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    with pytest.raises(OrtuneError) as error:
+        ortune.diagnose(page="http://user:hunter2@127.0.0.1:9/", browser=tmp_path / "none", store=store)
+    assert "hunter2" not in str(error.value) + capsys.readouterr().err
+    held = [path for path in store.rglob("*") if path.is_file()]
+    assert held and not any(b"hunter2" in path.read_bytes() for path in held)
+    assert any(b"user@127.0.0.1:9" in path.read_bytes() for path in held)

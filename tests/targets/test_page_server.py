@@ -196,7 +196,7 @@ def test_connections_are_counted(asked: Asked) -> None:
     with contextlib.ExitStack() as stack:
         place = (str(asked.where.hostname), int(asked.where.port or 0))
         held = [stack.enter_context(socket.create_connection(place)) for _ in range(MOST_CONNECTIONS + 1)]
-        assert refused(held[-1], 10.0) and not refused(held[0], 0.2)
+        assert refused(held[0], 10.0) and not refused(held[-1], 0.2)  # the one that came first gives way
     assert asked.ask(f"/{asked.token}/model")[0] == 200
 
 
@@ -217,6 +217,20 @@ def test_strangers_hold_no_connections(asked: Asked, monkeypatch: pytest.MonkeyP
             time.sleep(0.05)
         assert asked.ask(f"/{asked.token}/model")[0] == 200
         known.request("GET", f"/{asked.token}/model")  # and who has shown it once stays
+        assert known.getresponse().read() == b"model"
+
+
+def test_who_has_the_token_comes_in_while_strangers_hold_all_connections(asked: Asked) -> None:
+    place = (str(asked.where.hostname), int(asked.where.port or 0))
+    with contextlib.ExitStack() as stack:
+        known = http.client.HTTPConnection(*place, timeout=10)
+        stack.callback(known.close)
+        known.request("GET", f"/{asked.token}/model")
+        assert known.getresponse().read() == b"model"
+        for _ in range(2 * MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(place))
+        assert asked.ask(f"/{asked.token}/model")[0] == 200
+        known.request("GET", f"/{asked.token}/model")  # and who was there stays
         assert known.getresponse().read() == b"model"
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from ortune import files
-from ortune.bundle.shared import INDEX, is_inside
+from ortune.bundle.shared import INDEX, is_inside, require_no_way_out
 from ortune.errors import UsageError
-from ortune.records import BundleInfo
 
 SUMS = "SHA256SUMS"
 
@@ -30,23 +29,46 @@ def write(folder: Path) -> None:
     (folder / SUMS).write_text(text, encoding="utf-8")
 
 
-def require_intact(folder: Path, info: BundleInfo) -> None:
-    """Holds what a comparison reads of a bundle against the digests: the model, the plan, the proof, inputs, outputs.
+def require_intact(folder: Path, model: str, plain_model: str | None) -> None:
+    """Compares what a comparison reads of a bundle with its digests: the model, the plan, the proof, inputs, outputs.
 
     Code and reports are for people, who may change them.
 
     Raises:
-        UsageError: A file is missing, was changed, or is not listed.
+        UsageError: A file is missing, was changed, is not listed, or is a link that leaves the bundle.
     """
+    _require(folder, [INDEX, model, *filter(None, [plain_model])], _read_by_ortune)
+
+
+def require_intact_model(folder: Path, model: str, plain_model: str | None) -> None:
+    """Compares what loading reads of a bundle with its digests: the plan and the models with their external data.
+
+    Raises:
+        UsageError: As ``require_intact``.
+    """
+    needed = [INDEX, model, *filter(None, [plain_model])]
+    stems = {name.partition(".")[0] for name in needed[1:]}
+    _require(
+        folder, needed, lambda names: [name for name in names if name.partition(".")[0] in stems] + [INDEX]
+    )
+
+
+def _require(folder: Path, needed: list[str], checked: Callable[[Iterable[str]], list[str]]) -> None:
+    require_no_way_out(folder, SUMS)
     try:
         digests = _listed(files.read(folder / SUMS).decode())
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except UnicodeDecodeError:
+        raise UsageError("is not a text", where=str(folder / SUMS), do="create the bundle again") from None
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot be read: {error}", where=str(folder / SUMS), do="create the bundle again"
-        ) from error
-    needed = [INDEX, info.model, *filter(None, [info.plain_model])]
+        ) from None
+    for name in digests:
+        require_no_way_out(folder, name)
     unlisted = [name for name in needed if name not in digests]
-    changed = [name for name in _read_by_ortune(digests) if not _same(folder / name, digests[name])]
+    changed = [
+        name for name in checked(digests) if name in digests and not _same(folder / name, digests[name])
+    ]
     for names, what in (
         (unlisted, "is not listed in it"),
         (changed, "was changed after the bundle was created"),
@@ -93,13 +115,16 @@ def _listed(text: str) -> dict[str, str]:
         ValueError: A line is none of a list of digests, or names a place outside of the bundle.
     """
     digests = {}
-    for line in filter(None, text.split("\n")):
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line:
+            continue
         match = _LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"{line[:40]!r} is no digest and name")
+            # Without its content: the list may be another file under this name.
+            raise ValueError(f"line {number} is not a digest and a name")
         escaped, digest, name = match.groups()
         name = re.sub(r"\\[\\nr]", lambda pair: _ESCAPES[pair[0]], name) if escaped else name
         if not is_inside(name):
-            raise ValueError(f"{name[:40]!r} is outside of the bundle")
+            raise ValueError(f"line {number} names a file outside of the bundle")
         digests[name] = digest
     return digests

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import files
-from ortune.bundle.shared import INDEX, SCHEMA, is_inside
+from ortune.bundle.shared import INDEX, SCHEMA, is_inside, require_no_way_out
 from ortune.errors import UsageError
 from ortune.records import BundleInfo, read_json
 
@@ -26,6 +26,7 @@ def is_bundle(path: Path) -> bool:
 def read(path: Path) -> BundleInfo:
     """Reads ``ortune.json``; UsageError when it is missing, broken or of another version."""
     index = path / INDEX
+    require_no_way_out(path, INDEX)
     try:
         info = read_json(files.read(index), BundleInfo)
     except OSError as error:
@@ -48,6 +49,7 @@ def read(path: Path) -> BundleInfo:
         # A bundle comes from elsewhere: it must not reach outside its own folder.
         if not is_inside(name):
             raise UsageError(f"the model is outside the bundle: {name!r}", where=str(index))
+        require_no_way_out(path, name)
         if not files.is_file(path / name):
             raise UsageError(f"the model {name} is missing", where=str(path), do=_AGAIN)
     return info

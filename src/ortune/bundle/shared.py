@@ -13,6 +13,9 @@ from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from ortune.errors import UsageError
+from ortune.files import inside
+
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
 WORKLOAD = "workload.json"
@@ -28,6 +31,18 @@ def is_inside(name: str) -> bool:
     """Returns whether a path is relative and stays in its folder, read as a path of either kind of system."""
     readings = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)
+
+
+def require_no_way_out(folder: Path, name: str) -> None:
+    """Refuses a file of a bundle that is a link to a place outside of it.
+
+    Raises:
+        UsageError: It leaves the bundle.
+    """
+    if not inside(folder / name, folder):
+        raise UsageError(
+            "it is a link to a file outside of the bundle", where=str(folder / name), do="copy the file there"
+        )
 
 
 def thread_cap(value: object) -> int | None:

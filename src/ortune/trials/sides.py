@@ -153,7 +153,7 @@ def resolve(
             model, label = base_model, path.name
         elif bundle_format.is_bundle(path):
             info, bundle = bundle_format.read(path), path
-            digests.require_intact(path, info)
+            digests.require_intact(path, info.model, info.plain_model)
             runtime = runtime if side.runtime or plain else _with_its_providers(info, runtime)
             foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model

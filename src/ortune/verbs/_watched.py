@@ -39,7 +39,7 @@ def watched(
     page = msgspec.structs.replace(watched_page.page, sessions=tuple(sessions))
     first = sessions[0] if sessions else PageSession()
     side = Side(
-        label=url,
+        label=page.url,
         model=infos[0] if infos else _unread(PageModel()),
         plan=first.plan,
         runtime=Runtime(python="", ort_version=first.version, package="onnxruntime-web"),

@@ -25,6 +25,7 @@ from ortune.options.spelling import (
     named,
     words,
 )
+from ortune.printable import without_password
 from ortune.profiling.headroom import one_profile
 from ortune.records import (
     FUNCTIONAL_ONLY,
@@ -66,18 +67,19 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
     """The user's own page, watched."""
-    with experiment("diagnose", options, watch) as opened:
-        opened.begin(options.page, {"model": options.page})
-        return keep(opened, options, _watch(options, opened))
+    shown = replace(options, page=without_password(options.page))
+    with experiment("diagnose", shown, watch) as opened:
+        opened.begin(shown.page, {"model": shown.page})
+        return keep(opened, shown, _watch(shown, opened, options.page))
 
 
-def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
+def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseResult]:
     watch = opened.watch
     began_s = monotonic.now_s()
     watch.line(f"watching {options.page}")
     from ortune.verbs._watched import watched  # what talks to a browser, which no other diagnosis needs
 
-    page, first = watched(options.page, options.in_browser, options.watch_s, opened.scratch, watch.stop)
+    page, first = watched(url, options.in_browser, options.watch_s, opened.scratch, watch.stop)
     findings = tuple({(f.code, f.what): f for session in page.sessions for f in session.findings}.values())
     result = DiagnoseResult(
         side=first,

@@ -231,9 +231,15 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serves a connection in a thread of its own."""
-        if len(self._open) >= MOST_CONNECTIONS:
+        strangers = [known for known, until in list(self._open.items()) if until < math.inf]
+        if len(self._open) >= MOST_CONNECTIONS and not strangers:
             self.shutdown_request(request)
             return
+        if len(self._open) >= MOST_CONNECTIONS:
+            # Who shows a token does so at once: of those without one, the one that came first gives way.
+            oldest = min(strangers, key=lambda known: self._open.get(known, 0.0))
+            self._open.pop(oldest, None)
+            self._cut(oldest)
         self._open[request] = monotonic.now_s() + TOKEN_S
         super().process_request(request, client_address)
 

@@ -22,6 +22,7 @@ import msgspec
 
 from ortune import monotonic, temporary
 from ortune.errors import RuntimeNotFound, UsageError
+from ortune.printable import without_password
 from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import (
     PageFile,
@@ -125,7 +126,9 @@ def watch(
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError(
-            "is not a URL", where=f"--page {url}", do="use --page http://localhost:5173, for example"
+            "is not a URL",
+            where=f"--page {without_password(url)}",
+            do="use --page http://localhost:5173, for example",
         )
     return _Watch(folder, until - _END_S).go(url, browser, watch_s, stop)
 
@@ -152,7 +155,8 @@ class _Watch:
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
-        """Watches from the browser's start to its end."""
+        """Watches from the browser's start to its end; the browser alone gets the password of the address."""
+        shown = without_password(url)
         profile = self.folder / "browser"
         flags = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
         with (self.folder / "log").open("wb") as log:
@@ -179,7 +183,7 @@ class _Watch:
             except DevToolsError as error:
                 raise UsageError(
                     str(error).removeprefix(f"{url} "),
-                    where=f"--page {url}",
+                    where=f"--page {shown}",
                     do="start its server, or correct the URL",
                 ) from None
             if not loaded:
@@ -188,7 +192,7 @@ class _Watch:
             end = min(monotonic.now_s() + watch_s, self.until)
             while monotonic.now_s() < end and not stop() and not self.over:
                 time.sleep(_BEAT_S)
-            return self._watched(tools, url, monotonic.now_s() - began)
+            return self._watched(tools, shown, monotonic.now_s() - began)
         finally:
             tools.close()
             temporary.remove_sockets(profile)
@@ -328,7 +332,7 @@ class _Watch:
                     name, size = msgspec.convert(entry, LoadedFile)
                     if name in sizes or len(sizes) < MOST_FILES:
                         sizes[name] = max(size, sizes.get(name, 0))
-        return [PageFile(url=name, size_bytes=size) for name, size in sizes.items()]
+        return [PageFile(url=without_password(name), size_bytes=size) for name, size in sizes.items()]
 
 
 def _is_trouble(event: PageEvent) -> bool:
