@@ -21,6 +21,7 @@ from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
+from ortune.report import compare_words, markdown
 from ortune.verbs.compare import Options, exit_code, run
 from patience import few_turns
 from simulated_machine import Lab, measuring_on, tools_of
@@ -49,6 +50,11 @@ def dense(
     return saved(
         path, model_of(text, 13, {"w": np.eye(96, dtype=np.float32) * np.float32(scale)}, ir_version=7)
     )
+
+
+def printed(found: Envelope[CompareResult]) -> str:
+    """The answer as Markdown."""
+    return markdown.render(compare_words.document(found))
 
 
 def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
@@ -299,6 +305,40 @@ def test_a_session_that_was_stopped_early_is_the_newest_to_resume(tmp_path: Path
     assert (partial.status, partial.verdict, whole.status) == ("interrupted", "inconclusive", "ok")
     assert whole.result.session == partial.result.session
     assert whole.result.comparison == at_once.result.comparison
+
+
+FUSED = """f (float[1,16,32,32] x) => (float[1,16,32,32] y) {
+    a = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w)
+    y = Relu (a)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "operators"),
+    [
+        ({"b_set": ("level=disable",)}, {"Conv", "Relu"}),
+        ({"b_set": ("allow_spinning=0",)}, set()),
+    ],
+)
+def test_graphs_that_differ_are_named_where_times_tell_nothing(
+    changed: dict[str, tuple[str, ...]], operators: set[str], tmp_path: Path
+) -> None:
+    weights = np.random.default_rng(1).normal(size=(16, 16, 3, 3)).astype(np.float32)
+    model = saved(tmp_path / "m.onnx", model_of(FUSED, 13, {"w": weights}))
+    options = Options(
+        a=str(model), a_set=("level=extended",) if operators else (), max_blocks=9, store=tmp_path / "store",
+        **changed,
+    )  # fmt: skip
+    with measuring_on(Lab(2, differ=False)):
+        found = run(options)
+    assert found.verdict not in ("faster", "slower")
+    seen = {row.name.removeprefix("com.microsoft:"): (row.a, row.b) for row in found.result.operators}
+    text = printed(found)
+    if not operators:
+        assert seen == {} and "optimised graphs" not in text
+        return
+    assert seen == {"FusedConv": (1, 0), "Conv": (0, 1), "Relu": (0, 1)}
+    facts(text, "optimised graphs differ", "1 Conv in B, none in A", "1 FusedConv in A, none in B")
 
 
 @pytest.mark.parametrize("rows", [(300, 40), (40, 300)])

@@ -102,7 +102,7 @@ def origins(
         if side.model.info.format == "ort":
             # It holds the optimised graph already, and nothing is known of the model that this was made from.
             return _node_origins(side.model.ir, side.model.ir, work, trace)
-        ran = open_model(graph).ir if graph is not None else _optimised(side, work.custom_ops, scratch)
+        ran = open_model(graph).ir if graph is not None else optimised(side, work.custom_ops, scratch)
         return _node_origins(side.model.ir, ran, work, trace)
     except OrtuneError as error:
         if "compiled nodes" in error.what:
@@ -121,8 +121,12 @@ def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
     return counterparts(a.model.ir, b.model.ir)
 
 
-def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
-    """The graph that ONNX Runtime makes of the model."""
+def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
+    """Return the graph that ONNX Runtime makes of a side's model.
+
+    Raises:
+        OrtuneError: The graph cannot be made or read.
+    """
     plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     target = targets.of(plan)
     if not target.of_runtime:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
-from ortune.records.difference import ProfileDifference
+from ortune.records.difference import OperatorCount, ProfileDifference
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Failed, Figures, OutputDifference
@@ -84,6 +84,8 @@ class CompareResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         causes: Findings that only the slower side has, if a difference is confirmed.
+        operators: Operators whose number differs between the graphs that ran, if times show no reason: the comparison
+            is inconclusive, or profiles do not show the difference.
         name: Name of the new side: "B", or of several sides the one in the headline.
         wrong_sides: Sides without a claim, because ONNX Runtime's optimiser makes their outputs wrong or non-finite.
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
@@ -110,6 +112,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     candidates: tuple[ComparedSide, ...] = ()
     why: ProfileDifference | None = None
     causes: tuple[Finding, ...] = ()
+    operators: tuple[OperatorCount, ...] = ()
     session: str = ""
     elapsed_s: float = 0.0
     enough_s: float | None = None

@@ -51,6 +51,18 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
         return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 
 
+class OperatorCount(Record, frozen=True, kw_only=True):
+    """Nodes of one operator in the optimised graphs of two sides, those in bodies of If, Loop and Scan included.
+
+    Attributes:
+        name: The operator, with its domain if it is not ONNX's own: "com.microsoft.nchwc:Conv".
+    """
+
+    name: str
+    a: int
+    b: int
+
+
 class GpuDifference(Record, frozen=True, kw_only=True):
     """Times of GPU kernels in both profiles, in the mean steady run; B minus A.
 

@@ -115,6 +115,8 @@ def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]],
 
 
 MOST_CAUSES = 2
+MOST_OPERATORS = 3
+_BLOCKED = "com.microsoft.nchwc:"
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
@@ -140,7 +142,9 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             Pairs(
                 rows=[
                     ("" if i else "why", line)
-                    for i, line in enumerate([*why[:first], *_became(result), *_causes(result)])
+                    for i, line in enumerate(
+                        [*why[:first], *_became(result), *_causes(result), *_operators(result)]
+                    )
                 ]
             ),
             Code(title="next", lines=_next(envelope), commands=True),
@@ -171,6 +175,28 @@ def _became(result: CompareResult) -> list[str]:
         difference_words.of_eight_bits(result.why, result.name),
     )
     return [sentence for sentence in sentences if sentence]
+
+
+def _operators(result: CompareResult) -> list[str]:
+    """How the graphs that ran differ, where times show no reason."""
+    if not result.operators:
+        return []
+    shown = [
+        f"{row.a} {_operator(row.name)} in A, {row.b or 'none'} in {result.name}"
+        if row.a
+        else f"{row.b} {_operator(row.name)} in {result.name}, none in A"
+        for row in result.operators[:MOST_OPERATORS]
+    ]
+    more = len(result.operators) - len(shown)
+    rest = f"; {more} more operators differ" if more > 1 else "; 1 more operator differs" if more else ""
+    return [f"the optimised graphs differ, whatever the times: {'; '.join(shown)}{rest}"]
+
+
+def _operator(name: str) -> str:
+    """An operator without ONNX Runtime's own domain: "FusedConv", "Conv in blocked layout"."""
+    if name.startswith(_BLOCKED):
+        return f"{name.removeprefix(_BLOCKED)} in blocked layout"
+    return name.removeprefix("com.microsoft:")
 
 
 def _causes(result: CompareResult) -> list[str]:

@@ -140,6 +140,12 @@ def is_hidden(difference: ProfileDifference) -> bool:
     return abs(more - plain) > abs(more) / 2
 
 
+def shows_reason(difference: ProfileDifference) -> bool:
+    """Returns whether profiles show where a difference lies: of the whole run, or of single nodes."""
+    nodes = any(row.low_ns is not None and not within_noise(row) for row in difference.nodes)
+    return not is_hidden(difference) and (nodes or not no_difference(difference))
+
+
 def no_difference(difference: ProfileDifference) -> bool:
     """Returns whether the whole run takes as long on both sides, as far as is known."""
     return not is_hidden(difference) and _no_change(

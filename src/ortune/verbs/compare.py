@@ -23,6 +23,7 @@ from ortune.options.common import NON_FINITE, require_allowed
 from ortune.options.compare import Options
 from ortune.options.spelling import command
 from ortune.profiling.gpu import kernels_by_side
+from ortune.profiling.operators import differing_operators
 from ortune.profiling.why import why
 from ortune.records import (
     Block,
@@ -34,6 +35,7 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.report import source_words
+from ortune.report.difference_tables import shows_reason
 from ortune.report.difference_words import no_reason, worded
 from ortune.report.finding_words import functional_only
 from ortune.report.placement_words import frames_lost, kernels_not_counted, kernels_there
@@ -156,7 +158,32 @@ class _Run:
             baseline.notes += [kernels_not_counted(name, why) for name, why in trouble.items()]
             baseline.notes += kernels_there(counts)
         envelope = self._envelope()
-        return self._with_why(envelope) if comparing.state is not None else envelope
+        return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
+
+    def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
+        """Adds how the graphs that ran differ, where times show no reason: that is certain without a clock."""
+        result, clock = envelope.result, self.experiment.clock
+        shown = (
+            envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
+        )
+        # Two graphs are made and saved, which takes about as long as a trial of each.
+        left_s = clock.left_s - self.experiment.answer_s - 2e-9 * self.baseline.pilot.trial_ns
+        if (
+            not self.tells_why
+            or shown
+            or result.comparison is None
+            or left_s < 0
+            or envelope.status == "interrupted"
+        ):
+            return envelope
+        new = next(new for new in self.news if new.name == result.name)
+        try:
+            differing = differing_operators(
+                self.a, new.side, self.baseline.work.custom_ops, self.baseline.scratch / "operators"
+            )
+        except (OrtuneError, OSError):
+            return envelope
+        return msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, operators=differing))
 
     def _note_frameworks(self) -> None:
         """What runs each side with how many threads, and what is left out, where a framework is one of them."""
