@@ -186,6 +186,12 @@ ROLES = {
         "flat = Reshape(b, s) }",
         {"v": None, "i": ("fixed", "free"), "b": ("fixed", "free", "joint"), "flat": None},
     ),
+    "expanded to gather elements": (
+        "g (float[4,8] x, float[8,8] w, float[4,8,3] b) => (float[4,k,3] y) <int64[1] k = {3}, int64[1] m = {-1}, "
+        "int64[3] e = {4, 3, 3}> { h = MatMul(x, w)\n v, i = TopK(h, k)\n u = Unsqueeze(i, m)\n a = Expand(u, e)\n "
+        "y = GatherElements <axis: int = 1> (b, a) }",
+        {"y": ("fixed", "free", "joint")},
+    ),
     "topk along the first axis": (
         "g (float[4,8] x, float[8,8] w) => (int64[n,8] i, int64[8,n] t) <int64[1] k = {3}> "
         "{ h = MatMul(x, w)\n v, i = TopK <axis: int = 0> (h, k)\n t = Transpose(i) }",

@@ -146,6 +146,14 @@ def _same(read: _Read) -> Roles | None:
     return read.first
 
 
+def _expanded(read: _Read) -> Roles | None:
+    """Rows repeated along other axes than their own."""
+    rank, dims = read.rank(read.node.outputs[0]), read.dims(read.node.inputs[0])
+    if read.first is None or rank is None or dims is None or dims[read.first.index("free")] == 1:
+        return None
+    return _padded(read.first, rank)
+
+
 def _selected(read: _Read) -> Roles | None:
     """Some of the rows, selected once more."""
     if read.first is None:
@@ -256,6 +264,7 @@ _FOLLOWED: dict[str, Callable[[_Read], Roles | None]] = {
     **dict.fromkeys(op_set("MatMul Softmax LogSoftmax LayerNormalization"), _row_by_row),
     **dict.fromkeys(op_set("Reshape Flatten Squeeze Unsqueeze"), _reshaped),
     "Concat": _concatenated,
+    "Expand": _expanded,
     "Transpose": _transposed,
     "Gather": _gathered,
     "GatherElements": _elements_gathered,
