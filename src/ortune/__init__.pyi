@@ -422,6 +422,8 @@ def profile(
     b_rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     b_runtime: str | Path | None = ...,
     processes: int | None = ...,
+    sessions: int = ...,
+    callers: int = ...,
     no_peak: bool = ...,
     keep: str | Path | None = ...,
     export: Sequence[str] | str | Mapping[str, object] = ...,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,7 +26,9 @@ from ortune.records import (
 )
 from ortune.report.headline import count
 from ortune.rules import rule_of
+from ortune.rules.environment import omp_num_threads
 from ortune.rules.shapes import superlinear_latency
+from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
@@ -65,7 +68,11 @@ def make_result(
             rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
-    growth = rule_of(superlinear_latency).findings(replace(baseline.facts(), rows=rows))
+    # The variables are those of this process: a bench elsewhere has others.
+    environment = os.environ if side.runtime.host is None and not baseline.machine.pod else {}
+    facts = replace(baseline.facts(), rows=rows, environment=environment)
+    asked = (superlinear_latency, too_many_threads, omp_num_threads)
+    found = [finding for rule in asked for finding in rule_of(rule).findings(facts)]
     return BenchResult(
         side=side.seen([t.trial for t in trials]),
         rows=tuple(rows),
@@ -74,7 +81,7 @@ def make_result(
         gap_ns=work.gap_ns,
         read_back=trials[-1].trial.done.read_back,
         peak_in_turn=baseline.peak_in_turn,
-        findings=(*baseline.findings, *growth),
+        findings=(*baseline.findings, *found),
         notes=tuple(notes),
         remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),

@@ -60,6 +60,14 @@ class Options(Resumable, OnePlan):
         int | None,
         Option("--processes", "N", "Profiled processes per side. Default: 1, or 5 with --against.", RUN),
     ] = None
+    sessions: Annotated[
+        int,
+        Option("--sessions", "N", "Sessions of the workload; the profile is of one.", RUN, least=1),
+    ] = 1
+    callers: Annotated[
+        int,
+        Option("--callers", "N", "Concurrent callers of the workload; the profile is of one.", RUN, least=1),
+    ] = 1
     no_peak: Annotated[
         bool,
         Option(

@@ -11,7 +11,6 @@ from ortune import targets
 from ortune.errors import UsageError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.bench_result import load_words
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.row_check import check_base
@@ -20,6 +19,7 @@ from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
 from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
+from ortune.profiling.one_caller import one_caller
 from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
 from ortune.providers import find
 from ortune.records import (
@@ -113,7 +113,7 @@ class FirstLook:
         Raises:
             OrtuneError: It does not run.
         """
-        baseline = self.experiment.base(side, say=self.watch.line, load=_one_caller)
+        baseline = self.experiment.base(side, say=self.watch.line, load=one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
         n_notes = len(baseline.notes)
@@ -238,11 +238,16 @@ class FirstLook:
             self.left_out.append(look_words.no_profile("contains no complete run"))
             return
         wall_ns = walls(outcome, trace, warm)
+        operators = by_operator(trace, warm)
         self.profile = OperatorProfile(
             n_runs=len(kept_runs(trace, warm)),
-            run_ns=run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
+            # Medians of a busy machine may be less than the sum of what a typical run consists of.
+            run_ns=max(
+                run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
+                sum(operator.time_ns for operator in operators),
+            ),
             slowdown_ratio=beside_plain(outcome, plain),
-            operators=by_operator(trace, warm),
+            operators=operators,
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
         )
@@ -258,14 +263,6 @@ class FirstLook:
             host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,
             hurried=hurried,
         )  # fmt: skip
-
-
-def _one_caller(work: Workload) -> Workload:
-    """A first look is no load test, whatever a workload file says: one caller, back to back."""
-    if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
-        return work
-    note = look_words.one_caller(load_words(work))
-    return msgspec.structs.replace(work, sessions=1, callers=1, gap_ns=0, notes=(*work.notes, note))
 
 
 def _timing(run_ns: float, spare_s: float) -> Timing:

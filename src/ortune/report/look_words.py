@@ -30,6 +30,10 @@ LATENCY, PROFILE = "a warmed-up latency", "the profile"
 NAMES = "mapping of optimised nodes to your node names"
 
 
+ONE_CALLER = "measured with one caller"
+"""Beginning of the note that another load was asked for."""
+
+
 def no_time_for(what: str, more_s: float, busy: str = "") -> str:
     """What there was no time for, and how much it would take; nobody knows where it was busy."""
     if busy and more_s > LONG_S:
@@ -48,8 +52,8 @@ def no_profile(why: str) -> str:
 
 
 def one_caller(load: str) -> str:
-    """Says that a first look is no load test."""
-    return f"measured with one caller, back to back, but the workload has {load}"
+    """Says that a first look, or a profile, is no load test."""
+    return f"{ONE_CALLER}, back to back, but the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:
@@ -210,13 +214,15 @@ def profile_title(result: LookResult) -> str:
     profile = result.profile
     if profile is None:
         return ""
-    text, slow = "top operators by share of operator time (profiled)", profile.slowdown_ratio
+    slow = profile.slowdown_ratio
+    run = f": {duration(profile.run_ns)}" if profile.run_ns else ""
+    if slow is not None and slow >= ROUGH_SLOWDOWN:
+        run += f", {slow:.1f}x as long, so shares are rough"
+    elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
+        run += f", {percent(slow - 1, 0)} longer"
+    text = f"top operators by share of operator time (profiled{run})"
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
-    if slow is not None and slow >= ROUGH_SLOWDOWN:
-        text += f"; a run takes {slow:.1f}x as long, so shares are rough"
-    elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
-        text += f"; a run takes {percent(slow - 1, 0)} longer"
     return text + ("" if profile.complete else "; the profile was truncated")
 
 

@@ -24,6 +24,7 @@ from ortune.options.spelling import (
 from ortune.profiling.branches import told_apart
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, origins
+from ortune.profiling.one_caller import one_caller
 from ortune.profiling.peaks import measure_peak, peak_s
 from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, profile_once, profiled_arm
 from ortune.profiling.result import difference_of, result_of, side_times
@@ -37,7 +38,7 @@ from ortune.records import (
     ProfileResult,
     Timeline,
 )
-from ortune.report import headroom_words, profile_notes
+from ortune.report import headroom_words, look_words, profile_notes
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
@@ -232,6 +233,7 @@ class _Models:
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             notes=(
                 *(text for text in base.notes if text.startswith(IN_A_POD)),
+                *(text for text in base.work.notes if text.startswith(look_words.ONE_CALLER)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),
                 *profile_notes.untraced(shown.untraced),
                 *self.experiment.skipped(pace),
@@ -253,7 +255,7 @@ class _Models:
                 first.side.model.ir, first.refs, side.model.ir, folder, folder / "as-A.npz"
             )
             feeds = replace(feeds, inputs=inputs, shapes={}, dims={}) if inputs else feeds
-        baseline = opened.base(side, feeds=feeds, scratch=folder)
+        baseline = opened.base(side, feeds=feeds, scratch=folder, load=one_caller)
         settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
         if baseline.executor.last is not None:
             least_s = max(LEAST_LOAD_S, self.options.budget_s)
