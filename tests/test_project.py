@@ -31,6 +31,7 @@ LIGHT = {
     "cli",
     "errors",
     "files",
+    "durations",
     "monotonic",
     "objectives",
     "options",

@@ -23,6 +23,7 @@ ROOMS = {
     "files": set(),
     "temporary": set(),
     "monotonic": set(),
+    "durations": set(),
     "objectives": set(),
     "stats": set(),
     "model": {"launcher", "temporary"},
@@ -239,7 +240,16 @@ def test_room_imports_only_what_it_may() -> None:
         free = (
             set()
             if alone
-            else {"providers", "records", "errors", "files", "printable", "monotonic", "objectives"}
+            else {
+                "providers",
+                "records",
+                "errors",
+                "files",
+                "printable",
+                "monotonic",
+                "durations",
+                "objectives",
+            }
         )
         return rooms_imported(file) - ROOMS[room(file)] - free
 

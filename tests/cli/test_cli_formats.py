@@ -87,3 +87,16 @@ def test_a_page_without_a_folder_is_refused_before_anything_is_done(
     assert main._run(["skeleton", MODEL, "--report", "none/page.html"]) == 2
     assert "none: no such folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["json", "text", "html"])
+def test_what_goes_to_a_file_leaves_its_answer_and_its_place_in_the_log(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main._run(["partition", MODEL, "--format", form, "--output", "answer"]) == 0
+    written = capsys.readouterr()
+    assert written.out == "" and Path("answer").read_text(encoding="utf-8")
+    *_, answer, place = written.err.splitlines()
+    assert "NNAPI" in answer
+    assert place == "written to answer"

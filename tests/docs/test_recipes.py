@@ -185,7 +185,7 @@ def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
     assert make_recipes.run(step, tmp_path).shown == ("took",)
 
 
-TOO_SHORT = "ortune: 1 s is too short to test even one change"
+TOO_SHORT = "ortune: 1 s is too short to confirm even one change"
 
 
 UNPROVEN = "inconclusive: 1 block cannot confirm a change in p50 (6 needed)"
@@ -205,7 +205,7 @@ UNPROVEN = "inconclusive: 1 block cannot confirm a change in p50 (6 needed)"
         ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
         ("long", "faster, 9 blocks", 0, ["cannot confirm"]),
         ("long", TOO_SHORT, 2, []),
-        ("long", "ortune: no setting is called 'blok'", 2, ["is too short to test even one change"]),
+        ("long", "ortune: no setting is called 'blok'", 2, ["is too short to confirm even one change"]),
         ("after long; holds: CPUs busy", "2 CPUs busy", 0, []),
         ("after long; holds: CPUs busy", "nothing", 0, ["CPUs busy"]),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from ortune import launcher
 from ortune.experiment.clock import Clock, Pace, Stopwatch
-from ortune.experiment.opening import exclusive
+from ortune.experiment.exclusive import exclusive
 from ortune.experiment.watcher import Watcher
 from ortune.store import lock
 

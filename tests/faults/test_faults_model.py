@@ -53,7 +53,7 @@ FAULTS = [truncated, corrupt, empty, text, folder, missing, data_missing, data_t
 @pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)
 def test_a_file_that_is_no_usable_model(box: Box, make) -> None:
     make(box.folder / "bad.onnx")
-    as_base = refused(box.here("compare", "bad.onnx", "--json"), 2, "model")
+    as_base = refused(box.here("compare", "bad.onnx", "m.onnx", "--json"), 2, "model")
     assert "bad.onnx" in as_base["where"]
     assert as_base["do"]
 
@@ -87,7 +87,7 @@ def test_a_new_side_that_cannot_run_at_all_is_a_failed_trial(box: Box) -> None:
 def test_a_name_that_is_not_utf8(box: Box) -> None:
     name = b"m\xff.onnx".decode(errors="surrogateescape")
     (box.folder / name).write_bytes((box.folder / "m.onnx").read_bytes())
-    refused(box.here("compare", name, "--json"), 2, "usage")
+    refused(box.here("compare", name, "m.onnx", "--json"), 2, "usage")
 
 
 def test_wrong_outputs_are_a_verdict(box: Box) -> None:
@@ -99,7 +99,9 @@ def test_wrong_outputs_are_a_verdict(box: Box) -> None:
 
 def test_a_model_that_is_replaced_while_it_is_measured(box: Box) -> None:
     # Within this budget nothing can be claimed; what was measured is of another model all the same.
-    running = box.start("compare", "m.onnx", "--budget", "1s", "--no-why", "--set", "intra=1", "--json")
+    running = box.start(
+        "compare", "m.onnx", "m.onnx", "--budget", "1s", "--no-why", "--set", "intra=1", "--json"
+    )
     running.until(lambda: box.events("outcome"))
     save_model(box.folder / "next.onnx", scale=0.5)
     (box.folder / "next.onnx").replace(box.folder / "m.onnx")

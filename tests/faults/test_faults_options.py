@@ -44,7 +44,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "name", "says"), WRONG, ids=lambda value: str(value)[:40])
 def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> None:
-    error = refused(box.here("compare", "m.onnx", *arguments, "--json"), 2, name)
+    error = refused(box.here("compare", "m.onnx", "m.onnx", *arguments, "--json"), 2, name)
     assert says in error["where"] + error["what"] + error["do"]
 
 
@@ -110,7 +110,7 @@ def test_without_json_stdout_stays_empty(box: Box) -> None:
 
 
 def test_a_budget_that_holds_nothing(box: Box) -> None:
-    error = refused(box.here("compare", "m.onnx", "--budget", "0s", "--json"), 2, "budget")
+    error = refused(box.here("compare", "m.onnx", "m.onnx", "--budget", "0s", "--json"), 2, "budget")
     assert "--budget" in error["do"]
 
 
@@ -124,7 +124,7 @@ def test_a_plan_that_is_none(box: Box) -> None:
 def test_a_provider_that_is_not_there(box: Box, side: str) -> None:
     plan = {"providers": [{"name": "CUDAExecutionProvider"}]}
     (box.folder / "cuda.json").write_text(json.dumps(plan))
-    how = ["cuda.json"] if side == "plan" else ["--target", "cuda"]
+    how = ["cuda.json"] if side == "plan" else ["m.onnx", "--target", "cuda"]
     error = refused(box.here("compare", "m.onnx", *how, "--inputs", box.inputs(), "--json"), 3, "not-applied")
     assert "CUDAExecutionProvider fell back" in error["what"]
     assert "CUDA" in error["where"]
@@ -139,3 +139,17 @@ def test_a_library_that_is_not_installed(box: Box) -> None:
     asked = ("--b-set", f"allocator={absent[0]}", "--inputs", box.inputs())
     error = refused(box.here("compare", "m.onnx", *asked, "--json"), 3, "unsupported")
     assert platform.INSTALL_HINTS[absent[0]] in error["what"]
+
+
+@pytest.mark.parametrize("given", [[], ["--set", "intra=1"], ["--rewrite", "constant-folding"]], ids=" ".join)
+def test_a_comparison_with_nothing(box: Box, given: list[str]) -> None:
+    """What is said of both sides makes no difference between them."""
+    error = refused(box.here("compare", "m.onnx", *given, "--json"), 2, "usage")
+    assert "B is missing" in error["what"]
+    assert "ortune bench m.onnx;" in error["do"] and "--b-set intra_op_num_threads=1" in error["do"]
+    assert not box.events("trial")
+
+
+def test_a_model_is_compared_with_itself_where_that_is_meant(box: Box) -> None:
+    for how in (["m.onnx"], ["--b-set", "intra=1"], ["--a-set", "intra=1"], ["--inject-wait", "5%"]):
+        refused(box.here("compare", "m.onnx", *how, "--budget", "0s", "--json"), 2, "budget")

@@ -41,7 +41,7 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
     source = Path(ortune.__file__).parents[1]
     python = bare_venv(box.folder / "env", [links(box.folder / "links", without="onnxruntime"), source])
     how = {"python": (str(python), "-m", "ortune"), "env": {"PATH": str(box.folder), "PYTHONPATH": ""}}
-    error = refused(box.run("compare", "m.onnx", *FEW, **how), 2, "no-runtime")
+    error = refused(box.run("compare", "m.onnx", "m.onnx", *FEW, **how), 2, "no-runtime")
     assert "not installed" in error["what"]
     assert "pip install" in error["do"]
     assert "--runtime" in error["do"]
@@ -63,7 +63,9 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
 
 def test_an_interpreter_without_numpy(box: Box) -> None:
     python = bare_venv(box.folder / "env", [links(box.folder / "links", only="onnxruntime")])
-    error = refused(box.compare("m.onnx", "--python", str(python), env={"PYTHONPATH": ""}), 2, "no-runtime")
+    error = refused(
+        box.compare("m.onnx", "m.onnx", "--python", str(python), env={"PYTHONPATH": ""}), 2, "no-runtime"
+    )
     assert "numpy " in error["what"]
     assert "pip install numpy" in error["do"]
 
@@ -78,7 +80,7 @@ def test_an_onnxruntime_on_a_relative_path(box: Box) -> None:
 
 @pytest.mark.parametrize("named", ["/bin/ls", "absent", "home", "m.onnx"])
 def test_python_that_is_no_interpreter(box: Box, named: str) -> None:
-    error = refused(box.here("compare", "m.onnx", "--python", named, "--json"), 2, "no-runtime")
+    error = refused(box.here("compare", "m.onnx", "m.onnx", "--python", named, "--json"), 2, "no-runtime")
     assert error["where"] == f"--runtime {named}"
     assert error["do"]
     refused(box.here("doctor", "--python", named, "--json"), 2, "no-runtime")
@@ -103,13 +105,15 @@ def interpreter_that(box: Box, does: str) -> str:
     ],
 )
 def test_a_worker_that_does_not_speak_the_protocol(box: Box, does: str, says: str) -> None:
-    error = refused(box.compare("m.onnx", "--python", interpreter_that(box, does)), 3, "protocol")
+    error = refused(box.compare("m.onnx", "m.onnx", "--python", interpreter_that(box, does)), 3, "protocol")
     assert says in error["what"]
 
 
 def test_a_worker_that_ends_without_a_word(box: Box) -> None:
     error = refused(
-        box.compare("m.onnx", "--python", interpreter_that(box, "echo no luck >&2; exit 7")), 3, "crash"
+        box.compare("m.onnx", "m.onnx", "--python", interpreter_that(box, "echo no luck >&2; exit 7")),
+        3,
+        "crash",
     )
     assert "exited with code 7" in error["what"]
     assert "no luck" in error["what"]

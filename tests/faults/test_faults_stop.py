@@ -14,7 +14,7 @@ from box import Box, Running, eventually, refused
 from patience import FEW_TURNS, forked_workers
 
 # Long enough to be stopped in the middle.
-LONG = ("compare", "m.onnx", "--budget", "10m", "--set", "intra=1", "--json")
+LONG = ("compare", "m.onnx", "m.onnx", "--budget", "10m", "--set", "intra=1", "--json")
 SLOW = (*LONG, "--gap", "100ms")  # each worker lives for seconds
 
 
@@ -126,7 +126,7 @@ def test_kill_9_takes_the_worker_along_and_keeps_the_journal(box: Box) -> None:
     # The lock went with its holder; only the temporary folder stays behind.
     for left in (box.folder / "tmp").iterdir():
         shutil.rmtree(left)
-    assert box.here("lock", "m.onnx", "--no-wait").code == 0
+    assert box.here("bench", "m.onnx", "--no-wait", "--budget", "2s").code == 0
 
 
 def test_two_at_once(box: Box) -> None:

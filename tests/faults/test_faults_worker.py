@@ -32,7 +32,7 @@ from ortune.targets.turns import Turns
 
 
 def test_a_worker_that_crashes_in_the_pilot(box: Box) -> None:
-    running = box.start("compare", "m.onnx", "--gap", "100ms", "--json")
+    running = box.start("compare", "m.onnx", "m.onnx", "--gap", "100ms", "--json")
     # The first trial only looks, and untimed runs at other levels of the optimiser follow it.
     running.until(lambda: len(box.events("trial")) == 2 and box.workers())
     os.kill(running.until(box.workers)[0], signal.SIGSEGV)

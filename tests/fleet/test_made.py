@@ -24,7 +24,9 @@ from ortune.fleet.converters import CONVERTERS
 from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels, whole
 from ortune.fleet.runtimes import describe, find_runtime, probe
 from ortune.platform import cpu_vendor, cuda_driver, host
-from ortune.records import MadeRuntime, Runtime
+from ortune.records import Envelope, MadeRuntime, Runtime, RuntimeResult
+from ortune.report import runtime_words
+from ortune.report.document import Line
 from ortune.targets import find as find_target
 
 OLD = "onnxruntime==1.22.1"
@@ -326,3 +328,31 @@ def test_who_lacks_a_provider_is_told_of_the_runtime_that_has_it() -> None:
     with pytest.raises(MeasurementError, match="fell back to CPUExecutionProvider") as caught:
         ortune.bench(datasets.get_example("sigmoid.onnx"), target="qnn", budget="5s")
     assert "add --runtime qnn" in caught.value.do
+
+
+@pytest.mark.parametrize("name", ["../..", "/", ".", "unheard-of"])
+def test_what_ortune_did_not_add_is_not_removed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="no runtime that ortune added"):
+        ortune.runtime("remove", name)
+
+
+def test_adding_and_removing_end_in_one_line() -> None:
+    about = MadeRuntime(
+        name="openvino",
+        requirements=(),
+        runtime=Runtime(python="/made/bin/python", ort_version="1.24.1"),
+        size_bytes=3 << 30,
+    )
+    for action, line in (
+        ("add", "made openvino (3.00 GiB); use it with --runtime openvino"),
+        ("remove", "removed openvino"),
+    ):
+        result = RuntimeResult(action=action, folder="/made", runtimes=(about,), changed=("openvino",))
+        document = runtime_words.document(
+            Envelope(schema="ortune/runtime/1", ortune="", status="ok", result=result)
+        )
+        assert [block.text for block in document.blocks if isinstance(block, Line)] == [line]
+        assert len(document.blocks) == 1

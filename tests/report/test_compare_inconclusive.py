@@ -63,8 +63,8 @@ def test_a_rerun_of_an_open_question_has_one_budget_and_the_tolerance_of_the_use
     )
     work = Workload(cases=(Case(name="default", inputs=()),))
     flat = flat_text(msgspec.structs.replace(envelope, workload=work))
-    assert re.findall(r"--budget \S+", flat) == ["--budget 8490s"]
-    assert "--tolerance 0.02 --budget 8490s" in flat
+    assert re.findall(r"--budget \S+", flat) == ["--budget 142m"]
+    assert "--tolerance 0.02 --budget 142m" in flat
     assert "controls not run" in flat
 
 

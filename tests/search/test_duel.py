@@ -97,9 +97,9 @@ def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> 
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
 
 
-@pytest.mark.parametrize(("budget_s", "n_blocks"), [(65, 5), (40, 3), (1, 1)])
+@pytest.mark.parametrize(("budget_s", "n_blocks"), [(32, 5), (20, 3), (1, 1)])
 def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: int, n_blocks: int) -> None:
-    machine = Machine(0, {NEW: 0.5}, trial_ns=6_000_000_000)
+    machine = Machine(0, {NEW: 0.5}, trial_ns=3_000_000_000)
     r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
     plan = duel.design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
@@ -114,9 +114,25 @@ def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: 
     assert not state.controls
 
 
-def test_a_budget_that_is_spent_before_the_first_block_holds_one() -> None:
+@pytest.mark.parametrize(
+    ("budget_s", "trial_s", "n_blocks"), [(20, 20, 0), (60, 35, 1), (60, 41, 0), (5, 7, 1)]
+)
+def test_one_block_may_end_late_by_a_part_of_the_budget_and_no_more(
+    budget_s: int, trial_s: int, n_blocks: int
+) -> None:
+    r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
+    plan = duel.design(trial_s * 1e9, r)
+    assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
+    machine = Machine(0, {NEW: 0.5}, trial_ns=trial_s * 1_000_000_000)
+    state = fight(machine, r, design=plan)
+    assert len(state.blocks) == n_blocks
+    assert bool(duel.conclude_all(state, r, plan)) == bool(n_blocks)
+    assert duel.gate(state, r, plan).answer == "no-answer"
+
+
+def test_a_budget_that_is_spent_before_the_first_block_holds_one_that_is_short() -> None:
     r = rules(budget_ns=20_000_000_000, threshold_ratio=0.05)
-    plan = duel.design(6e9, r, spent_ns=21e9)
+    plan = duel.design(4e9, r, spent_ns=21e9)
     assert plan == duel.Design(sequential=False, n_blocks=1, controlled=False)
     machine = Machine(0, {NEW: 0.5})
     machine.now = r.budget_ns + 1

@@ -16,6 +16,7 @@ from onnxruntime import datasets
 
 import ortune
 from facts import facts
+from ortune import Watcher
 from ortune.errors import BusyError
 from ortune.store.lock import Holder, holder_words, lock_path, measuring
 
@@ -40,22 +41,38 @@ def test_who_since_when_and_how_long() -> None:
     assert holder_words(b"ortune tune", 130.0).startswith("another ortune ")
 
 
-@pytest.mark.parametrize("verb", ["bench", "look", "lock", "rewrite"])
-def test_what_runs_a_model_waits(verb: str, busy: None, tmp_path: Path) -> None:
-    common: Any = {"no_wait": True, "python": sys.executable}
+@pytest.mark.parametrize("verb", ["bench", "look", "compare"])
+def test_what_measures_times_waits(verb: str, busy: None, tmp_path: Path) -> None:
+    common: Any = {"no_wait": True, "python": sys.executable, "store": tmp_path / "store"}
     with pytest.raises(BusyError) as refused:
-        if verb == "lock":
-            ortune.lock(MODEL, output=tmp_path / "lock.json", **common)
-        elif verb == "rewrite":
-            ortune.bench(MODEL, rewrite="ort-optimized-model", store=tmp_path / "store", **common)
+        if verb == "compare":  # and so does a rewrite of what is measured next
+            ortune.compare(MODEL, b_rewrite="ort-optimized-model", **common)
         elif verb == "bench":
-            ortune.bench(MODEL, budget=2, store=tmp_path / "store", **common)
+            ortune.bench(MODEL, budget=2, **common)
         else:
-            error = ortune.look(MODEL, store=tmp_path / "store", **common).error
+            error = ortune.look(MODEL, **common).error
             assert error is not None
             raise BusyError(error.what, do=error.do)
     assert f"ortune tune other.onnx (pid {os.getpid()})" in refused.value.what
     assert "budget left" in refused.value.what
+
+
+@pytest.mark.parametrize("verb", ["lock", "rewrite", "bisect", "convert", "check"])
+def test_what_measures_no_time_does_not_wait(verb: str, busy: None, tmp_path: Path) -> None:
+    common: Any = {"python": sys.executable}
+    watcher = Watcher(say=lambda text: pytest.fail(text) if text.startswith("waiting") else None)
+    if verb == "lock":
+        ortune.lock(MODEL, output=tmp_path / "lock.json", watcher=watcher, **common)
+    elif verb == "rewrite":
+        ortune.rewrite(MODEL, "ort-optimized-model", output=tmp_path / "m.onnx", watcher=watcher, **common)
+    elif verb == "bisect":
+        ortune.bisect(MODEL, b_rewrite="ort-optimized-model", watcher=watcher, **common)
+    elif verb == "convert":
+        ortune.convert(
+            MODEL, to="ort", runs_on="cpu-amd64", output=tmp_path / "m.ort", watcher=watcher, **common
+        )
+    else:
+        ortune.check(MODEL, fix=True, output=tmp_path / "m.onnx", watcher=watcher, **common)
 
 
 def test_what_only_reads_does_not_wait(busy: None, tmp_path: Path) -> None:

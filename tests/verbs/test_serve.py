@@ -254,7 +254,7 @@ def test_tuning_begins_with_what_a_browser_elsewhere_is(
 )
 def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=what):
-        ortune.compare(net(tmp_path / "m.onnx"), serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
+        ortune.compare(net(tmp_path / "m.onnx"), "m.onnx", serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("verb", [ortune.compare, ortune.tune], ids=["compare", "tune"])

@@ -102,3 +102,14 @@ def test_a_bug_report_tells_the_machine_and_the_skeleton_and_nothing_of_its_owne
     assert not Path("other").exists()
     with pytest.raises(UsageError, match="one model"):
         ortune.report(issue="other")
+
+
+def test_runs_that_take_too_long_are_not_repeated_for_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ortune.verbs.skeleton.MOST_PROFILED_S", 1e-3)
+    answer = ortune.skeleton(convolutions(tmp_path / "m.onnx"))
+    assert answer.verdict == "not-run" and Path(answer.result.path).exists()
+    assert answer.result.profile is None
+    assert "profiling both would take more than" in answer.result.not_profiled
+    assert "profiling both would take more than" in " ".join(answer.summary(verbose=True).split())

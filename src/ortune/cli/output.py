@@ -145,6 +145,18 @@ def write_document(document: Document, form: str, output: str | None, *, whole: 
         write_text(terminal.plain(document, whole=whole), output)
 
 
+def write_answer(document: Document, output: str) -> None:
+    """Says on stderr what was written to a file: the first sentences of the answer, a gate's included, and the file."""
+    from ortune.report.document import Line
+
+    answer = []
+    for block in document.blocks:
+        if not isinstance(block, Line):
+            break
+        answer.append(shorten(block.text, escape.LONGEST))
+    write(sys.stderr, "\n".join((*answer, f"written to {output}")) + "\n")
+
+
 def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> None:
     """Says what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
     if envelope is not None:

@@ -13,6 +13,7 @@ import typer
 
 from ortune import monotonic
 from ortune.cli import output
+from ortune.durations import in_words
 from ortune.errors import Interrupted, OrtuneError, Stopped, UsageError
 from ortune.printable import lines
 from ortune.report import escape
@@ -132,7 +133,7 @@ class Say:
             said = "\n".join(map(escape.shown, text.split("\n")))
 
         def line() -> Text:
-            return Text(f"{monotonic.now_s() - start_s:.0f} s, {said}", overflow="ellipsis", no_wrap=True)
+            return Text(f"{in_words(monotonic.now_s() - start_s)}, {said}", overflow="ellipsis", no_wrap=True)
 
         # By a thread, so that a long step is seen to go on; once a second, as each drawing takes a fifth of a
         # millisecond of a CPU that may be measured.

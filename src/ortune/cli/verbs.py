@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from ortune import files
-from ortune.cli.output import write_document, write_envelope, write_text
+from ortune.cli.output import write_answer, write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
     from ortune.options.spelling import OptionField
     from ortune.records import Envelope
+    from ortune.report.document import Document
 
 
 def short_help(verb: str) -> str:
@@ -123,19 +124,26 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
     place = None if output is None else str(output)
     if form == "json":
         write_envelope(envelope, place)
-        return
-    if form == "html":
+    elif form == "html":
         from ortune.report.html import pages
 
         write_text(pages.render(envelope), place, safe=True)
-        return
+    elif form == "sarif":
+        write_text(_words(verb).sarif(envelope), place, safe=True)
+    else:
+        write_document(_document(verb, envelope), form, place, whole=whole)
+    if place is not None:
+        write_answer(_document(verb, envelope), place)
+
+
+def _words(verb: str) -> Any:
+    return importlib.import_module(f"ortune.report.{verb}_words")
+
+
+def _document(verb: str, envelope: Envelope[Any]) -> Document:
     from ortune.report.finding_words import alerted
 
-    words = importlib.import_module(f"ortune.report.{verb}_words")
-    if form == "sarif":
-        write_text(words.sarif(envelope), place, safe=True)
-    else:
-        write_document(alerted(words.document(envelope), envelope), form, place, whole=whole)
+    return alerted(_words(verb).document(envelope), envelope)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ _INSTEAD = {
         "function that creates the model: module:function"
     ),
 }
+_ZIP = b"PK\x03\x04"
 _BY_FUNCTION = "name the function that creates the model: ortune convert module:function"
 
 
@@ -95,6 +97,7 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
             do=f"one of {', '.join(FRAMEWORKS)}",
         )
     if FACTORY.fullmatch(text) and not files.exists(Path(text)):
+        _require_function(text)
         converter = FRAMEWORKS[framework] if framework else _imported_by(text)
         return SourceKind(text=text, kind=_OF_FACTORY[converter.name], converter=converter, factory=True)
     path, ending = Path(text), Path(text).suffix.lower()
@@ -109,6 +112,12 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
         return SourceKind(text=text, kind="torch", converter=TORCH)
     if ending == ".tflite":
         return SourceKind(text=text, kind="tflite", converter=TENSORFLOW)
+    if ending == ".keras" and files.is_file(path) and not _is_zip(path):
+        raise ModelError(
+            "This is not a model of Keras: a .keras file is a zip archive.",
+            where=text,
+            do="Save the model again with model.save('model.keras'), or download it again.",
+        )
     if ending == ".keras" or files.is_file(path / "saved_model.pb"):
         return SourceKind(text=text, kind="tensorflow", converter=TENSORFLOW)
     raise ModelError(
@@ -126,21 +135,85 @@ def module_files(factory: str) -> tuple[Path, ...]:
     )
 
 
-def _imported_by(factory: str) -> Converter:
-    """The framework that a module of the current folder imports."""
+def _is_zip(path: Path) -> bool:
+    with files.open_file(path) as file:
+        return file.read(len(_ZIP)) == _ZIP
+
+
+def _require_function(factory: str) -> None:
+    """Requires that a module of the current folder defines the function, before anything is installed for it.
+
+    Raises:
+        UsageError: It does not.
+    """
+    name = factory.rpartition(":")[2]
     for place in module_files(factory):
-        try:
-            tree = ast.parse(files.read(place))
-        except (SyntaxError, ValueError) as error:
-            raise UsageError(f"not a Python module: {error}", where=str(place)) from error
-        families = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
-        if len({family.name for family in families}) == 1:
-            return families[0]
+        names = _defined(_parsed(place))
+        if names is None or name in names:
+            continue
+        near = difflib.get_close_matches(name, sorted(names), n=2)
+        module = factory.rpartition(":")[0]
+        said = ", ".join(f"{module}:{other}" for other in near or sorted(names)[:5])
+        raise UsageError(
+            f"{place} defines no {name!r}",
+            where=factory,
+            do=f"did you mean {said}?" if near else f"it defines {said}" if said else "name another module",
+        )
+
+
+def _defined(tree: ast.Module) -> set[str] | None:
+    """Names that a module may define, whatever branches it takes; None where another module's names are all taken."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+            if node.name == "__getattr__":
+                return None
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return None if "*" in names else names
+
+
+def _parsed(place: Path) -> ast.Module:
+    try:
+        return ast.parse(files.read(place))
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"not a Python module: {error}", where=str(place)) from error
+
+
+def _imported_by(factory: str) -> Converter:
+    """The framework that a module of the current folder imports: at its top, or inside the function."""
+    places = module_files(factory)
+    found: set[str] = set()
+    for place in places:
+        tree = _parsed(place)
+        own = {name for name in _roots(_function(tree, factory)) if name in _IMPORTS}
+        every = {name for name in _roots(tree) if name in _IMPORTS}
+        for names in (own, every):  # of a module with functions of several frameworks, those of this function
+            if len({_IMPORTS[name].name for name in names}) == 1:
+                return _IMPORTS[names.pop()]
+        found |= own or every
+    name = Path(factory.partition(":")[0].replace(".", "/")).with_suffix(".py")
+    if not places:
+        why = f"there is no {name} in this folder"
+    elif found:
+        why = f"{places[0]} imports {' and '.join(sorted(found))}"
+    else:
+        why = f"{places[0]} imports none itself"
     raise UsageError(
-        "the framework could not be detected",
+        f"the framework could not be detected: {why}",
         where=factory,
         do=f"pass it with --framework {'|'.join(FRAMEWORKS)}",
     )
+
+
+def _function(tree: ast.Module, factory: str) -> ast.AST:
+    """The definition that is named; an empty module where it is none of the module's own."""
+    name = factory.rpartition(":")[2]
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return next((n for n in tree.body if isinstance(n, kinds) and n.name == name), ast.Module([], []))
 
 
 def _roots(tree: ast.AST) -> set[str]:

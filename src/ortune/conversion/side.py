@@ -75,6 +75,7 @@ def sides_of(
             folder=request.folder,
             shapes=request.shapes,
             style=style,
+            compiles=style != source.styles[0],
             inputs=pairs,
             outputs=tuple(str(value.name) for value in onnx.model.ir.graph.outputs),
             trusted=trusted,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,14 +26,14 @@ from ortune.experiment.pilot import require_page
 from ortune.inputs.vocabulary import rows_of, within_rows
 from ortune.objectives import Objective
 from ortune.records import Block, Failed, Measured, Workload
-from ortune.report import compare_rows, compare_words
+from ortune.report import compare_rows, compare_words, source_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.placement_words import in_browser
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
 from ortune.search import budget, controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
-from ortune.search.phases import AFTER_SHARE, LEAST_LOAD_S
+from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
 from ortune.trials import pairing
@@ -57,7 +56,7 @@ class Comparing:
         self,
         opened: Experiment,
         a: Resolved,
-        news: Sequence[New],
+        news: list[New],
         rules: duel.Rules,
         *,
         objective: Objective,
@@ -125,8 +124,9 @@ class Comparing:
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
         baseline.notes += in_browser("A", baseline.pilot.first.done)
-        for new in self.news:
-            self._try(new)
+        for new in list(self.news):
+            if not self._compiles_too_long(new):
+                self._try(new)
         for new in self.timed:
             first = new.trials[0]
             facts = replace(
@@ -145,18 +145,36 @@ class Comparing:
         """Returns whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         return self.baseline.pilot.functional_only
 
+    def _compiles_too_long(self, new: New) -> bool:
+        """Leaves out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
+        source = new.side.runtime.source
+        if source is None or not source.compiles or len(self.news) == 1:
+            return False
+        alone = [self.baseline.pilot.first, *(trial for other in self.news for trial in other.trials)]
+        plain = max(trial.elapsed_ns for trial in alone)
+        # A trial that compiles, and one after it, neither shorter than one that compiles nothing.
+        needed_s = 2e-9 * plain
+        if needed_s <= self._left_ns() / 1e9:
+            return False
+        self.news.remove(new)
+        self.baseline.note(source_words.not_compiled(source.called, needed_s))
+        return True
+
     def _try(self, new: New) -> None:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
         source = new.side.runtime.source
-        if source is not None and source.style:
+        if source is not None and source.compiles:
             # What is compiled is kept for later trials: their cost is that of the next one, not of this.
             self.watch.line(f"running {source.called} for the first time")
             limits = baseline.executor.limits
-            baseline.limits.set(max(LEAST_LOAD_S, self.budget_s))
-            baseline.executor.trial(new.contestant, runs=0, fresh=True)
+            baseline.limits.set(max(LEAST_PATIENCE_S, self._left_ns() / 1e9))
+            outcome = baseline.executor.trial(new.contestant, runs=0, fresh=True)
             baseline.executor.limits = limits
+            if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
+                self._failed(new, outcome)
+                return
         outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed):
             lower = lower_side(
@@ -169,10 +187,7 @@ class Comparing:
                     new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True
                 )
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
-            new.failed = outcome
-            self.watch.say(f"{new.name} does not run: {failure(outcome)}")
-            if all(other.failed for other in self.news):
-                baseline.require_measured(new.contestant, outcome)
+            self._failed(new, outcome)
             return
         trial = baseline.require_measured(new.contestant, outcome)
         trial = baseline.with_outputs(new.contestant, trial)
@@ -216,6 +231,14 @@ class Comparing:
         same = msgspec.structs.replace(theirs.plan, rewrites=mine.plan.rewrites).id == mine.plan.id
         exact = all(rewrites.find(spec.name).safety == "exact" for spec in added)
         return bool(added) and same and exact and mine.model.ref.sha256 == theirs.model.ref.sha256
+
+    def _failed(self, new: New, outcome: Failed) -> None:
+        """Records a new side that does not run, and goes on with the others; an error where there are none."""
+        assert new.contestant is not None
+        new.failed = outcome
+        self.watch.say(f"{new.name} does not run: {failure(outcome)}")
+        if all(other.failed for other in self.news):
+            self.baseline.require_measured(new.contestant, outcome)
 
     # --- all of them in blocks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.durations import in_words
 from ortune.errors import Interrupted, MeasurementError
 from ortune.experiment.replay import SEEN
 from ortune.experiment.tuning import Tuning
@@ -52,7 +53,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     if run.watch.stop():
         n = budget.LEAST_CONFIRM
         seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
-        run.watch.say(f"confirming the best so far with nine blocks, about {seconds:.0f} s")
+        run.watch.say(f"confirming the best so far with nine blocks, about {in_words(seconds)}")
     name = winner.plan.describe()
     # A ninth block that has begun may end after the budget: with eight there is no claim, and all were in
     # vain.

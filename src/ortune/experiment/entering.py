@@ -14,6 +14,9 @@ from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import explored, forecast
 from ortune.search.proposals import Proposed
 
+LONG_EXPLORATION_NS = 60e9
+"""Without a confirmation there is no answer; from here on, time is not spent on what cannot end in one."""
+
 
 def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
     """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
@@ -75,6 +78,9 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
     if not plans:
         others = {entry.plan.provider_names[0] for entry in run.entries} - {run.side.plan.provider_names[0]}
         run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
+        return False
+    if left_ns > LONG_EXPLORATION_NS:
+        run.refuse()
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
     needed_ns = run.needed_ns(1, trial_ns)

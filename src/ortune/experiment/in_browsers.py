@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune import monotonic, targets
+from ortune.durations import in_words
 from ortune.experiment.baseline import Baseline
 from ortune.records import BrowserPlace, Failed, Plan
 
@@ -42,7 +43,7 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
     baseline.limits.set(left_s)
     outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
     if isinstance(outcome, Failed) and outcome.reason == "timeout":
-        return BrowserPlace(target=name, state="not-tried", why=f"no result in {left_s:.0f} s")
+        return BrowserPlace(target=name, state="not-tried", why=f"no result in {in_words(left_s)}")
     if isinstance(outcome, Failed):
         line = (outcome.what.strip().splitlines() or ["no message"])[0]
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")

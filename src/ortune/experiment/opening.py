@@ -15,6 +15,7 @@ from ortune.experiment import replay
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock, Pace
 from ortune.experiment.document import Status, document
+from ortune.experiment.exclusive import exclusive
 from ortune.experiment.quiet import waited_for_quiet
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.terms import Terms
@@ -27,7 +28,6 @@ from ortune.report import finding_words
 from ortune.rules import EVERY_RULE
 from ortune.search import budget
 from ortune.search.phases import DELIVERY_SHARE
-from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import FAILED, UNREADABLE
 from ortune.targets.machine import Machine
@@ -138,7 +138,7 @@ class Experiment:
             browser=terms.browser if runs else None,
             say=watch.say,
             # Rewriting is work that a measurement of another ortune would see.
-            alone=lambda: exclusive("rewriting a model", watch, wait=terms.wait),
+            alone=lambda: self._alone("rewriting a model", wait=terms.wait),
             **more,
         )
         self.measure_at(resolved.runtime, resolved.plan)
@@ -183,6 +183,8 @@ class Experiment:
     ) -> Iterator[None]:
         """The machine for this verb alone, and its journal begun: two measurements at once are each other's noise.
 
+        A verb that measures no time (``Terms.timed``) shares the machine.
+
         Args:
             label: Of what is measured, for those who wait.
             key: What the session is about, for finding it again.
@@ -200,11 +202,17 @@ class Experiment:
             self._open_store()
             what = f"{self.verb} {label}".rstrip()
             wait = self.terms.wait if wait is None else wait
-            stack.enter_context(exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s))
+            stack.enter_context(self._alone(what, wait=wait))
             self._waited = waited_for_quiet(self.machine, self.terms.wait_quiet_s, self.watch)
             if names is not None:
                 self.begin(key, names)
             yield
+
+    def _alone(self, what: str, *, wait: bool) -> contextlib.AbstractContextManager[None]:
+        """Return the lock of the machine for a verb that measures times, and nothing for others."""
+        if not self.terms.timed:
+            return contextlib.nullcontext()
+        return exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s)
 
     def begin(self, key: str, names: Mapping[str, str], *, here: bool = True) -> SessionLog:
         """Begins the journal.
@@ -385,13 +393,3 @@ def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experim
             raise
         finally:
             experiment.close()
-
-
-@contextlib.contextmanager
-def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
-    """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
-    machine_lock = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
-    with contextlib.ExitStack() as stack:
-        with watch.clock.stopped():
-            stack.enter_context(machine_lock)
-        yield

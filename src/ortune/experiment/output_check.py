@@ -12,6 +12,7 @@ import numpy as np
 
 from ortune import rewrites
 from ortune.analysis import grids, outputs
+from ortune.durations import in_words
 from ortune.experiment.field import Field
 from ortune.inputs.feed_files import read_feeds, read_label
 from ortune.records import (
@@ -104,7 +105,7 @@ class OutputCheck:
         self._asked = True
         self.level_check = self.levels.known(self._field.host, self._field.log.folder)
         if self.level_check is None and needed_ns > left_ns:
-            self._field.note(f"{_NOT_ASKED} (about {needed_ns / 1e9:.0f} s more)")
+            self._field.note(f"{_NOT_ASKED} (about {in_words(needed_ns / 1e9)} more)")
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
         if self.level_check is not None:

@@ -21,6 +21,7 @@ class Terms:
         feeds: What the model is fed, and under what load.
         common: Settings of all sides.
         browser: What pages run in; None for verbs that open none.
+        timed: Whether times are measured. A verb that reports none neither waits for another ortune nor holds it up.
         wait: For another ortune that measures.
         wait_quiet_s: The longest wait for a machine whose CPUs other programs do not use; 0 is none.
         budget_s: What measuring may take; None where nothing limits it.
@@ -31,6 +32,7 @@ class Terms:
     feeds: InputOptions = field(default_factory=InputOptions)
     common: Plan = field(default_factory=Plan)
     browser: BrowserSetup | None = None
+    timed: bool = True
     wait: bool = True
     wait_quiet_s: float = 0.0
     budget_s: float | None = None

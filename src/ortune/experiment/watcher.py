@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ortune.durations import in_words
 from ortune.experiment.clock import Stopwatch
 
 if TYPE_CHECKING:
@@ -43,4 +44,4 @@ class Watcher:
         """
         done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
         left_s = max(0.0, budget_s - spent_s)
-        self.line(f"{100 * done:.0f} %, {left_s:.0f} s left: {sentence}")
+        self.line(f"{100 * done:.0f} %, {in_words(left_s)} left: {sentence}")

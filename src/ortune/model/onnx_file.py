@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import shlex
 from pathlib import Path
 
 import onnx
@@ -97,8 +98,24 @@ def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
     return proto, files
 
 
+_SOURCES = {
+    ".pt2": "an exported program of PyTorch",
+    ".keras": "a model of Keras",
+    ".tflite": "a model of TensorFlow Lite",
+}
+"""By their ending, files of other frameworks that can be converted."""
+
+
 def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:
     head = buffer[:512]
+    ending = Path(where).suffix.lower()
+    if ending in _SOURCES:
+        convert = shlex.join(["ortune", "convert", where])
+        raise ModelError(
+            f"This is not an ONNX model: a {ending} file is {_SOURCES[ending]}.",
+            where=where,
+            do=f"Convert it first: {convert}, or {convert} --tune to tune the result too.",
+        )
     for offset, magic, what, do in _OTHER_FORMATS:
         if head.startswith(magic, offset):
             raise ModelError(f"This is not an ONNX model: it is {what}.", where=where, do=do)

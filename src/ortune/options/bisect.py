@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ortune.options.common import NoWait, Page, Seed, Tolerance
+from ortune.options.common import NeverWaits, Page, Seed, Tolerance
 from ortune.options.sides import TwoSides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -22,5 +22,5 @@ class Options(TwoSides):
 
     tolerance: Tolerance = None
     seed: Seed = 0
-    no_wait: NoWait = False
+    no_wait: NeverWaits = False
     report: Page = None

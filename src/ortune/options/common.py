@@ -156,6 +156,17 @@ WaitQuiet = Annotated[
         again=False,
     ),
 ]
+NeverWaits = Annotated[
+    bool,
+    Option(
+        "--no-wait",
+        "",
+        "No effect: this command measures no time and waits for nobody.",
+        RUN,
+        again=False,
+        hidden=True,
+    ),
+]
 Resume = Annotated[
     str | None,
     Option(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import NoWait, Page, Rewrites
+from ortune.options.common import NeverWaits, Page, Rewrites
 from ortune.options.groups import OnePlan
 from ortune.options.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
 
@@ -45,7 +45,7 @@ class Options(OnePlan):
             RUN,
         ),
     ] = None
-    no_wait: NoWait = False
+    no_wait: NeverWaits = False
     seed: Annotated[
         int | None,
         Option("--seed", "N", "Seed of the inputs. Default: 0, or with --check that of the lock file.", RUN),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import Metric, NoWait, Page, ReplaceFile, Seed, Tolerance
+from ortune.options.common import Metric, NeverWaits, Page, ReplaceFile, Seed, Tolerance
 from ortune.options.groups import OnePlan
 from ortune.options.spelling import OUT, RUN, AnyPath, Argument, Option, path
 
@@ -38,7 +38,7 @@ class Options(OnePlan):
     tolerance: Tolerance = None
     metric: Metric = None
     seed: Seed = 0
-    no_wait: NoWait = False
+    no_wait: NeverWaits = False
     output: Annotated[
         AnyPath | None,
         Option(

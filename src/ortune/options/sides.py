@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,9 +81,10 @@ class _Named(OnePlan):
     a: Annotated[
         AnyPath, Argument("A", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
     ]
-    b: Annotated[AnyPath | None, Argument("[B]", "The candidate; also a plan.json. Omitted: A's model.")] = (
-        None
-    )
+    b: Annotated[
+        AnyPath | None,
+        Argument("[B]", "The candidate; also a plan.json. Omitted: A's model."),
+    ] = None
     rewrite: Rewrites = ()
 
 
@@ -181,3 +183,22 @@ class Sides(TwoSides):
         """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
         return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
+
+    def require_difference(self, *, same: bool = False) -> None:
+        """Requires a second side, or one that differs: A's model against itself is asked for by naming it twice.
+
+        Args:
+            same: The same model on both sides is meant.
+
+        Raises:
+            UsageError: There is A alone, and nothing is said of one side.
+        """
+        altered = any(self.alters(letter) for letter in LETTERS)
+        if self.b is not None or altered or self._is_bundle or same:
+            return
+        raise UsageError(
+            "B is missing: there is nothing to compare A with",
+            where=str(self.a),
+            do="name a second model, or change one side, as by --b-set intra_op_num_threads=1; to time this model "
+            f"alone: {shlex.join(['ortune', 'bench', str(self.a)])}; to compare it with itself, name it twice",
+        )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import onnx_ir as ir
 
 from ortune import rewrites
+from ortune.graph.shapes.known import Values
 from ortune.partitions.partition import Partition, partition
 from ortune.partitions.summary import Work, state
 from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
@@ -15,7 +17,21 @@ from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
 _SHARE = 0.005
 """Of the work that a rewrite must add, where it makes no fewer regions."""
 
-WorkOf = Callable[[ir.Model], Work]
+
+class Inferred(Protocol):
+    """What is inferred of a model in any state: each costs a pass over its graph, and is needed for each provider."""
+
+    def shares(self, model: ir.Model) -> Work:
+        """Return the share of each node in the model's work."""
+        ...
+
+    def values(self, model: ir.Model) -> Values:
+        """Return the shapes and types of its values."""
+        ...
+
+    def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+        """Return a copy with these rewrites, or None if one of them changed nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +54,16 @@ class Candidates:
         model: The model; it is not changed.
         workload: What it is fed.
         target: Where it runs.
+        inferred: Of models.
     """
 
-    def __init__(self, model: ir.Model, workload: Workload, target: str) -> None:
-        self._model = model
+    def __init__(self, model: ir.Model, workload: Workload, target: str, inferred: Inferred) -> None:
         with rewrites.remembering():
             called = rewrites.proposals(model, (), workload=workload, target=target, packages={})
             specs = [spec for spec, _ in called if rewrites.find(spec.name).change is not None]
-            copies = {spec.name: (spec, rewritten(model, (spec,))) for spec in rewrites.in_order(specs)}
+            copies = {
+                spec.name: (spec, inferred.rewritten(model, (spec,))) for spec in rewrites.in_order(specs)
+            }
         self.alone = {name: (spec, copy) for name, (spec, copy) in copies.items() if copy is not None}
 
 
@@ -67,7 +85,7 @@ class Improving:
         before: The state without them.
         model: That was partitioned.
         release: Of ONNX Runtime.
-        work_of: The share of each node in a model's work.
+        inferred: Of models.
     """
 
     def __init__(
@@ -77,17 +95,17 @@ class Improving:
         before: PartitionState,
         model: ir.Model,
         release: str,
-        work_of: WorkOf,
+        inferred: Inferred,
     ) -> None:
         self._found, self._before, self._model = parts, before, model
-        self._release, self._work_of = release, work_of
+        self._release, self._inferred = release, inferred
         self._alone = {
             name: (spec, *self._after(copy, (spec,))) for name, (spec, copy) in candidates.alone.items()
         }
 
     def _after(self, copy: ir.Model, specs: Sequence[RewriteSpec]) -> tuple[Partition, PartitionState]:
-        parts = partition(copy, self._found.format, self._release)
-        return parts, state(parts, self._work_of(copy), "rewritten", specs)
+        parts = partition(copy, self._found.format, self._release, self._inferred.values(copy))
+        return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
         """The rewrite after which fewest nodes of this operator are left, and the number of regions then."""
@@ -109,7 +127,7 @@ class Improving:
         for spec, _, alone in self._alone.values():
             if not _better(alone, self._before):
                 continue
-            copy = rewritten(self._model, (*kept, spec)) if kept else None
+            copy = self._inferred.rewritten(self._model, (*kept, spec)) if kept else None
             after = self._after(copy, (*kept, spec))[1] if copy is not None else alone
             if (copy is not None or not kept) and _better(after, now):
                 kept, now = (*kept, spec), after

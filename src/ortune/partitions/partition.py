@@ -56,7 +56,7 @@ class Partition:
         return frozenset(node for region in self.regions for node in region.nodes)
 
 
-def partition(model: ir.Model, format_: Format, release: str = "") -> Partition:
+def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
     """What a provider takes of a model as it is.
 
     ONNX Runtime optimises a model at level basic before it asks a provider, so that is the model to give. Nodes of
@@ -66,8 +66,9 @@ def partition(model: ir.Model, format_: Format, release: str = "") -> Partition:
         model: The model; it is not changed.
         format_: The provider.
         release: Of ONNX Runtime; "" for the newest known.
+        values: Its shapes and types, where they were inferred already.
     """
-    values = shapes(model)
+    values = shapes(model) if values is None else values
     wiring = Wiring(units_of(model.graph, qdq=format_.qdq))
     refused = refusals(model, wiring.units, values, format_, release)
     stops = [unit for unit in wiring.units if unit.target.op_type in format_.stop]

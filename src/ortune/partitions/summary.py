@@ -13,8 +13,7 @@ from ortune.graph.nodes import operator
 from ortune.graph.shapes.single_nodes import Dims
 from ortune.graph.shapes.types import n_bytes
 from ortune.model.graphs import name_of
-from ortune.partitions.partition import Partition, Region, groups_of
-from ortune.partitions.units import Unit
+from ortune.partitions.partition import Partition, groups_of
 from ortune.records import (
     LeftOperator,
     NodeReason,
@@ -86,7 +85,7 @@ def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
     """The regions, in the order in which they run."""
     order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
     rows = []
-    for number, region in enumerate(partition.regions):
+    for region, behind in zip(partition.regions, _behind(partition), strict=True):
         counts = Counter(map(operator, region.nodes))
         rows.append(
             PartitionRegion(
@@ -97,7 +96,7 @@ def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
                 outputs=len(region.outputs),
                 input_bytes=_bytes(partition, region.inputs),
                 output_bytes=_bytes(partition, region.outputs),
-                behind=_grouped(_between(partition, number), partition),
+                behind=_grouped(behind, partition),
                 places=_runs(sorted(order[node] for node in region.nodes)),
             )
         )
@@ -141,31 +140,31 @@ def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | No
     return kind, count
 
 
-def _between(partition: Partition, number: int) -> list[ir.Node]:
-    """What is left between the regions before one and this one: it reads a value of theirs, and leads to it alone."""
-    units = {node: unit for unit in partition.wiring.units for node in unit.nodes}
-    earlier = {id(units[node]) for region in partition.regions[:number] for node in region.nodes}
-    before = _upstream(partition, partition.regions[number], units)
-    for region in partition.regions[:number]:
-        before -= _upstream(partition, region, units)
-    return [
-        unit.target
-        for unit in partition.wiring.units
-        if unit.target in partition.left
-        and id(unit) in before
-        and any(id(other) in earlier for other in partition.wiring.before[id(unit)])
-    ]
+def _behind(partition: Partition) -> list[list[ir.Node]]:
+    """Return, by region, the CPU nodes between it and earlier ones: readers of an earlier region that it needs.
 
-
-def _upstream(partition: Partition, region: Region, units: Mapping[ir.Node, Unit]) -> set[int]:
-    reached: set[int] = set()
-    waiting = [other for node in region.nodes for other in partition.wiring.before[id(units[node])]]
-    while waiting:
-        unit = waiting.pop()
-        if id(unit) not in reached:
-            reached.add(id(unit))
-            waiting += partition.wiring.before[id(unit)]
-    return reached
+    A node belongs to the first region that needs it. One pass for all regions together: whatever leads to a node that
+    an earlier region needs is needed by that region too.
+    """
+    wiring = partition.wiring
+    units = {node: unit for unit in wiring.units for node in unit.nodes}
+    region_of = {id(units[node]): number for number, r in enumerate(partition.regions) for node in r.nodes}
+    needed_by: dict[int, int] = {}
+    for number, region in enumerate(partition.regions):
+        waiting = [other for node in region.nodes for other in wiring.before[id(units[node])]]
+        while waiting:
+            unit = waiting.pop()
+            if id(unit) not in needed_by:
+                needed_by[id(unit)] = number
+                waiting += wiring.before[id(unit)]
+    behind: list[list[ir.Node]] = [[] for _ in partition.regions]
+    for unit in wiring.units:
+        number = needed_by.get(id(unit), -1)
+        if unit.target in partition.left and any(
+            region_of.get(id(other), number) < number for other in wiring.before[id(unit)]
+        ):
+            behind[number].append(unit.target)
+    return behind
 
 
 def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperator, ...]:

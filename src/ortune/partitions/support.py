@@ -9,7 +9,7 @@ from ortune.errors import UsageError
 from ortune.model.graphs import subgraphs
 from ortune.partitions import coreml, nnapi, probed, xnnpack
 from ortune.partitions.facts import Check, NodeFacts, reason
-from ortune.partitions.tables import Table, table
+from ortune.partitions.tables import Table, operators, table
 from ortune.providers import Provider
 from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
@@ -54,7 +54,7 @@ class Format:
         """
         if any(subgraphs(node.node)):
             return reason("not-listed", node.operator)
-        if node.operator not in self.table.operators(release):
+        if node.operator not in operators(self.name, release):
             return reason("not-listed" if node.node.domain in _ONNX else "fused-operator", node.operator)
         return next((refused for refused in self.check(node) if refused is not None), None)
 

@@ -43,6 +43,12 @@ def table(name: str) -> Table:
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Table)
 
 
+@cache
+def operators(name: str, release: str) -> frozenset[str]:
+    """The operators that a release has in the table of that name."""
+    return table(name).operators(release)
+
+
 def _number(release: str) -> tuple[int, int]:
     """Patches of one minor release have the same operators."""
     major, minor = (int(part) for part in release.split(".")[:2])

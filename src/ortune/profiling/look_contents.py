@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -13,7 +13,7 @@ from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model.graphs import parameters, stored_bytes, type_name
 from ortune.model.open import OpenModel
-from ortune.records import LookResult, OperatorProfile, RepeatedRegion, Workload
+from ortune.records import LookResult, ModelCost, OperatorProfile, RepeatedRegion, Workload
 from ortune.report import look_words
 
 MOST_REGIONS = 8
@@ -36,25 +36,42 @@ def contents(model: OpenModel) -> LookResult:
     )
 
 
-def with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResult:
-    """The result with the inputs in words and the floating-point operations of one run."""
-    result = msgspec.structs.replace(result, inputs=workload.describe(work))
+def with_work(
+    result: LookResult, model: OpenModel, work: Workload, stop: Callable[[], bool]
+) -> tuple[LookResult, ModelCost | None]:
+    """Return the result with the inputs in words and the floating-point operations of one run, and their count by node.
+
+    Args:
+        result: Of the file.
+        model: The model.
+        work: Its inputs.
+        stop: Asked at each node whether there is no time for more.
+
+    Raises:
+        CountingStopped: ``stop`` said so.
+    """
     if not work.cases:
-        return result
-    flops, cost = run_cost(model.ir, work)
+        return with_inputs(result, work), None
+    flops, cost = run_cost(model.ir, work, stop)
     complete = not look_words.uncounted(cost)
-    return msgspec.structs.replace(
-        result,
+    counted = msgspec.structs.replace(
+        with_inputs(result, work),
         flops=flops if flops or complete else None,
         flops_complete=complete,
         flops_note=look_words.flops_note(cost),
     )
+    return counted, cost
+
+
+def with_inputs(result: LookResult, work: Workload) -> LookResult:
+    """Return the result with the inputs in words."""
+    return msgspec.structs.replace(result, inputs=workload.describe(work))
 
 
 def repeated_regions(
     model: OpenModel,
     times: Mapping[str, float],
-    work: Workload | None,
+    cost: ModelCost | None,
     profile: OperatorProfile | None = None,
 ) -> tuple[RepeatedRegion, ...]:
     """What comes again and again, by its share of the profile where that is known, else of the estimated operations."""
@@ -62,8 +79,7 @@ def repeated_regions(
     weights = dict(times)
     # Nodes that the optimiser inserted have a time too, and are no nodes of the model.
     total = sum(o.time_ns for o in profile.operators) if times and profile is not None else None
-    if every and not weights and work is not None and work.cases:
-        _, cost = run_cost(model.ir, work)
+    if not weights and cost is not None:
         weights = {node.called: float(node.flops * node.times) for node in cost.nodes}
     rows = [
         RepeatedRegion(

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from ortune import targets
+from ortune.analysis.cost import CountingStopped
 from ortune.errors import UsageError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
@@ -17,7 +18,7 @@ from ortune.experiment.row_check import check_base
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
-from ortune.profiling.look_contents import contents, with_work
+from ortune.profiling.look_contents import contents, with_inputs, with_work
 from ortune.profiling.look_nodes import explained, saving_s
 from ortune.profiling.one_caller import one_caller
 from ortune.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
@@ -27,6 +28,7 @@ from ortune.records import (
     Headroom,
     LookTiming,
     Measured,
+    ModelCost,
     OperatorProfile,
     Outcome,
     RowCheck,
@@ -35,7 +37,7 @@ from ortune.records import (
 from ortune.report import look_words
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
-from ortune.search.phases import LEAST_CHECKS_S
+from ortune.search.phases import LEAST_CHECKS_S, OVERRUN_SHARE
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
@@ -45,6 +47,7 @@ from ortune.trials.sides import Resolved
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
 TOP_NODES = 5
+LEAST_COUNT_S = 0.5  # for counting operations, however little time is left
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
@@ -55,6 +58,7 @@ class FirstLook:
         result: Of the file and its inputs.
         side: What ran: the side at a lower level where it does not run at its own; None before the first run.
         work: What the model is fed; None while nothing was settled.
+        cost: The operations of a run by node, of its first shapes; None where there was no time to count them.
         timing, profile, headroom: Of the processes; None where the budget left them out.
         busy: What other programs did meanwhile.
         wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
@@ -79,6 +83,7 @@ class FirstLook:
         self.watch = opened.watch
         self.budget_s = opened.terms.budget_s or 0.0
         self.work: Workload | None = None
+        self.cost: ModelCost | None = None
         self.timing: LookTiming | None = None
         self._timed: Measured | None = None
         self.profile: OperatorProfile | None = None
@@ -106,6 +111,11 @@ class FirstLook:
     @property
     def _kept_s(self) -> float:
         return self.experiment.answer_s + LEAST_CHECKS_S
+
+    @property
+    def _late_s(self) -> float:
+        """Seconds by which the table of operators may end late: most of the answer is in it."""
+        return OVERRUN_SHARE * self.budget_s
 
     def run(self, side: Resolved) -> None:
         """Runs the model, and times and profiles it as far as the time allows.
@@ -137,8 +147,20 @@ class FirstLook:
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 
     def _count(self, work: Workload) -> None:
-        if work is not self.work:
-            self.work, self.result = work, with_work(self.result, self.model, work)
+        """Counts the operations of a run, in at most half of the time that is left: the run itself comes first."""
+        if work is self.work:
+            return
+        self.work, self.cost = work, None
+        began_s, left_s = self.spent_s, self.left_s
+        try:
+            self.result, self.cost = with_work(
+                self.result, self.model, work, lambda: self.spent_s - began_s > max(LEAST_COUNT_S, left_s / 2)
+            )
+        except CountingStopped:
+            note = look_words.not_counted(self.budget_s)
+            self.result = msgspec.structs.replace(
+                with_inputs(self.result, work), flops=None, flops_complete=False, flops_note=note
+            )
 
     def _spare_ns(self) -> float:
         """Half of what is left: rules may take more than the least that is kept for them."""
@@ -167,12 +189,12 @@ class FirstLook:
                 look_words.no_time_for(look_words.LATENCY, trial_s, self.busy),
                 look_words.no_time_for(look_words.PROFILE, profile_s, self.busy),
             ]
-        elif both or profile_s > left_s or len(first.done.cases) > 1:
+        elif both or profile_s > left_s + self._late_s or len(first.done.cases) > 1:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
             timed = baseline.require_measured(base, baseline.executor.trial(base))
             self.busy = seen(timed).busy or self.busy
             self._take(timed)
-            if profile_s > self.left_s:
+            if profile_s > self.left_s + self._late_s:
                 self.needed_s = self.spent_s + profile_s + self._kept_s
                 self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s, self.busy))
             else:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ortune import monotonic
+from ortune.durations import in_words
 from ortune.errors import MeasurementError
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.gpu import gpu_difference
@@ -68,7 +69,9 @@ def why(
             path.unlink(missing_ok=True)
         took_s = monotonic.now_s() - began
     if not processes_of[0]:
-        raise MeasurementError(f"profiling both takes {took_s:.0f} s and {max(0.0, left_s()):.0f} s are left")
+        raise MeasurementError(
+            f"profiling both takes {in_words(took_s)} and {in_words(max(0.0, left_s()))} are left"
+        )
     graphs = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, processes_of, strict=True)]
     # Of several shapes the latencies are those of the mix, and the first alone is profiled.
     mix = len(baseline.work.cases) > 1

@@ -77,6 +77,7 @@ class SourceSide(Record, frozen=True, kw_only=True):
         inputs: Names of the source's inputs, by those of the ONNX model.
         outputs: Names of the ONNX model's outputs, in order.
         trusted: It is not confined, as ``--trust-source`` asks.
+        compiles: The model is compiled before its first run, which a first run of the usual way does not show.
     """
 
     framework: str
@@ -89,6 +90,7 @@ class SourceSide(Record, frozen=True, kw_only=True):
     inputs: dict[str, str] = {}
     outputs: tuple[str, ...] = ()
     trusted: bool = False
+    compiles: bool = False
 
     @property
     def called(self) -> str:

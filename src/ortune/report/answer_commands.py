@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import msgspec
 
+from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.providers import find
 from ortune.records import InputChoice, Plan, Runtime, Side, Workload
@@ -165,7 +166,7 @@ def with_budget(command: str, seconds: float) -> list[str]:
     if not words:
         return []
     _drop(words, "--budget")
-    return [*words, "--budget", f"{seconds:.0f}s"]
+    return [*words, "--budget", as_option(seconds)]
 
 
 def change_line(command: str, default: Plan, change: Plan) -> list[str]:

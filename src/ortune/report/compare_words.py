@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.durations import in_words
 from ortune.records import (
     CompareResult,
     Envelope,
@@ -102,7 +103,7 @@ def blocks_within(
         blocks = (
             f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'}"
         )
-    return f"each trial takes {trial_ns / 1e9:.2f} s ({turns}); {budget_s:.0f} s allow {blocks}"
+    return f"each trial takes {trial_ns / 1e9:.2f} s ({turns}); {in_words(budget_s)} allow {blocks}"
 
 
 def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:

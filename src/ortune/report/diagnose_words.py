@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from ortune.durations import as_option
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
 from ortune.report import (
     finding_words,
@@ -118,7 +119,7 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if rerun and late:
         of = " and ".join(dict.fromkeys(late))
         yield (
-            f"--budget {result.enough_s:.0f}s is enough to measure the fix for {of}",
+            f"--budget {as_option(result.enough_s)} is enough to measure the fix for {of}",
             f"measure the fix for {of}: {rerun}",
         )
     for safety in ("numerics", "behaviour"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ortune.durations import as_option
 from ortune.records import (
     FUNCTIONAL_ONLY,
     Brought,
@@ -36,7 +37,7 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
     checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
     return (
         f"{checks} skipped for lack of time: {', '.join(names[:NAMED])}{more} "
-        f"(--budget {enough_s:.0f}s is enough)"
+        f"(--budget {as_option(enough_s)} is enough)"
     )
 
 

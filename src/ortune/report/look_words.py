@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from ortune.durations import in_words
 from ortune.providers import profiled, short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
 from ortune.report import finding_words, memory_words, ort_format_words, transfer_words
@@ -38,7 +39,7 @@ def no_time_for(what: str, more_s: float, busy: str = "") -> str:
     """What there was no time for, and how much it would take; nobody knows where it was busy."""
     if busy and more_s > LONG_S:
         return f"{what} (machine busy; rerun when it is idle)"
-    return f"{what} (about {math.ceil(more_s)} s more)"
+    return f"{what} (about {in_words(math.ceil(more_s))} more)"
 
 
 def checks(left_out: Sequence[str]) -> str:
@@ -85,6 +86,11 @@ def flops_note(cost: ModelCost) -> str:
     notes += cost.notes[:1]
     notes += [f"and {len(cost.notes) - 1} more notes like this"] if len(cost.notes) > 1 else []
     return "; ".join(notes)
+
+
+def not_counted(budget_s: float) -> str:
+    """Says that the operations of a run were not counted for want of time."""
+    return f"counting its operations takes longer than the budget of {in_words(budget_s)} allows"
 
 
 def uncounted(cost: ModelCost) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from ortune.durations import as_option, in_words
+
 NOMINAL = 0.95
 """The level of intervals that name none; of several claims at once together."""
 MOST_DETECTABLE = 1.0
@@ -12,7 +14,9 @@ MOST_DETECTABLE = 1.0
 
 
 def duration(nanoseconds: float, digits: int = 3) -> str:
-    """Three significant digits, or as many as asked for, in the unit that fits: "9.87 ms", "53.1 us", "1.20 s"."""
+    """Three significant digits, or as many as asked for, in the unit that fits: "9.87 ms", "1.20 s"; "92 min"."""
+    if abs(nanoseconds) >= 1e12:
+        return in_words(nanoseconds / 1e9)
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(nanoseconds) >= size:
             return f"{three(nanoseconds / size, digits)} {unit}"
@@ -138,7 +142,7 @@ def waiting(seconds: float) -> str:
 def enough(seconds: float) -> str:
     """A budget that holds so many seconds of measuring with room to spare, as it is typed."""
     # A fifth more, in tens: 70 s of measuring are --budget 90s.
-    return f"--budget {math.ceil(1.2 * seconds / 10) * 10}s"
+    return f"--budget {as_option(math.ceil(1.2 * seconds / 10) * 10)}"
 
 
 def likeness(cosine: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.durations import in_words
 from ortune.providers import short
 from ortune.records import ProfileResult, TraceInfo
 from ortune.report.numbers import duration, percent, shorten
@@ -17,7 +18,7 @@ PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again
 
 def no_time_for_peak(needed_s: float) -> str:
     """Says that the budget does not hold the measurement of the peak."""
-    return f"measuring it takes about {needed_s:.0f} s, more than the budget allows (run ortune doctor)"
+    return f"measuring it takes about {in_words(needed_s)}, more than the budget allows (run ortune doctor)"
 
 
 def no_peak(why: str, *, again: bool) -> str:

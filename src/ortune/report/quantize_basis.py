@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.durations import as_option
 from ortune.records import QuantizeResult
 from ortune.report.precision_words import model
 
@@ -36,7 +37,7 @@ def rests_on(result: QuantizeResult) -> str:
         )
     if result.checked_needed:
         return (
-            f"{text}, because runs are slow; --budget {result.enough_s:.0f}s is enough "
+            f"{text}, because runs are slow; --budget {as_option(result.enough_s)} is enough "
             f"for {result.checked_needed}"
         )
     return text

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import msgspec
 
+from ortune.durations import as_option
 from ortune.records import (
     Envelope,
     FrontRow,
@@ -61,18 +62,18 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
         if exploring
         else f"{what} not compared: the budget is too small"
     )
-    return f"{lack} (--budget {budget_s:.0f}s is enough)"
+    return f"{lack} (--budget {as_option(budget_s)} is enough)"
 
 
 def not_made(budget_s: float) -> str:
     """Says that making and testing a model takes longer than the budget allows, and which one allows more."""
-    return f"no quantized model was created and tested in time (--budget {budget_s:.0f}s allows more)"
+    return f"no quantized model was created and tested in time (--budget {as_option(budget_s)} allows more)"
 
 
 def untested(n: int, n_methods: int, budget_s: float) -> str:
     """Says that the budget held the test of some methods alone, and which one is expected to hold all."""
     return (
-        f"the budget is too small to test {n} of {n_methods} quantization methods (--budget {budget_s:.0f}s "
+        f"the budget is too small to test {n} of {n_methods} quantization methods (--budget {as_option(budget_s)} "
         "allows more)"
     )
 

@@ -13,12 +13,26 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
     """What was done, what there is with its size and licences, and what could be added."""
     result = envelope.result
     assert result is not None
+    if result.action == "list":
+        return Document(blocks=_listed(result))
+    return Document(blocks=[Line(_changed(result), "strong")], support=_listed(result))
+
+
+def _changed(result: RuntimeResult) -> str:
+    """What was added or removed, in one line: "made openvino (1.21 GiB); use it with --runtime openvino"."""
+    if not result.changed:
+        return "nothing was installed" if result.action == "remove" else "all were already installed"
+    if result.action == "remove":
+        return f"removed {', '.join(result.changed)}"
+    made = [runtime for runtime in result.runtimes if runtime.name in result.changed]
+    usable = [runtime.name for runtime in made if runtime.runtime.ort_version]
+    use = f"; use it with --runtime {usable[0]}" if len(usable) == 1 else ""
+    return f"made {', '.join(f'{runtime.name} ({size(runtime.size_bytes)})' for runtime in made)}{use}"
+
+
+def _listed(result: RuntimeResult) -> list[Block]:
+    """What there is with its size and licences, and what could be added."""
     blocks: list[Block] = []
-    if result.action != "list":
-        done = {"add": "made", "remove": "removed"}[result.action]
-        nothing = {"add": "all were already installed", "remove": "nothing was installed"}
-        names = ", ".join(result.changed)
-        blocks.append(Line(f"{done} {names}" if names else nothing[result.action], "strong"))
     if result.runtimes:
         rows = [_row(runtime) for runtime in result.runtimes]
         columns = [Column("--runtime", "label"), Column("onnxruntime"), Column("Python"), Column("on disk")]
@@ -31,8 +45,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
         blocks.append(Line(f"in {result.folder}; ortune runtime remove NAME frees the space", "faint"))
     else:
         blocks.append(Line("no runtime is installed"))
-    blocks.append(Points(title="available", items=offers(result.addable)))
-    return Document(blocks=blocks)
+    return [*blocks, Points(title="available", items=offers(result.addable))]
 
 
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:

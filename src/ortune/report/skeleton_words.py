@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from ortune.durations import in_words
 from ortune.records import Envelope, SkeletonProfile, SkeletonResult
 from ortune.report import markdown
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Tone, table
 from ortune.report.finding_words import sentence
-from ortune.report.numbers import percent, size
+from ortune.report.numbers import duration, percent, size
 
 SHOWN = 12
 BUSY = 0.1
 """What an original that differs so much from itself shows is the machine."""
+
+
+def runs_too_long(latency_ns: float, most_s: float) -> str:
+    """Says that the times of original and skeleton are not compared, because their profiles would take minutes."""
+    return f"a run takes {duration(latency_ns)}, and profiling both would take more than {in_words(most_s)}"
 
 
 def headline(result: SkeletonResult) -> str:
@@ -72,7 +78,7 @@ def differences(result: SkeletonResult) -> list[str]:
             "does not load"
         )
     if result.not_profiled:
-        codes.append("not profiled: the original or the skeleton does not run here")
+        codes.append(f"not profiled: {result.not_profiled}")
     return codes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ortune.durations import in_words
 from ortune.records import CompareResult, Measured, Plan
 
 _INTRA_OP = "intra_op_num_threads"
@@ -39,3 +40,8 @@ def frameworks(result: CompareResult) -> str:
     if a.source is None and b.source is None:
         return ""
     return f"A is {a.build}, {result.name} is {b.build}"
+
+
+def not_compiled(called: str, needed_s: float) -> str:
+    """Says that a way to run a source was left out, because compiling it does not fit into the budget."""
+    return f"{called} was not run: it compiles first, and {in_words(needed_s)} or more are not left of the budget"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ortune.durations import as_option, in_words
 from ortune.providers import CPU
 from ortune.records import (
     BudgetReport,
@@ -100,7 +101,7 @@ def more_time(untested: UntestedTarget) -> str:
     """The option with which a target is tested for which no time was left."""
     if untested.enough_s is None:
         return f"--targets {CPU.target},{untested.target} forces it"
-    return f"--budget {untested.enough_s:.0f}s is enough"
+    return f"--budget {as_option(untested.enough_s)} is enough"
 
 
 def worth(item: SettingWorth) -> str:
@@ -208,7 +209,7 @@ def spent(result: TuneResult) -> str:
         ("search", b.race_s),
         ("confirmation", b.confirm_s),
     )
-    parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
+    parts = [f"{name} {in_words(seconds)}" for name, seconds in phases if seconds]
     if b.n_trials:
         parts.insert(0, f"{b.n_trials} trials")
         parts += _unspent(b, " after the confirmation" if b.confirm_s else " after the search")
@@ -220,6 +221,6 @@ def _unspent(b: BudgetReport, after: str) -> list[str]:
     if b.left_s < LEAST_LEFT_S:
         return []
     if not b.next_s:
-        return [f"{b.left_s:.0f} s left (every configuration was tested)"]
+        return [f"{in_words(b.left_s)} left (every configuration was tested)"]
     when = "" if b.next_s > b.left_s else after
-    return [f"{b.left_s:.0f} s left{when} (one more configuration takes {b.next_s:.0f} s)"]
+    return [f"{in_words(b.left_s)} left{when} (one more configuration takes {in_words(b.next_s)})"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ortune import providers
+from ortune.durations import as_option, in_words
 from ortune.records import BUSY, BundleInfo, Comparison, Plan, TuneResult
 from ortune.report import compare_outputs, others_words, precision_words
 from ortune.report import headline as heads
@@ -172,7 +173,7 @@ def _default_takes(result: TuneResult) -> str:
 def _rerun(result: TuneResult, said: str) -> list[str]:
     """The budget that is enough, where it is known and not said yet."""
     enough_s = result.budget.enough_s
-    return [f"rerun with --budget {enough_s:.0f}s"] if enough_s and "--budget" not in said else []
+    return [f"rerun with --budget {as_option(enough_s)}"] if enough_s and "--budget" not in said else []
 
 
 def both_values(result: TuneResult) -> str:
@@ -228,7 +229,7 @@ def _exploratory(result: TuneResult) -> list[str]:
         text = (
             f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
         )
-    short = f"{result.budget.budget_s:.0f} s is too short to"
+    short = f"{in_words(result.budget.budget_s)} is too short to"
     failed = any(not control.ok for control in result.controls)
     why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
     return [text, why, *_rerun(result, "")]

@@ -17,6 +17,7 @@ from ortune.records import Block, Comparison, Control, Failed, Gate
 from ortune.search import controls
 from ortune.search.blocks import IDENTICAL, NEW, SPIKE, log_ratios
 from ortune.search.figures import WORDS
+from ortune.search.phases import LEAST_OVERRUN_S, OVERRUN_SHARE
 from ortune.stats import detect, evidence, intervals, multiplicity, pairs
 
 CONTROLS = (IDENTICAL, SPIKE)
@@ -74,14 +75,17 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
     """How many blocks the budget holds at that cost a trial.
 
     Where it holds too few for any test beside the controls, these are left out: an exact test comes before its checks.
-    Where it does not hold the fewest blocks of a test either, as many as it does, one at least: their figures are told.
+    Where it does not hold the fewest blocks of a test either, as many as it does: their figures are told. One block may
+    end late, by ``OVERRUN_SHARE``; where it would end later there is none.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
     least = least_blocks(rules.share(n_new))
     if budget_ns < least * full:
         n = min(rules.max_blocks, int(budget_ns / plain))
-        return Design(sequential=False, n_blocks=max(1, n), controlled=False)
+        late_ns = max(OVERRUN_SHARE * rules.budget_ns, LEAST_OVERRUN_S * 1e9)
+        least_one = 1 if plain <= budget_ns + late_ns else 0
+        return Design(sequential=False, n_blocks=max(least_one, n), controlled=False)
     # With a margin, which holds the late controls that one in ten of these blocks carries.
     # Example: one new side, 2 s a trial, 120 s. Nine controlled blocks of 8 s leave 48 s, which hold 48 / 4.4
     # = 10.9 plain ones: 19 blocks, watched from the first on.

@@ -215,3 +215,11 @@ FIXED_TIMES = _phase(
     "so the announced blocks fit",
 )
 BEYOND_TIMES = _phase("confirmation", "tune", 1.1, "times the budget", "maximum for a block that has started")
+OVERRUN_SHARE = _phase(
+    "first result",
+    "compare, look",
+    1 / 3,
+    "of the budget",
+    "maximum by which the one block or the table of operators without which there is no answer may end late",
+)
+LEAST_OVERRUN_S = _phase("first result", "compare", 10.0, "s", "minimum for this limit")

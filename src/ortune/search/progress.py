@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ortune.durations import as_option, in_words
 from ortune.search import budget
 from ortune.search.halving import Entry, Halving
 from ortune.stats import detect, pairs
@@ -27,20 +28,20 @@ def forecast(
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
-        f"each trial takes {trial_ns / 1e9:.2f} s ({load_ns / 1e9:.2f} s to load); {left_ns / 1e9:.0f} s are left for "
-        f"{int(left_ns / trial_ns)} trials, enough for {split.plans} of {wanted} configurations "
+        f"each trial takes {trial_ns / 1e9:.2f} s ({load_ns / 1e9:.2f} s to load); {in_words(left_ns / 1e9)} are left "
+        f"for {int(left_ns / trial_ns)} trials, enough for {split.plans} of {wanted} configurations "
         f"and to confirm one to about ±{100 * confirmed:.0f} % on a quiet machine"
     )
     if split.plans == wanted:
         return text
-    return f"{text}; to test all {wanted}: --budget {enough_s}s"
+    return f"{text}; to test all {wanted}: --budget {as_option(enough_s)}"
 
 
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
     """Says that the time holds no block of anything but the default, and which budget holds a search."""
     return (
-        f"{budget_s:.0f} s is too short to test even one change, because each trial takes {trial_ns / 1e9:.1f} s "
-        f"(--budget {enough_s}s is enough)"
+        f"{in_words(budget_s)} is too short to confirm even one change, because each trial takes "
+        f"{trial_ns / 1e9:.1f} s (--budget {as_option(enough_s)} is enough)"
     )
 
 
@@ -48,8 +49,8 @@ def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enoug
     """Says that plans are measured and none is confirmed, with the arithmetic."""
     n = f"at most {plans} of {wanted} configurations are" if wanted > 1 else "the one configuration is"
     return (
-        f"{left_ns / 1e9:.0f} s are left, and confirming a change takes {needed_ns / 1e9:.0f} s: "
-        f"{n} measured as exploratory (--budget {enough_s}s is enough to confirm one)"
+        f"{in_words(left_ns / 1e9)} are left, and confirming a change takes {in_words(needed_ns / 1e9)}: "
+        f"{n} measured as exploratory (--budget {as_option(enough_s)} is enough to confirm one)"
     )
 
 
@@ -57,8 +58,10 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
     """Says how many plans the repeated controls leave time for, or that there is no time to repeat them."""
     text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
-        more = f"repeating both and confirming a change would exceed the budget by {beyond_ns / 1e9:.0f} s"
-        return f"{text}: {more}, so the rest is exploratory (--budget {enough_s}s is enough)"
+        more = (
+            f"repeating both and confirming a change would exceed the budget by {in_words(beyond_ns / 1e9)}"
+        )
+        return f"{text}: {more}, so the rest is exploratory (--budget {as_option(enough_s)} is enough)"
     if dropped:
         return f"{text}; both are repeated, which leaves time for {plans - dropped} of {plans} configurations"
     return f"{text}; both are repeated"

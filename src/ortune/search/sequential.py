@@ -179,7 +179,7 @@ class Sequential(Schedule):
         faster one: the exact test holds.
         """
         state = self.state
-        if self.design.controlled:
+        if self.design.controlled or not state.blocks:
             return
         # The dearest so far is what the next one may cost.
         while (

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune.durations import in_words
 from ortune.errors import BusyError
 from ortune.records import Record
 
@@ -111,12 +112,14 @@ def holder_words(text: bytes, now_s: float) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "another ortune is measuring on this machine"
     gone_s = max(0.0, now_s - holder.since_s)
-    words = f"ortune {holder.what} (pid {holder.pid}) has been measuring on this machine for {gone_s:.0f} s"
+    words = (
+        f"ortune {holder.what} (pid {holder.pid}) has been measuring on this machine for {in_words(gone_s)}"
+    )
     if holder.budget_s is None:
         return words
     left_s = holder.budget_s - gone_s
     return (
-        f"{words}, {left_s:.0f} s of its budget left"
+        f"{words}, {in_words(left_s)} of its budget left"
         if left_s > 0
         else f"{words}, and its budget has run out"
     )

@@ -37,13 +37,14 @@ class Resuming(Protocol):
         ...
 
 
-def terms(options: Feeding) -> Terms:
-    """What options say of how their verb measures."""
+def terms(options: Feeding, *, timed: bool = True) -> Terms:
+    """What options say of how their verb measures; ``timed``, whether it measures times."""
     by_memory = getattr(options, "objective", "") == "memory"
     return Terms(
         feeds=replace(options.feeds, in_turn=True) if by_memory else options.feeds,
         common=options.common if isinstance(options, OnePlan) else Plan(),
         browser=getattr(options, "in_browser", None),
+        timed=timed,
         wait=not getattr(options, "no_wait", False),
         wait_quiet_s=options.wait_quiet_s if isinstance(options, Stored) else 0.0,
         budget_s=getattr(options, "budget_s", None),
@@ -53,9 +54,9 @@ def terms(options: Feeding) -> Terms:
 
 
 @contextlib.contextmanager
-def experiment(verb: str, options: Feeding, watch: Watcher) -> Iterator[Experiment]:
-    """The experiment of a verb, as its options have it."""
-    with open_experiment(verb, terms(options), watch) as opened:
+def experiment(verb: str, options: Feeding, watch: Watcher, *, timed: bool = True) -> Iterator[Experiment]:
+    """The experiment of a verb, as its options have it; ``timed`` as in ``terms``."""
+    with open_experiment(verb, terms(options, timed=timed), watch) as opened:
         yield opened
 
 

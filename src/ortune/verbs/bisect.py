@@ -53,7 +53,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
             "only one side was given",
             do="pass two models, or change one side with --b-set level=basic or --b-rewrite NAME",
         )
-    with experiment("bisect", options, watch) as opened:
+    with experiment("bisect", options, watch, timed=False) as opened:
         a = opened.resolve(options.side("a"))
         b = opened.resolve(options.side("b"), base_model=a.model)
         for side in (a, b):

@@ -189,7 +189,6 @@ class _Check:
         """The fixed model in its place, once it was run; weights beside it where the model's own are."""
         # A hundred modules that measure, which a look at a file does not wait for.
         from ortune.experiment import verification
-        from ortune.experiment.opening import exclusive
 
         if self.options.in_place and from_git.split(text):
             raise UsageError("a git revision cannot be changed", where=text, do="omit --in-place")
@@ -200,18 +199,17 @@ class _Check:
             raise UsageError("external data files are not replaced", where=text, do="omit --in-place")
         moves = any(rewrites.find(spec.name).safety != "exact" for spec in fixed.rewrites)
         with staged_model(last.ir, place, external=bool(opened.external)) as staged:
-            with exclusive(f"check --fix {text}", self.watch, wait=True):
-                outcome = verification.verify(
-                    opened,
-                    staged,
-                    fixed.rewrites,
-                    plan=self.options.common,
-                    runtime=named(self.options.runtime),
-                    inputs=self.options.feeds,
-                    scratch=self.scratch,
-                    machine=self.machine,
-                    line=self.watch.line,
-                    moves=moves,
-                )
+            outcome = verification.verify(
+                opened,
+                staged,
+                fixed.rewrites,
+                plan=self.options.common,
+                runtime=named(self.options.runtime),
+                inputs=self.options.feeds,
+                scratch=self.scratch,
+                machine=self.machine,
+                line=self.watch.line,
+                moves=moves,
+            )
             deliver_model(staged, place, typed=typed is not None, replace=True)
         return msgspec.structs.replace(fixed, path=str(place), verification=outcome)

@@ -62,6 +62,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     require_allowed(options.allow, (NON_FINITE,), NON_FINITE)
     if phone.is_phone_result(Path(str(options.a))):
         return _on_a_phone(options, watch)
+    options.require_difference(same=options.wait_ratio > 0)
     with experiment("compare", options, watch) as opened:
         base, others, left_out = resolve_all(options, opened)
         if len(others) >= len(LETTERS):

@@ -58,13 +58,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     """
     watch = watcher or Watcher()
     if options.to == "ort":
-        with experiment("convert", options, watch) as opened:
+        with experiment("convert", options, watch, timed=False) as opened:
             envelope = _to_ort.run(_wish(options), opened)
         return _set_measured(options, envelope, watch) if envelope.result.matrix is not None else envelope
     kind = kind_of(options.source, options.framework)
     require_fence(kind, trusted=options.trust_source)
     place = None if options.verify else options.place(kind)
-    with experiment("convert", options, watch) as opened:
+    with experiment("convert", options, watch, timed=False) as opened:
         python = python_of(kind, named(options.source_python), "--source-python", watch)
         watch.line(f"opening {options.source} with {kind.converter.framework}")
         own, feeds = opened.scratch / "source", opened.scratch / "checks"

@@ -14,8 +14,9 @@ from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, Usa
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
 from ortune.experiment.driver import drive
+from ortune.experiment.exclusive import exclusive
 from ortune.experiment.first_run import settle
-from ortune.experiment.opening import Experiment, exclusive
+from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model

@@ -44,8 +44,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     if was is None and options.output is None:  # one that was typed has been tried
         files.require_writable(path, "--output")
     with (
-        experiment("lock", options, watch) as opened,
-        opened.measuring(str(options.model)),  # it runs the model
+        experiment("lock", options, watch, timed=False) as opened,
+        opened.measuring(str(options.model)),
     ):
         scratch, machine = opened.scratch, opened.machine
         watch.line(f"reading {options.model}")

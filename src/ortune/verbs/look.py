@@ -11,6 +11,7 @@ import msgspec
 
 from ortune import errors, rules, targets
 from ortune.bundle import format as bundle_format
+from ortune.durations import as_option
 from ortune.errors import OrtuneError, RuntimeNotFound
 from ortune.experiment.clock import Pace
 from ortune.experiment.opening import Experiment
@@ -116,7 +117,7 @@ class _Look:
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
         regions = (
-            repeated_regions(self.model, self.look.times, self.look.work, self.look.profile)
+            repeated_regions(self.model, self.look.times, self.look.cost, self.look.profile)
             if pace.begins("regions")
             else ()
         )
@@ -192,7 +193,6 @@ class _Look:
 
 def _budget(needed_s: float, most_s: float) -> str:
     """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
-    seconds = min(
-        1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s
-    )  # more time is more timed runs and a longer warm-up
-    return f"{math.ceil(seconds / 10) * 10}s" if seconds <= 120 else f"{math.ceil(seconds / 60)}m"
+    # More time is more timed runs and a longer warm-up.
+    seconds = min(1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s)
+    return as_option(math.ceil(seconds / 10) * 10)

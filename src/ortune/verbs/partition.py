@@ -16,13 +16,15 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.graph.nodes import operator
 from ortune.graph.shapes.growing import growing_inputs
+from ortune.graph.shapes.known import Values
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model
 from ortune.options.partition import Options
 from ortune.options.spelling import named
 from ortune.partitions import summary, support
-from ortune.partitions.improve import Candidates, Improving
+from ortune.partitions.improve import Candidates, Improving, rewritten
 from ortune.partitions.partition import Partition, partition
+from ortune.partitions.shapes import shapes
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import (
     CostliestOperator,
@@ -124,6 +126,10 @@ class _Models:
             f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if self.fixing
         )
         self._candidates: dict[str, Candidates] = {}
+        # Of each state, for all providers: each is a pass over the whole graph.
+        self._shares: dict[ir.Model, dict[ir.Node, float]] = {}
+        self._values: dict[ir.Model, Values] = {}
+        self._rewritten: dict[tuple[ir.Model, bytes], ir.Model | None] = {}
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
         rewritten = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
@@ -168,27 +174,42 @@ class _Models:
     def candidates(self, model: ir.Model, target: str) -> Candidates:
         """The rewrites that the model, whose sizes are numbers, calls for on a target."""
         if target not in self._candidates:
-            self._candidates[target] = Candidates(model, self.work, target)
+            self._candidates[target] = Candidates(model, self.work, target, self)
         return self._candidates[target]
+
+    def values(self, model: ir.Model) -> Values:
+        """Shapes and types of a model in any state."""
+        if model not in self._values:
+            self._values[model] = shapes(model)
+        return self._values[model]
+
+    def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+        """A copy of a model with these rewrites; None where one of them changed nothing."""
+        key = model, msgspec.json.encode(specs)
+        if key not in self._rewritten:
+            self._rewritten[key] = rewritten(model, specs)
+        return self._rewritten[key]
 
     def shares(self, model: ir.Model) -> dict[ir.Node, float]:
         """The share of each node in the work of a model in any state."""
-        names = {value.name for value in model.graph.inputs}
-        shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
-        return summary.work_of(model, shapes)
+        if model not in self._shares:
+            names = {value.name for value in model.graph.inputs}
+            shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
+            self._shares[model] = summary.work_of(model, shapes)
+        return self._shares[model]
 
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
     """One provider: the states, and all that is told of the one whose sizes are numbers."""
-    plain = partition(models.plain.ir, target, models.release)
+    plain = partition(models.plain.ir, target, models.release, models.values(models.plain.ir))
     states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
     shown, model = plain, models.plain.ir
     if models.fixed is not None:
         model = models.fixed.ir
-        shown = partition(model, target, models.release)
+        shown = partition(model, target, models.release, models.values(model))
         states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
     candidates = models.candidates(model, target.provider.target)
-    improving = Improving(candidates, shown, states[-1], model, models.release, models.shares)
+    improving = Improving(candidates, shown, states[-1], model, models.release, models)
     improved = improving.together()
     if improved is not None:
         made_by = (*models.fixing, *improved.specs)

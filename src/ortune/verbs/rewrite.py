@@ -50,7 +50,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
         OrtuneError: The model, a rewrite or a parameter cannot be used.
     """
     watch = watcher or Watcher()
-    with experiment("rewrite", options, watch) as opened:
+    with experiment("rewrite", options, watch, timed=False) as opened:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
         # A list needs no onnxruntime-web: it must be there without a network too.
         side = opened.resolve(text, runs=bool(options.asked) and not options.dry_run)

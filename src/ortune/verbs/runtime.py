@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, cast
 
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.document import document
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
+from ortune.fleet.packages import recipes
 from ortune.fleet.runtimes import find_runtime
 from ortune.options.runtime import Options
 from ortune.records import Envelope, MadeRuntime, RuntimeResult
@@ -30,8 +31,10 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     if o.action == "list" and names:
         raise UsageError("list takes no name", where=names[0], do="omit the name")
     if o.action != "list":
-        made.check_names(names)
         before = {environment.name for environment in made.made()}
+        if o.action == "remove":
+            _require_removable(names, before)
+        made.check_names(names)
         for name in names:
             if o.action == "add":
                 made.require(name, watch.say)
@@ -46,6 +49,17 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         addable=made.addable(_releases(there)),
     )
     return document("runtime", result, host=Machine().host)
+
+
+def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
+    """Refuses what is no runtime that ortune adds, such as a folder of the user's own."""
+    for name in names:
+        if name not in there and not recipes(name):
+            raise UsageError(
+                "it is no runtime that ortune added, so it is not removed",
+                where=name,
+                do=f"the names are {', '.join(sorted(there))}" if there else "no runtime is installed",
+            )
 
 
 def _releases(there: Sequence[MadeRuntime]) -> set[str]:

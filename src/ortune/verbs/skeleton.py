@@ -12,7 +12,7 @@ import msgspec
 
 from ortune import files, rules
 from ortune.analysis import outputs
-from ortune.errors import ModelError, OrtuneError
+from ortune.errors import MeasurementError, ModelError, OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.watcher import Watcher
 from ortune.graph.skeleton import Skeleton, skeleton
@@ -21,7 +21,7 @@ from ortune.model.open import OpenModel, open_model
 from ortune.options.skeleton import USUAL, Options
 from ortune.options.spelling import named
 from ortune.profiling.nodes import Origins
-from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_for
+from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import (
     Envelope,
@@ -40,6 +40,8 @@ from ortune.trials.sides import SideText
 from ortune.verbs._facts import facts_of
 from ortune.verbs._session import experiment
 
+MOST_PROFILED_S = 120.0
+"""For the profiles of original and skeleton together."""
 ALIKE = 0.05
 """Share of the time that may lie in other operators where the original differs less from itself."""
 AS_ITSELF = 2.0
@@ -174,7 +176,10 @@ def _profile(baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch
     arms.append(profiled_arm(baseline, baseline.arm("skeleton", model=new.path, refs=refs)))
     first = baseline.executor.last
     assert isinstance(first, Measured)
-    runs = runs_for(figure(first, "median") or first.done.cases[0].first_ns, side.model.info.n_nodes)
+    latency_ns = figure(first, "median") or first.done.cases[0].first_ns
+    runs = runs_within(baseline, latency_ns, MOST_PROFILED_S * 1e9 / len(arms))
+    if not runs:
+        raise MeasurementError(skeleton_words.runs_too_long(latency_ns, MOST_PROFILED_S))
     watch.line("profiling model and skeleton alternately")
     keep = [baseline.scratch / f"trace-{number}.json" for number in range(len(arms))]
     processes = profile(baseline, arms, runs, keep)

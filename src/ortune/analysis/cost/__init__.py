@@ -26,6 +26,7 @@ A node whose shapes or formula are unknown is ``known=False`` with the reason, n
 
 from __future__ import annotations
 
+from ortune.analysis.cost.graph import CountingStopped
 from ortune.analysis.cost.totals import costs
 
-__all__ = ["costs"]
+__all__ = ["CountingStopped", "costs"]

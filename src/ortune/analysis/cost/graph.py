@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -42,10 +42,15 @@ _CONVOLUTIONS = op_set("Conv FusedConv")
 _WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 
 
+class CountingStopped(Exception):
+    """Counting was stopped before its end."""
+
+
 class GraphCounter(Counter):
     """Counts the work of a graph, node by node.
 
     Attributes:
+        stop: Asked at each node whether counting is to end, with ``CountingStopped``.
         blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
     """
 
@@ -62,6 +67,7 @@ class GraphCounter(Counter):
         self._constants: set[ir.Value] = set()
         self._stored: dict[ir.Value, float] = {}
         self.blocked: set[ir.Value] = set()
+        self.stop: Callable[[], bool] = lambda: False
         for name in self._sizes.keys() & model.graph.initializers.keys():
             self.bind(model.graph.initializers[name], self._sizes[name])
         for value in model.graph.inputs:
@@ -78,6 +84,8 @@ class GraphCounter(Counter):
         """Counts every node, in order."""
         counted: list[NodeCost] = []
         for node in graph:
+            if self.stop():
+                raise CountingStopped
             if next(subgraphs(node), None) is not None:
                 counted += control.count(self, node, inside)
             else:

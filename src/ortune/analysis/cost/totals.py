@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
@@ -34,6 +34,7 @@ def costs(
     *,
     ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
     sizes: Mapping[str, Dims] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> ModelCost:
     """Counts the operations and bytes of one run.
 
@@ -46,8 +47,10 @@ def costs(
             work is then that of its mean execution.
         sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
             nothing else tells.
+        stop: Asked at each node whether there is no time for more.
 
     Raises:
+        CountingStopped: ``stop`` said so.
         InputError: A name is no input of the model, or a shape has another rank than the model declares.
     """
     _check(ir_model, shapes)
@@ -61,6 +64,7 @@ def costs(
             # A function of another opset, or a graph that contradicts itself: calls are then said to have no formula.
             counted = ir_model
     counter = GraphCounter(counted, shapes, values, ran, sizes)
+    counter.stop = stop
     records = tuple(counter.graph(counted.graph, ""))
     sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
     executed = [n for n in records if n.times]

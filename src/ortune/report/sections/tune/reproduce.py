@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.durations import in_words
 from ortune.records import Envelope, Host, TuneResult
 from ortune.report.answer_commands import model_of
 from ortune.report.document import Block, Code, Pairs
@@ -91,6 +92,6 @@ def _measurement(result: TuneResult) -> list[tuple[str, str]]:
         ("statistic", result.statistic),
         ("promised", budget.promise),
         ("spent", spent(result)),
-        ("budget", f"{budget.budget_s:.0f} s, {budget.trial_s:.2f} s per trial"),
+        ("budget", f"{in_words(budget.budget_s)}, {budget.trial_s:.2f} s per trial"),
         ("session", result.session),
     ]
