@@ -129,8 +129,8 @@ def _nodes(result: LookResult) -> str:
     kinds = [(op, n) for op, n in result.operators.items() if op != "Constant"]
     total, top = sum(n for _, n in kinds), kinds[:TOP_OPERATORS]
     rest = len(kinds) - len(top)
-    more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest else ""
-    return f"{total}: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
+    more = f", {rest} other{'s' if rest > 1 else ''}" if rest else ""
+    return f"{total} in file: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
 
 
 def headline(result: LookResult) -> str:
