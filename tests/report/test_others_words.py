@@ -163,3 +163,9 @@ def test_a_brief_does_not_advise_to_ship_it() -> None:
     brief = made(compared(others()))
     assert brief.decision == "unproven"
     facts(" ".join(what for _, what in risks(brief).values()), *USED[:2])
+
+
+def test_an_exploratory_gain_on_a_busy_machine_says_where() -> None:
+    envelope = golden_tune.exploratory(conditions="on a busy machine")
+    facts(tune_headline.headline(envelope.result), "looks", "on a busy machine", "exploratory")
+    assert "busy" not in tune_headline.headline(golden_tune.exploratory().result)

@@ -15,6 +15,7 @@ from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
     BUSY,
+    BUSY_MACHINE,
     Block,
     BlockPoint,
     BudgetReport,
@@ -327,12 +328,12 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 
 
 def _conditions(search: Search) -> str:
-    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
-    waits = [
-        ratio
-        for t in _trials(search.calibration)
-        if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None
-    ]
+    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU.
+
+    Of a search without a calibration, in its blocks.
+    """
+    blocks = search.calibration or search.blocks
+    waits = [ratio for t in _trials(blocks) if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None]
     if not waits:
         return ""
     share = float(np.median(waits))
@@ -341,14 +342,14 @@ def _conditions(search: Search) -> str:
         sensors.load1 - (sensors.cpu_over_wall or 0.0)
         if sensors.others_cpu_us is None
         else sensors.others_cpu_us * 1e3 / max(1, sensors.elapsed_ns or t.elapsed_ns)
-        for t in _trials(search.calibration)
+        for t in _trials(blocks)
         if (sensors := t.sensors).load1 is not None
     ]
     beside = bool(others) and float(np.median(others)) >= NEIGHBOUR
     # What other guests of the same host do shows in no counter here: then a known wait is not found either.
     unseen = any(c.name == "spike-in" and not c.detected for c in search.controls)
     if share >= BUSY_SHARE:
-        return "on a busy machine"
+        return BUSY_MACHINE
     return "" if unseen or beside or share >= IDLE_SHARE else "on an idle machine"
 
 

@@ -23,6 +23,10 @@ WORSENS = "worsens another metric"
 """Why a configuration was rejected whose other metric became worse than its guard allows, in words."""
 
 
+BUSY_MACHINE = "on a busy machine"
+"""The ``conditions`` of a search whose trials waited for CPUs that other programs used."""
+
+
 class Candidate(Record, frozen=True, kw_only=True):
     """One configuration that was tried or proposed, and its outcome.
 

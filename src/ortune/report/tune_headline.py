@@ -6,7 +6,7 @@ import msgspec
 
 from ortune import providers
 from ortune.durations import as_option, in_words
-from ortune.records import BUSY, BundleInfo, Comparison, Plan, TuneResult
+from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Comparison, Plan, TuneResult
 from ortune.report import compare_outputs, others_words, precision_words
 from ortune.report import headline as heads
 from ortune.report import sides as two_sides
@@ -224,7 +224,8 @@ def _exploratory(result: TuneResult) -> list[str]:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
         blocks = heads.count(best.n_blocks, "block")
         looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
-        text = f"{best.plan.describe()} {looks} (exploratory: {blocks}, unconfirmed)"
+        where = f" {BUSY_MACHINE}" if result.conditions == BUSY_MACHINE else ""
+        text = f"{best.plan.describe()} {looks}{where} (exploratory: {blocks}, unconfirmed)"
     else:
         text = (
             f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
