@@ -39,6 +39,7 @@ def model():
 OF_KERAS = """
 def model():
     import keras
+    keras.utils.set_random_seed(0)
     return keras.Sequential([keras.Input((6,)), keras.layers.Dense(3, activation="relu")])
 """
 

@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 import made_runtimes
 import ortune
 import ten_sources
-from ortune import platform
+from ortune import launcher, platform
 from ortune.errors import OrtuneError
 from ortune.fleet.converters import TENSORFLOW, TORCH, Converter
 from ortune.verbs import convert
@@ -312,3 +312,55 @@ def test_tensorflow_files_that_hold_code_are_refused(folder: Path, monkeypatch: 
             ortune.convert(name, output="code.onnx", source_python=python)
         assert error.value.code == "source-refused", name
     assert not Path("it-ran-in-keras").exists()
+
+
+REACHING = """
+import os, sys
+import tensorflow as tf
+
+mark = os.path.abspath("it-ran-in-tensorflow")
+
+
+def prints(x):
+    tf.print("text", output_stream="file://" + mark)
+    return {"y": x * 2}
+
+
+def debugs(x):
+    return {"y": tf.raw_ops.DebugIdentityV2(input=x, debug_urls=["file://" + mark], tfdbg_run_id="a")}
+
+
+def reads(x):
+    return {"y": x + tf.cast(tf.strings.length(tf.io.read_file("/etc/passwd")), tf.float32)}
+
+
+@tf.function
+def inner(x):
+    tf.io.write_file(mark, "text")
+    return x
+
+
+def nested(x):
+    return {"y": tf.cond(tf.reduce_sum(x) > 1e9, lambda: inner(x), lambda: x * 2)}
+
+
+for function in (prints, debugs, reads, nested):
+    module = tf.Module()
+    module.f = tf.function(function, input_signature=[tf.TensorSpec([None, 3])])
+    tf.saved_model.save(module, function.__name__, signatures={"serving_default": module.f})
+"""
+
+
+def test_operators_that_reach_for_files_are_named_and_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    python = python_of(TENSORFLOW)
+    done = launcher.run([python, "-c", REACHING], limit_s=300.0, folder=tmp_path)
+    assert done.code == 0, done.log.decode()[-2000:]
+    operators = {"prints": "PrintV2", "debugs": "DebugIdentityV2", "reads": "ReadFile", "nested": "WriteFile"}
+    for name, operator in operators.items():
+        with pytest.raises(OrtuneError, match=operator) as error:
+            ortune.convert(name, output="m.onnx", source_python=python)
+        assert error.value.code == "source-refused"
+    assert not Path("it-ran-in-tensorflow").exists()

@@ -38,6 +38,8 @@ _LOG = "source.log"
 _LOG_BYTES = 16_000
 _DISK_SHARE = 0.5
 """Of the free space, for one file."""
+_RESERVED_BYTES = 64 << 20
+"""What a library's threads reserve for a CPU (stacks, buffers) and never fill: what is filled is watched as well."""
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 """A source is exported, checked and timed on the CPU."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -58,10 +60,10 @@ class SourceProcessFailed(OrtuneError):
 
 def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Limits().memory_share) -> Fence:
     """The limits of a process that reads these files and writes to a folder, by what this machine has free."""
-    left = platform.memory_left_bytes()
+    left, reserved = platform.memory_left_bytes(), _RESERVED_BYTES * (os.cpu_count() or 1)
     return Fence(
         reads=tuple(str(Path(path).absolute()) for path in reads),
-        memory_bytes=int(memory_share * left) if left is not None else 0,
+        memory_bytes=int(memory_share * left) + reserved if left is not None else 0,
         file_bytes=int(_DISK_SHARE * shutil.disk_usage(folder).free),
     )
 
