@@ -3,9 +3,8 @@
 What it is: MatMulNBits whose zero points have the type of the scales instead of packed uint8.
 Why it costs: the CPU has no integer kernel for them. It dequantizes all weights in every run, then multiplies in
     float32. With 8-bit weights it refuses to load the model.
-Evidence: the type of the zero points, where the target is the CPU. On one AVX-512 core with ONNX Runtime 1.32, one row
-    times 1,024 x 1,024 weights took about 80 times as long as with packed zero points in 4 bits, and about 20 times in
-    2 bits (accuracy_level 4).
+Evidence: the type of the zero points, where the target is the CPU. Measured on one AVX-512 core, with ONNX Runtime 1.32
+    and one row times 1,024 x 1,024 weights: about 80 times as long as with packed zero points in 4 bits, 20 times in 2.
 Fix and its safety: advice: quantize again with packed zero points, or symmetrically without zero points. Zero points
     that are whole numbers can be packed without changing any value.
 Example: 2-bit weights of a quantizer that optimises zero points (HQQ)
