@@ -27,7 +27,7 @@ from limited import Ended, limited
 from onnx_text import assemble
 from ortune import loader
 from ortune.analysis.mapping.model_view import ModelView
-from ortune.analysis.outputs import output_kinds, random_ops, value_dependent_ops
+from ortune.analysis.outputs import output_comparisons, random_ops, value_dependent_ops
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError
 from ortune.inputs import run_cost, user_feeds, workload
@@ -173,7 +173,7 @@ def command(*words: str) -> int:
 def _read_model(path: Path) -> None:
     model = open_model(path)
     msgspec.json.encode(model.info)
-    output_kinds(model.ir), random_ops(model.ir), value_dependent_ops(model.ir)
+    output_comparisons(model.ir), random_ops(model.ir), value_dependent_ops(model.ir)
     ModelView(model.ir)
     exported_operators(model)
     msgspec.json.encode(locked_model(model))

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from limited import limited
 from onnx_text import assemble
 from ortune.analysis.cost.totals import costs
-from ortune.analysis.outputs import output_kinds
+from ortune.analysis.outputs import output_comparisons
 from ortune.errors import InputError, ModelError, UsageError
 from ortune.inputs import user_feeds, workload
 from ortune.inputs.feeds import make_feeds
@@ -110,7 +110,7 @@ def nested_loops(path: Path, depth: int = 24) -> Path:
 def test_graph_that_grows_without_end_is_refused(make: Callable[[Path], Path], tmp_path: Path) -> None:
     def walk() -> None:
         model = open_model(make(tmp_path / "m.onnx")).ir
-        output_kinds(model)
+        output_comparisons(model)
         costs(model, {})
 
     ended = limited(walk)

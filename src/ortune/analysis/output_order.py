@@ -33,6 +33,7 @@ _ELEMENTWISE = op_set(
     "Sigmoid Tanh Exp Log Sqrt Reciprocal Relu LeakyRelu HardSigmoid Erf Equal Greater GreaterOrEqual Less "
     "LessOrEqual Not And Or Xor BitShift BitwiseAnd QuantizeLinear DequantizeLinear LabelEncoder"
 )
+_OF_TWO = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
 _REDUCE = op_set(
     "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare "
     "ArgMax ArgMin"
@@ -98,7 +99,10 @@ def followed_roles(
         sized: The inferred shapes.
     """
     follow = _FOLLOWED.get(node.op_type)
-    return None if follow is None else follow(_Read(node=node, roles=inputs, fixed=fixed, sized=sized))
+    # Of a broken file, a node may lack an input.
+    if follow is None or (len(inputs) < 2 and node.op_type in _OF_TWO):
+        return None
+    return follow(_Read(node=node, roles=inputs, fixed=fixed, sized=sized))
 
 
 def _with_free(rank: int, axis: int, others: Role) -> Roles | None:
@@ -139,7 +143,7 @@ def _transposed(read: _Read) -> Roles | None:
     if read.first is None:
         return None
     order = ints_of(read.node, "perm") or list(range(len(read.first)))[::-1]
-    return tuple(read.first[i] for i in order) if len(order) == len(read.first) else None
+    return tuple(read.first[i] for i in order) if sorted(order) == list(range(len(read.first))) else None
 
 
 def _same(read: _Read) -> Roles | None:
