@@ -64,7 +64,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
     if found:
         names = ", ".join(spec.name for spec in found)
         run.baseline.note(
-            f"after {names} the model is right at the requested level, so every level is raced again"
+            f"after {names} the model is right at the requested level, so every level is measured again"
         )
     return found
 

@@ -5,7 +5,7 @@ Why it costs: CoreML has no tensors without elements. The first step fails, or a
 Evidence: inputs that a Concat or an attention operator extends along a dynamic dimension.
 Fix and its safety: advice: export the model with a static cache: buffers of the largest length, which are never empty,
     a position that each step writes to, and a mask for the rest.
-Example: a cache of ``[1, heads, 1024, size]`` with a ``position`` input in place of ``[1, heads, past, size]``
+Example: a cache of ``[1, heads, 1024, size]`` with a ``position`` input instead of ``[1, heads, past, size]``
 References: Core ML Tools documentation, "Stateful models"; ONNX Runtime documentation, "CoreML Execution Provider".
 """
 
