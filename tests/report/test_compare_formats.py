@@ -160,7 +160,7 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
         gate=None,
     )
     text = " ".join(shown(envelope, 80).split())
-    facts(text, "outputs differ", "B's outputs are wrong", "y differs by 0.3", "nothing was timed")
+    facts(text, "outputs differ", "B's cannot be compared", "y differs by 0.3", "nothing was timed")
     assert "latency 1" not in text
     nonfinite = (NonFiniteOutput(name="y", n_elements=8, nonfinite_candidate=6, unusable_candidate=6),)
     outputs = OutputDifference(ok=False, comparable=False, what="y is NaN", nonfinite=nonfinite)

@@ -44,7 +44,9 @@ from rule_facts import (
     profile,
     queued,
     ran,
+    refuted,
     reordered,
+    rounded_level,
     row_check,
     runtime,
     sensed,
@@ -379,6 +381,14 @@ EXAMPLES = {
         bad=lambda _: Facts(row_check=row_check(differs=True)),
         where=(),
         good=lambda _: Facts(row_check=row_check(differs=False)),
+    ),
+    "MSR016": Example(
+        bad=lambda _: Facts(exact=refuted(right=False), ort_version="1.22.1"),
+        good=lambda _: Facts(exact=refuted(right=True)),
+    ),
+    "MSR017": Example(
+        bad=lambda _: Facts(level_check=rounded_level("int8-activations")),
+        good=lambda _: Facts(level_check=rounded_level("")),
     ),
     "MOB009": Example(
         bad=lambda folder: replace(set_to(folder, coreml_format="mlprogram"), target="coreml"),

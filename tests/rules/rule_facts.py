@@ -25,6 +25,7 @@ from ortune.records import (
     Category,
     CategoryName,
     Estimate,
+    ExactCheck,
     Finding,
     Host,
     InputChoice,
@@ -39,6 +40,7 @@ from ortune.records import (
     ProfileResult,
     ProviderReport,
     ProviderSpec,
+    RoundingCause,
     RowCheck,
     RowDifference,
     Runtime,
@@ -375,6 +377,20 @@ def row_check(*, differs: bool) -> RowCheck:
     """One row that is 0.01 away from itself in a batch of two."""
     outputs = OutputDifference(ok=not differs, relative_l2=0.01 if differs else 0.0, cosine=0.999)
     return RowCheck(compared=(RowDifference(by="batch", size=2, alone=1, outputs=outputs, differs=differs),))
+
+
+def rounded_level(cause: RoundingCause) -> LevelCheck:
+    """Outputs that are 0.005 away, and the same without that cause."""
+    outputs = OutputDifference(ok=True, relative_l2=0.005, cause=cause, without_cause_l2=2e-7)
+    return LevelCheck(level="all", reference="disable", wrong=False, outputs=outputs, right="all")
+
+
+def refuted(*, right: bool) -> ExactCheck:
+    """Outputs that the model in float64 confirms, or from which it differs by 0.3."""
+    outputs = OutputDifference(
+        ok=right, relative_l2=0.0 if right else 0.3, accepting_tolerance=None if right else 0.5
+    )
+    return ExactCheck(right=right, outputs=outputs)
 
 
 def findings_of(facts: Facts) -> dict[str, Finding]:

@@ -15,6 +15,7 @@ from ortune.records import (
     Block,
     ComparedSide,
     Comparison,
+    ExactCheck,
     Failed,
     Figures,
     Gate,
@@ -55,6 +56,7 @@ class New:
     trials: list[Measured] = field(default_factory=list)
     difference: OutputDifference | None = None
     wrong: bool = False
+    exact: ExactCheck | None = None
     failed: Failed | None = None
     first_load_ns: float | None = None
 
@@ -163,6 +165,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
         comparison=comparison,
         outputs=new.difference,
         figures=figures,
+        exact=new.exact,
         cases=case_results(blocks, raced.work, statistic, scale, arm=new.arm) if comparison else (),
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},

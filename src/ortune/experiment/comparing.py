@@ -23,11 +23,12 @@ from ortune.experiment.first_run import (
 )
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.inputs.vocabulary import rows_of, within_rows
 from ortune.objectives import Objective
 from ortune.records import Block, Failed, Measured, Workload
 from ortune.report import compare_rows, compare_words, source_words
-from ortune.report.compare_outputs import outputs
+from ortune.report.compare_outputs import outputs_against
 from ortune.report.placement_words import in_browser
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
@@ -89,6 +90,7 @@ class Comparing:
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
         self.before_ns = 0  # until the first block
+        self._exact_s = 0.0  # that an evaluation in float64 may take
         self.trial_ns = 0.0  # as the sides alone let expect
 
     def _taken_by_all(self, work: Workload) -> Workload:
@@ -109,6 +111,8 @@ class Comparing:
         baseline = self.baseline
         settle(baseline, self.budget_s, lambda: self._left_ns() / 1e9, self.watch.line, "A")
         self.a = baseline.side
+        self._exact_s = most_s(self.budget_s, self._left_ns() / 1e9)
+        question_right(baseline, self._exact_s, self.watch.line, "A")
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
             refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
@@ -139,6 +143,12 @@ class Comparing:
     def timed(self) -> list[New]:
         """The new sides whose times say something beside the base's."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
+
+    @property
+    def base_wrong(self) -> bool:
+        """Returns whether the base's outputs are known to be wrong, or no numbers."""
+        check = self.baseline.check
+        return check.wrong or check.refuted or not check.claims
 
     @property
     def functional_only(self) -> bool:
@@ -193,6 +203,7 @@ class Comparing:
         trial = baseline.with_outputs(new.contestant, trial)
         require_page(self.objective, trial, new.name)
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
+        baseline.check.renames[new.arm] = renames
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
         baseline.check.labels = pairing.joint_labels(
@@ -201,18 +212,25 @@ class Comparing:
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        new.difference = baseline.check.difference(trial, rewritten=new.side.plan.rewrites)
+        new.difference = baseline.check.difference(
+            trial, again=new.contestant, rewritten=new.side.plan.rewrites
+        )
         # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
         # the reference. Only then is the side itself asked.
         if not new.difference.ok:
             line, left_s = self.watch.line, lambda: self._left_ns() / 1e9
             question_base(baseline, line, "A", left_s)
             if baseline.check.wrong:
-                new.difference = baseline.check.difference(trial, rewritten=new.side.plan.rewrites)
+                new.difference = baseline.check.difference(
+                    trial, again=new.contestant, rewritten=new.side.plan.rewrites
+                )
             feeds = new.contestant.feeds
-            new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s)
+            new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s, self._exact_s)
+            new.exact = baseline.check.exact_of.get(new.name)
             if not new.wrong:
                 question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
+        elif baseline.check.refuted:
+            new.wrong = True  # it gives what the evaluation refutes
         if self._exact_alone(new):
             # What must not change the outputs is not excused by a tolerance.
             new.difference = msgspec.structs.replace(new.difference, accepting_tolerance=None)
@@ -220,7 +238,7 @@ class Comparing:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"
             words = [
                 *(compare_rows.setting(r, new.side.plan) for r in trial.done.read_back),
-                f"compared with {against}, {outputs(new.difference, wrong=new.wrong)}",
+                outputs_against(new.difference, against, base_wrong=self.base_wrong, wrong=new.wrong),
             ]
             self.watch.say(f"{new.name} ran: {'; '.join(words)}")
 

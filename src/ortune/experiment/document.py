@@ -9,8 +9,10 @@ from ortune import __version__
 from ortune.records import (
     DEFAULT_BROKEN,
     DEFAULT_WRONG,
+    REFUTED,
     Envelope,
     ErrorInfo,
+    ExactCheck,
     Finding,
     Host,
     ModelRef,
@@ -34,6 +36,7 @@ def document(
     error: ErrorInfo | None = None,
     store: str = "",
     alerts: Iterable[Finding] = (),
+    exact: ExactCheck | None = None,
 ) -> Envelope[R]:
     """The answer of a verb.
 
@@ -48,9 +51,10 @@ def document(
         error: Why something is missing.
         store: Where it is kept, where that is not the usual place.
         alerts: What is said before all else.
+        exact: The base's outputs against its model in float64.
     """
     alerts = tuple(alerts)
-    if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN) for alert in alerts):
+    if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN, REFUTED) for alert in alerts):
         status = "default-wrong"
     return Envelope(
         schema=f"ortune/{verb}/1",
@@ -64,4 +68,5 @@ def document(
         error=error,
         store=store,
         alerts=alerts,
+        exact=exact,
     )

@@ -16,6 +16,7 @@ from ortune.inputs import user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.trial_fixes import sizes_in_turn
 from ortune.records import FeedRef, Finding, GpuRun, Host, Measured, Outcome, PeakInTurn, Plan, Workload
+from ortune.report import finding_words
 from ortune.report.answer_commands import IN_A_POD
 from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
@@ -76,6 +77,18 @@ class Field:
         """Says what is told with the answer, too."""
         self.notes.append(text)
         self.say(text)
+
+    def alert(self, findings: Sequence[Finding], name: str = "") -> None:
+        """Says findings at once, and again before the answer.
+
+        Args:
+            findings: What is said.
+            name: Of the side, if there are several.
+        """
+        for finding in findings:
+            said = msgspec.structs.replace(finding, what=f"{name}: {finding.what}") if name else finding
+            self.alerts.append(said)
+            self.say(finding_words.sentence(said, evidence=False))
 
     def facts(self) -> Facts:
         """What rules may know of the side as it runs here; whoever asks them adds what else it measured."""

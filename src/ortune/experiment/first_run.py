@@ -12,6 +12,7 @@ import msgspec
 from ortune.analysis.failing_nodes import named_node, sources_by_name
 from ortune.bisection.levels import first_decisive, first_not_finite, made_from
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.right_outputs import exact_check, file_faults, right_findings
 from ortune.records import (
     Failed,
     FeedRef,
@@ -23,11 +24,16 @@ from ortune.records import (
     Plan,
     Record,
 )
-from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import broken_when_optimised, non_finite_outputs, wrong_when_optimised
+from ortune.rules.measurement import (
+    broken_when_optimised,
+    non_finite_outputs,
+    rounded_activations,
+    wrong_when_optimised,
+)
 from ortune.search.phases import LEVEL_TIMES
 from ortune.trials.broken_levels import Lowered, lower, unoptimised
+from ortune.trials.exact import MOST_S
 from ortune.trials.executor import Arm
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
@@ -61,7 +67,7 @@ def settle(
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
     if baseline.lowered is not None:
-        _alert(baseline, _broken(baseline, baseline.side, baseline.lowered, name, first_ns, left_s), name)
+        baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, left_s), name)
     line("comparing outputs with and without graph optimisation")
     baseline.check.question(left_s() * 1e9)
     side = baseline.side
@@ -73,7 +79,10 @@ def settle(
         alerts += _wrong(
             baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s
         )
-    _alert(baseline, alerts, name)
+    baseline.alert(alerts, name)
+    if check is not None:
+        facts = replace(baseline.facts(), level_check=check)
+        baseline.findings += rule_of(rounded_activations).findings(facts)
     baseline.executor.last = first  # what a run costs is told from it
 
 
@@ -98,8 +107,7 @@ def question_base(
     own.question()
     if own.level_check is not None and own.level_check.wrong:
         run_ns = last.elapsed_ns if last is not None else 0
-        _alert(
-            baseline,
+        baseline.alert(
             _wrong(baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, left_s),
             name,
         )
@@ -113,10 +121,12 @@ def question_side(
     line: Callable[[str], None],
     name: str,
     left_s: Callable[[], float] = lambda: math.inf,
+    limit_s: float = MOST_S,
 ) -> bool:
-    """Returns whether the optimiser makes the outputs of another side wrong; adds that to the alerts.
+    """Returns whether the outputs of another side are wrong by its own model; adds that to the alerts.
 
-    It is asked of a side whose outputs are unlike the base's, whatever the budget holds.
+    It is asked of a side whose outputs are unlike the base's, whatever the budget holds: by the model without
+    optimisation, and by the model in float64 if the base was.
 
     Args:
         baseline: Whose processes run it.
@@ -125,6 +135,7 @@ def question_side(
         line: Is told how far it is.
         name: Of the side.
         left_s: Of the budget: from which node on it is wrong is left out with a note where it does not fit.
+        limit_s: Seconds that an evaluation in float64 may take.
     """
     if not side.levels:
         return False
@@ -136,9 +147,17 @@ def question_side(
     check = levels.known(baseline.host, baseline.log.folder)
     if check is None:
         check = levels.check(None, baseline.host, baseline.log.folder)
+    if name not in baseline.check.exact_of and (ran := levels.outputs(levels.own)) is not None:
+        exact, known = exact_check(baseline, side, refs, levels, ran, limit_s, line, check)
+        baseline.check.exact_of[name], check = exact, known or check
+        if exact.right is False and known is None:
+            baseline.alert([*file_faults(side), *right_findings(baseline, side, exact, None)], name)
+            return True
     if check is None or not check.wrong:
+        faults = file_faults(side)
+        baseline.alert(faults, name)
         return False
-    _alert(baseline, _wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
+    baseline.alert(_wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
     return True
 
 
@@ -167,7 +186,7 @@ def lower_side(
     if not isinstance(plain, Measured):
         return None
     lowered = lower(baseline.executor, arm, failed, plain)
-    _alert(baseline, _broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
+    baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
     return lowered.plan
 
 
@@ -202,7 +221,7 @@ def question_numbers(
     )
     last = baseline.executor.last
     run_ns = last.elapsed_ns if last is not None else 0
-    _alert(baseline, _not_finite(baseline, side, refs, own, line, name, run_ns, left_s), name)
+    baseline.alert(_not_finite(baseline, side, refs, own, line, name, run_ns, left_s), name)
     baseline.executor.last = last
 
 
@@ -262,7 +281,8 @@ def _wrong(
         levels.keep(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(baseline.facts(), level_check=check, ort_version=version)
-    return rule_of(wrong_when_optimised).findings(facts)
+    # What the file itself has lost comes first: no level brings it back.
+    return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]
 
 
 def _broken(
@@ -295,10 +315,3 @@ def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Ca
         return True
     baseline.note(f"{what}: that takes {needed_s:.2g} s, more than the budget allows")
     return False
-
-
-def _alert(baseline: Baseline, alerts: Sequence[Finding], name: str) -> None:
-    for alert in alerts:
-        finding = msgspec.structs.replace(alert, what=f"{name}: {alert.what}") if name else alert
-        baseline.alerts.append(finding)
-        baseline.say(finding_words.sentence(finding, evidence=False))

@@ -353,6 +353,7 @@ class Experiment:
             error=error,
             store=str(self.terms.folder or ""),
             alerts=(alert for baseline in self.baselines for alert in baseline.alerts),
+            exact=first.check.exact if first else None,
         )
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from ortune import rewrites
 from ortune.analysis import grids, outputs
 from ortune.durations import in_words
 from ortune.experiment.field import Field
+from ortune.experiment.precise_runs import PreciseRuns
 from ortune.inputs.feed_files import read_feeds, read_label
 from ortune.records import (
+    ExactCheck,
     FeedRef,
     LevelCheck,
     Measured,
@@ -27,7 +29,8 @@ from ortune.records import (
 )
 from ortune.search.blocks import BASE
 from ortune.search.phases import LEVEL_TIMES
-from ortune.trials import metric, rounding, task
+from ortune.trials import activations, metric, rounding, task
+from ortune.trials.exact import Evaluations
 from ortune.trials.executor import Arm
 from ortune.trials.levels import Levels
 from ortune.trials.output_files import tensors
@@ -50,6 +53,10 @@ class OutputCheck:
         wrong_plan: What was asked for, where its outputs are wrong, or it does not run, and another level is run in its
             place.
         level_check: The outputs against those of the model without optimisation; None where that was not asked.
+        exact: The outputs against the model evaluated in float64; None where that was not asked.
+        exact_of: The same of other sides, by name, where they were asked.
+        evaluations: Of all models of the session.
+        renames: By arm, the names of its outputs as the base calls them.
         known_differences: By key, what an interrupted session saw.
         metric: By which outputs are judged where a tolerance speaks of one; "" for none.
     """
@@ -66,6 +73,11 @@ class OutputCheck:
         self.moments = False
         self.nonfinite: tuple[NonFiniteOutput, ...] = ()
         self.level_check: LevelCheck | None = None
+        self.exact: ExactCheck | None = None
+        self.exact_of: dict[str, ExactCheck] = {}
+        self.evaluations = Evaluations(field.scratch / "evaluations", field.log.folder)
+        self.renames: dict[str, Mapping[str, str]] = {}
+        self._precise = PreciseRuns(field)
         self.wrong_plan: Plan | None = None
         self.known_differences: dict[str, OutputDifference] = {}
         self.metric = field.options.metric
@@ -139,7 +151,7 @@ class OutputCheck:
     def step_down(self) -> None:
         """Goes on at the highest level whose outputs are right, where those of its own are not."""
         check = self.level_check
-        if check is None or not check.wrong:
+        if check is None or not check.wrong or not check.right:
             return
         self.wrong_plan = self.wrong_plan or self._field.side.plan
         plan = self.levels.plan(check.right, check.right_settings)
@@ -229,14 +241,33 @@ class OutputCheck:
         # The model's own rounding decides two cases: outputs that pass by so little that they are doubted,
         # and those that fail but that some tolerance would accept. It costs two more runs, so the clear cases
         # go without.
+        if not difference.ok and tolerance is None and not self.moments:
+            difference = self._by_activations(difference, trial, again, folder, without)
         undecided = rounding.doubtful(difference) or (
             not difference.ok and difference.accepting_tolerance is not None
         )
-        if undecided and tolerance is None and not self.moments:
+        if undecided and tolerance is None and not (self.moments or difference.cause):
             difference = self._by_own_rounding(difference)
+        if self.refuted and reference is None:
+            difference = msgspec.structs.replace(difference, reference_wrong=True)
         if key:
             self._field.log.add("difference", {"key": key, "difference": difference})
         return difference
+
+    def _by_activations(
+        self,
+        difference: OutputDifference,
+        trial: Measured,
+        arm: Arm | None,
+        reference: Path,
+        without: Collection[str],
+    ) -> OutputDifference:
+        """Names the cause of a difference, where it is that a side rounds activations to int8."""
+        sides = self._precise.outputs(arm, Path(trial.outputs_path), reference, self.renames)
+        if sides is None:
+            return difference
+        left = self.compared(*sides, self._field.refs, None, without)
+        return activations.explained(difference, left)
 
     def _by_own_rounding(self, difference: OutputDifference) -> OutputDifference:
         """The verdict where the model's own rounding decides it: more than usual, or far less."""
@@ -260,6 +291,11 @@ class OutputCheck:
             right = check.outputs if check is not None and not check.wrong else None
             self._own = rounding.Own(moved=moved, optimised=right)
         return self._own
+
+    @property
+    def refuted(self) -> bool:
+        """Returns whether the outputs are known to be wrong, whatever the level of optimisation."""
+        return self.exact is not None and self.exact.right is False
 
     def reference(self) -> Path:
         """The folder of the outputs that others are held against: the baseline's own, where these are right."""

@@ -7,6 +7,8 @@ import random
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from ortune.errors import MeasurementError
 from ortune.experiment.baseline import Baseline
@@ -14,12 +16,14 @@ from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import Held, enough_s, held, holds, race
 from ortune.experiment.opening import Experiment
 from ortune.experiment.other_programs import with_others
+from ortune.experiment.right_outputs import evaluated, most_s, question_right
 from ortune.knobs import version
 from ortune.objectives import Objective
 from ortune.records import (
     Block,
     Comparison,
     Control,
+    ExactCheck,
     Failed,
     HistoryResult,
     Measured,
@@ -31,7 +35,10 @@ from ortune.report import history_words
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import STATISTICS, WORDS, describe
+from ortune.trials.exact import Evaluated
+from ortune.trials.executor import Arm
 from ortune.trials.failures import describe as failure
+from ortune.trials.levels import Levels
 from ortune.trials.sides import require_unchanged
 
 
@@ -63,6 +70,7 @@ class Releases:
         self.statistic: str = STATISTICS[objective] or "median"
         self.first_trials: dict[str, Measured] = {}
         self.outputs: dict[str, OutputDifference] = {}
+        self.exact: dict[str, ExactCheck] = {}
         self.compared: list[str] = []
         self.blocks: list[Block] = []
         self.controls: Sequence[Control] = ()
@@ -75,15 +83,22 @@ class Releases:
         """
         baseline, clock, newest = self.baseline, self.clock, next(iter(self.runtimes))
         settle(baseline, clock.budget_s, lambda: clock.left_s, self.watch.line)
+        limit_s = most_s(clock.budget_s, clock.left_s)
+        question_right(baseline, limit_s, self.watch.line)
         baseline.pilot.run(self.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
         baseline.pilot.require_real_times()
-        running = self._run_alone()
+        running = self._run_alone(limit_s)
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         self.first_trials[newest] = baseline.pilot.first
-        if baseline.check.wrong and baseline.check.level_check is not None:
-            # All releases are held against what is right, so the newest has its difference too.
-            self.outputs[newest] = baseline.check.level_check.outputs
+        # All releases are held against what is right, so the newest has its difference too where it is wrong.
+        own = baseline.check
+        if own.exact is not None:
+            self.exact[newest] = own.exact
+        if own.refuted and own.exact is not None and own.exact.outputs is not None:
+            self.outputs[newest] = own.exact.outputs
+        elif own.wrong and own.level_check is not None:
+            self.outputs[newest] = own.level_check.outputs
         within = self._within_budget(running)
         self.compared = [newest, *within.arms]
         if not within.arms:
@@ -108,9 +123,16 @@ class Releases:
                 dict.fromkeys(within.arms, history_words.no_time(enough_s(schedule, began_s)))
             )
 
-    def _run_alone(self) -> list[str]:
-        """The older releases that run the model, with their outputs checked against those of the newest."""
+    def _run_alone(self, limit_s: float) -> list[str]:
+        """The older releases that run the model, with their outputs compared.
+
+        Args:
+            limit_s: Seconds that an evaluation in float64 may take.
+        """
         baseline, executor = self.baseline, self.baseline.executor
+        right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
+        # The newest release is no truth: where it is refuted, others are compared with what refutes it.
+        reference = right.wide if baseline.check.refuted else None
         _, *older = self.runtimes
         # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
         arms = baseline.controls()
@@ -123,9 +145,22 @@ class Releases:
             arms[release] = arm
             baseline.live_with(outcome)
             self.first_trials[release] = outcome
-            self.outputs[release] = baseline.check.difference(outcome, key=release, again=arm)
+            self.outputs[release] = baseline.check.difference(
+                outcome, key=release, again=arm, reference=(lambda: reference) if reference else None
+            )
+            self.exact[release] = self.experiment.replay.once(
+                f"exact-{release}", ExactCheck, partial(self._exact, arm, outcome, right)
+            )
         executor.arms = arms
         return [release for release in older if release in arms]
+
+    def _exact(self, arm: Arm, ran: Measured, right: Evaluated) -> ExactCheck:
+        """The outputs of a release against the model in float64."""
+        baseline = self.baseline
+        side = replace(baseline.side, runtime=arm.runtime)
+        folder = baseline.scratch / f"levels-{arm.name}"
+        levels = Levels(side, baseline.refs, baseline.executor, baseline.work, folder)
+        return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> Held:
         """What the budget holds: of too many releases the oldest are left out, with the reason."""
@@ -217,6 +252,7 @@ class Releases:
                     runtime=self.runtimes.get(release),
                     figures=describe(trials or first, self.statistic, []) if trials or first else None,
                     outputs=self.outputs.get(release),
+                    exact=self.exact.get(release),
                     since_previous=self._against(release, older[release]) if release in older else None,
                     failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),
                 )

@@ -14,6 +14,7 @@ from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.experiment.row_check import check_base
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.extent import written_nodes
@@ -26,6 +27,7 @@ from ortune.providers import find
 from ortune.records import (
     FeedRef,
     Headroom,
+    LevelCheck,
     LookTiming,
     Measured,
     ModelCost,
@@ -37,7 +39,7 @@ from ortune.records import (
 from ortune.report import look_words
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
-from ortune.search.phases import LEAST_CHECKS_S, OVERRUN_SHARE
+from ortune.search.phases import LEAST_CHECKS_S, LOOK_EXACT_S, OVERRUN_SHARE
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
@@ -63,6 +65,7 @@ class FirstLook:
         busy: What other programs did meanwhile.
         wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
             model does not run.
+        level_check: The outputs compared with the model without optimisation.
         row_check: One row alone against the same in a batch, and with and without padding; None if not compared.
         emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
         times: Nanoseconds a node of the user's.
@@ -91,6 +94,7 @@ class FirstLook:
         self.busy = ""
         self.wrong_when_optimised = False
         self.row_check: RowCheck | None = None
+        self.level_check: LevelCheck | None = None
         self.emulated = ""
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
@@ -141,6 +145,11 @@ class FirstLook:
         self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
             LEVEL.default, self.left_s * 1e9
         )
+        n_notes = len(baseline.notes)
+        limit_s = min(LOOK_EXACT_S, most_s(self.budget_s, self.left_s))
+        question_right(baseline, limit_s, self.watch.line)
+        self.left_out += baseline.notes[n_notes:]
+        self.level_check = baseline.check.level_check
         self.row_check = check_base(baseline, baseline.check, self._spare_ns())
         assert self.timing is not None and self._timed is not None
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)

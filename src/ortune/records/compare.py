@@ -9,7 +9,7 @@ from ortune.records.comparison import Comparison
 from ortune.records.difference import OperatorCount, ProfileDifference
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
-from ortune.records.measure import Failed, Figures, OutputDifference
+from ortune.records.measure import ExactCheck, Failed, Figures, OutputDifference
 from ortune.records.protocol import ReadBack
 
 
@@ -60,6 +60,8 @@ class ComparedSide(Record, frozen=True, kw_only=True):
         name: "B", "C", ...
         comparison: None if its outputs cannot be compared with the base's, or if it does not run.
         outputs: None if it does not run; ``failures`` gives the reason.
+        exact: Its outputs compared with its own model evaluated in float64; None if that was not asked, as of outputs
+            that equal the base's. The envelope has the base's.
     """
 
     name: str
@@ -72,6 +74,7 @@ class ComparedSide(Record, frozen=True, kw_only=True):
     mapped_inputs: dict[str, str] = {}
     failures: tuple[Failed, ...] = ()
     gate: Gate | None = None
+    exact: ExactCheck | None = None
 
 
 class CompareResult(Record, frozen=True, kw_only=True):
@@ -87,7 +90,9 @@ class CompareResult(Record, frozen=True, kw_only=True):
         operators: Operators whose number differs between the graphs that ran, if times show no reason: the comparison
             is inconclusive, or profiles do not show the difference.
         name: Name of the new side: "B", or of several sides the one in the headline.
-        wrong_sides: Sides without a claim, because ONNX Runtime's optimiser makes their outputs wrong or non-finite.
+        wrong_sides: Sides without a claim, because their outputs are non-finite, or wrong: by ONNX Runtime's optimiser,
+            or compared with the model in float64.
+        exact: As ``ComparedSide.exact``.
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
             them.
         enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
@@ -116,3 +121,4 @@ class CompareResult(Record, frozen=True, kw_only=True):
     session: str = ""
     elapsed_s: float = 0.0
     enough_s: float | None = None
+    exact: ExactCheck | None = None

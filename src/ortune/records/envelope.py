@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeGuard, TypeVar
 from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import Host
+from ortune.records.measure import ExactCheck
 from ortune.records.model import Workload
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
@@ -35,8 +36,9 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     Attributes:
         schema: "ortune/<verb>/1".
         status: "ok", "interrupted" (with partial results), "error", or "default-wrong": the command succeeded, but ONNX
-            Runtime's optimiser makes the model's outputs wrong, or breaks the model, with the requested settings.
+            Runtime's outputs are wrong, or its optimiser breaks the model, with the requested settings.
         alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.
+        exact: The outputs of the base compared with its model evaluated in float64; None if that was not asked.
         store: Folder of the stored session, if it is not the default one.
         result: The result of the command; None if there is only an error.
     """
@@ -49,6 +51,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     status: Literal["ok", "interrupted", "error", "default-wrong"]
     verdict: str | None = None
     alerts: tuple[Finding, ...] = ()
+    exact: ExactCheck | None = None
     result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
     error: ErrorInfo | None = None
     store: str = ""

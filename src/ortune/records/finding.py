@@ -39,8 +39,8 @@ class Brought(Record, frozen=True, kw_only=True):
 FUNCTIONAL_ONLY = "MSR006"
 """Code of the most important finding: the GPU is emulated in software, so times are meaningless."""
 
-DEFAULT_WRONG, NOT_FINITE = "MSR012", "MSR013"
-"""Codes of the two findings that come before all others: the outputs are wrong, or not finite."""
+DEFAULT_WRONG, NOT_FINITE, REFUTED = "MSR012", "MSR013", "MSR016"
+"""Codes of the findings that come before all others: outputs are wrong at a level, not finite, or wrong at all."""
 
 DEFAULT_BROKEN = "MSR014"
 """Code of the finding that the model does not run at the requested optimisation level, but at a lower one."""

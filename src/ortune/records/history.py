@@ -7,7 +7,7 @@ from ortune.records.compare import Control
 from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Runtime, Side
-from ortune.records.measure import Figures, OutputDifference
+from ortune.records.measure import ExactCheck, Figures, OutputDifference
 
 
 class ReleaseRow(Record, frozen=True, kw_only=True):
@@ -15,8 +15,9 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         figures: Its figures, from a single trial if it was not compared; None if it did not run.
-        outputs: Compared with the newest release; if its default is wrong, every release is compared with the correct
+        outputs: Compared with the newest release; if its outputs are wrong, every release is compared with the correct
             outputs.
+        exact: The outputs compared with the model evaluated in float64; None if it did not run.
         since_previous: Compared with the previous release that ran; None for the oldest.
         failed: Why it was not measured with the others; "" if it was.
     """
@@ -25,6 +26,7 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
     runtime: Runtime | None = None
     figures: Figures | None = None
     outputs: OutputDifference | None = None
+    exact: ExactCheck | None = None
     since_previous: Comparison | None = None
     failed: str = ""
 

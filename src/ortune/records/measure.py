@@ -178,6 +178,10 @@ class TaskFigure(Record, frozen=True, kw_only=True):
     value: float
 
 
+RoundingCause = Literal["", "int8-activations"]
+"""A way of computing in fewer bits, asked for by ONNX Runtime's defaults or by the model."""
+
+
 class OutputDifference(Record, frozen=True, kw_only=True):
     """The difference between the outputs of two plans.
 
@@ -202,6 +206,10 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         accepting_tolerance: A tolerance that accepts the difference; None if there is none, or none is needed.
         silent: Whether there are floating-point outputs and all references are nearly zero, so the comparison is not
             meaningful.
+        cause: "int8-activations" if the difference is only the rounding of activations to int8 in MatMulNBits: outputs
+            are the same with activations in float32. "" if the cause is not known.
+        reference_wrong: Whether the outputs that these are compared with are known to be wrong, so equal ones are too.
+        without_cause_l2: The relative L2 error that is left without that cause.
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
@@ -225,6 +233,9 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     metric: float | None = None
     task: tuple[TaskFigure, ...] = ()
     silent: bool = False
+    cause: RoundingCause = ""
+    without_cause_l2: float = 0.0
+    reference_wrong: bool = False
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     nonfinite_reference: int = 0
     nonfinite_candidate: int = 0
@@ -243,17 +254,24 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         return max([self.relative_l2, *slices])
 
 
+FLOAT64 = "float64"
+"""In the place of a level: the model evaluated by ONNX's reference evaluator."""
+
+
 class LevelCheck(Record, frozen=True, kw_only=True):
     """The outputs of a plan compared with those of the unoptimised model.
 
     Attributes:
         level: The plan's optimisation level.
-        reference: The level of the reference: "disable", or "basic" if the model does not run without optimisation.
+        reference: The level of the reference: "disable", or "basic" if the model does not run without optimisation;
+            "float64" for ONNX's reference evaluator.
         wrong: Whether the difference is far beyond rounding.
         outputs: The difference.
         moved_relative_l2: The change of the reference caused by rounding alone; None if not measured or unknown.
-        right: The highest level with correct outputs.
-        right_settings: Further settings needed for correct outputs at that level.
+        right: The highest level whose outputs equal the reference's and do not depend on the content of memory; "" if
+            there is none.
+        right_settings: Further settings needed at that level.
+        unwritten: Whether outputs of the reference depend on what memory held before: a kernel does not write them.
         node: The first node with wrong values; "" if unknown.
         node_asked: Whether that node was searched for.
     """
@@ -267,6 +285,31 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     right_settings: dict[str, Value] = {}
     node: str = ""
     node_asked: bool = False
+    unwritten: bool = False
+
+
+NotEvaluated = Literal["", "operators", "random", "format", "work-unknown", "time", "failed", "unsure"]
+"""Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does not know,
+random operators, a model in ORT format, work that the graph does not tell, work that takes too long, a failed
+evaluation, or an evaluation that gives something else in the model's own types."""
+
+
+class ExactCheck(Record, frozen=True, kw_only=True):
+    """The outputs of a side compared with its model evaluated in float64 by ONNX's reference evaluator.
+
+    Attributes:
+        right: Whether outputs are equal within rounding; None if the model was not evaluated.
+        outputs: The difference; None if the model was not evaluated.
+        not_evaluated: Why the model was not evaluated; "" if it was.
+        needed_s: Expected duration of the evaluation, if it was left out for want of time.
+        right_level: If outputs are wrong, the highest other optimisation level whose outputs are right; "" for none.
+    """
+
+    right: bool | None = None
+    outputs: OutputDifference | None = None
+    not_evaluated: NotEvaluated = ""
+    needed_s: float = 0.0
+    right_level: str = ""
 
 
 class BrokenLevel(Record, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from ortune.records import (
     ValuePair,
     WeightFault,
 )
-from ortune.report.compare_outputs import outputs
+from ortune.report.compare_outputs import outputs, rounded
 from ortune.report.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.report.numbers import difference, percent, shorten
 
@@ -30,10 +30,22 @@ AROUND = 3
 
 def headline(result: BisectResult) -> str:
     """The answer in one sentence."""
-    if result.wrong == "both":
+    if result.wrong == "both" and not result.partings:
         equal = outputs(result.outputs)
         return f"A and B are both wrong in the same way: both differ from the unoptimised model ({equal})"
+    if result.outputs.cause:
+        place = f", from {_first(result)} onwards" if result.partings else ""
+        return f"no fault: {rounded(result.outputs)}{place}"
+    if result.wrong == "both":
+        apart = _apart(result.partings[0].value)
+        return f"A and B are both wrong, and differ from {_first(result)} onwards: {apart}"
     return _where(result)
+
+
+def _first(result: BisectResult) -> str:
+    """The node at which values part first."""
+    first = result.partings[0]
+    return _short(next(filter(None, (first.at, first.at_b, *first.a[-1:], *first.b[-1:]))))
 
 
 def _where(result: BisectResult) -> str:
@@ -50,8 +62,7 @@ def _where(result: BisectResult) -> str:
     first = result.partings[0]
     apart = _apart(first.value)
     if result.wrong:
-        place = next(filter(None, (first.at, first.at_b)))
-        return f"{_side(result)} is wrong from {_short(place)} onwards: {apart}"
+        return f"{_side(result)} is wrong from {_first(result)} onwards: {apart}"
     if _grows(first):
         return f"the error grows at {_place(first)}: {apart}, after {_error(first.before)} at its inputs"
     return f"the values diverge at {_place(first)}: {apart}, with equal inputs"
@@ -101,7 +112,9 @@ def notes(result: BisectResult) -> list[str]:
         rows.append("compared with optimisation disabled, so every node of the files runs")
     if result.graphs == "optimised":
         rows.append("equal with optimisation disabled, so the optimised graphs were compared")
-    if result.judged_by == "float64":
+    if result.judged_by == "float64" and result.wrong == "both":
+        rows.append("A and B are both wrong: the model in float64 gives other outputs")
+    elif result.judged_by == "float64":
         rows.append(f"{result.wrong} is wrong: the other side matches the model in float64")
     if result.judged_by == "optimiser-off" and result.wrong != "both":
         rows.append(f"{result.wrong} is wrong: the other side matches the unoptimised model")

@@ -87,6 +87,8 @@ def _outputs(both: Answer) -> BriefRisk:
         return _risk("outputs", "look", "not compared")
     if not outputs.ok:
         return _risk("outputs", "stop", f"{'DIFFERENT' if both.comparison else 'WRONG'}: {outputs.what}")
+    if outputs.reference_wrong:
+        return _risk("outputs", "stop", f"WRONG: {alike(outputs)}")
     if outputs.compared_as == "moments":
         return _risk("outputs", "look", f"{alike(outputs)}: the model is not deterministic")
     level: Level = "look" if outputs.silent else "fine"

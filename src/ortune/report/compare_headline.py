@@ -32,14 +32,15 @@ def headline(result: CompareResult) -> str:
     if result.outputs.empty:
         return f"{result.outputs.what}; nothing was timed"
     if comparison is None:
-        wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
-        return heads.headline("wrong-output", wrong, "nothing was timed")
+        unlike = f"{result.name}'s cannot be compared with A's, {result.outputs.what}"
+        return heads.headline("wrong-output", unlike, "nothing was timed", undecided(result))
     proven = comparison.verdict in heads.PROVEN
     takes = (
         _fastest(result),
         "" if proven else seen(comparison),
         source_words.frameworks(result),
         outputs(result.outputs),
+        undecided(result),
         rerun(result),
     )
     return heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
@@ -48,6 +49,20 @@ def headline(result: CompareResult) -> str:
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
     """Each comparison with the name of its new side; "" for a single one."""
     return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
+
+
+def undecided(result: CompareResult) -> str:
+    """Says that nothing tells which side is right, of one model whose outputs differ; "" otherwise."""
+    one_model = result.base.model.sha256 == result.new.model.sha256
+    exact = result.exact
+    if (
+        result.outputs.ok
+        or result.outputs.asked
+        or not one_model
+        or (exact is not None and exact.right is not None)
+    ):
+        return ""
+    return "which side is right is not known"
 
 
 def rerun(result: CompareResult) -> str:
@@ -82,7 +97,8 @@ def _wrong(result: CompareResult) -> str:
     if result.name in result.wrong_sides:
         text += _not_finite(result)
     else:
-        text += f", {result.name}'s are correct" if result.outputs.ok else f", {result.name}'s differ"
+        right = result.exact.right if result.exact is not None else result.outputs.ok
+        text += f", {result.name}'s are correct" if right else f", {result.name}'s differ"
     if result.comparison is None:
         return f"{text}; nothing was timed"
     both = sides.values(result.base_figures, result.new_figures, result.comparison)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from ortune.records import AcceptedChange, ComparedSide, GridSteps, OutputDifference, OutputError, SliceError
 from ortune.report.document import Column, Table, table
 from ortune.report.numbers import difference, likeness, percent
@@ -37,8 +39,38 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
     return f"outputs {alike(distance)}"
 
 
+def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:
+    """How equal a side's outputs are to others, without contradicting which of them are wrong.
+
+    Args:
+        distance: The difference.
+        against: Name of what they are compared with.
+        base_wrong: The base's outputs are known to be wrong.
+        wrong: The side's outputs are known to be wrong.
+    """
+    known = "outputs are wrong; " if wrong else "A's outputs are wrong; " if base_wrong else ""
+    return f"{known}compared with {against}, {outputs(distance, wrong=wrong or base_wrong)}"
+
+
+def rounded(distance: OutputDifference) -> str:
+    """Names rounding to int8 as the cause of a difference: how much it is, and the setting that avoids it."""
+    worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
+    where = (
+        f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
+    )
+    return (
+        f"relative L2 {distance.relative_l2:.1g}{where}, because MatMulNBits rounds activations to int8 "
+        f"({difference(distance.without_cause_l2)} with qdq_matmulnbits_accuracy_level=1)"
+    )
+
+
 def alike(distance: OutputDifference) -> str:
     """How equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
+    if distance.reference_wrong:
+        right = msgspec.structs.replace(distance, reference_wrong=False)
+        return f"{alike(right)} to the base's, which are wrong"
+    if distance.cause:
+        return f"equal but for rounding: {rounded(distance)}"
     if not distance.accepted:
         return _alike(distance)
     # What differs anywhere is not identical.
@@ -160,4 +192,8 @@ def outputs_cell(side: ComparedSide) -> str:
         return side.failures[-1].what if side.failures else ""
     if distance.ok or distance.empty:
         return outputs(distance).removeprefix("outputs ")
-    return f"{error(distance)}, {beyond(distance)}" if distance.comparable else f"WRONG: {distance.what}"
+    return (
+        f"{error(distance)}, {beyond(distance)}"
+        if distance.comparable
+        else f"not comparable: {distance.what}"
+    )

@@ -28,7 +28,7 @@ from ortune.report.answer import Answer, answer, interval_words, latency_words
 from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
 from ortune.report.document import Column
-from ortune.report.numbers import duration, memory, percent
+from ortune.report.numbers import duration, listed, memory, percent
 from ortune.report.profile_tables import category_words
 from ortune.report.sides import beside as figure_beside
 from ortune.report.sides import value as figure_value
@@ -53,7 +53,7 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
     ]
     breaking = [c.name for c in contrasts if c.breaks]
     differ = "differs" if len(breaking) == 1 else "differ"
-    warnings = [f"{_and(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
+    warnings = [f"{listed(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
     unknown = [s.id or s.label for s in sessions if s.document is None]
     if unknown:
         warnings.append(f"no finished result of {', '.join(unknown)}: {NOT_COMPARABLE}")
@@ -63,10 +63,6 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
         warnings=tuple(warnings),
         next_step=_next(sessions),
     )
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _answer(session: StoredSession) -> Answer | None:

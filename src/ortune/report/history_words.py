@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
-from ortune.report import finding_words, others_words, sides
+from ortune.report import exact_words, finding_words, others_words, sides
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
-from ortune.report.numbers import change, duration, enough, memory, span
+from ortune.report.numbers import change, duration, enough, listed, memory, span
 from ortune.report.stored_kind import StoredKind, both
 
 _NOTHING = "-"
@@ -34,6 +36,27 @@ def headline(result: HistoryResult) -> str:
     if all(row.failed for row in result.rows):
         why = f"no two releases were compared, {result.rows[0].failed}"
         return heads.headline("nothing-tested", why)
+    said = _outputs(result)
+    time = _time(result, changes, same)
+    return f"{said}; {time}" if said else time
+
+
+def _outputs(result: HistoryResult) -> str:
+    """Which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
+    ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
+    wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
+    right = [row.release for row in ran if row.exact is not None and row.exact.right]
+    if wrong:
+        others = f" and right in {listed(right)}" if right else ""
+        return f"outputs are wrong in {listed(wrong)}{others}"
+    differing = [row.release for row in ran if row.outputs is not None and not row.outputs.ok]
+    if not differing:
+        return ""
+    unknown = "" if right else ", and which is right was not checked"
+    return f"outputs of {listed(differing)} differ from {ran[0].release}{unknown}"
+
+
+def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
     whole, ran = (
         result.whole,
         [row.release for row in result.rows if row.figures is not None and not row.failed],
@@ -48,10 +71,10 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     """The sentence, a row a release, and what supports it."""
     result = envelope.result
     assert result is not None
-    tone: Tone = "strong" if result.changed else "unsure"
+    tone: Tone = "bad" if _outputs(result) else "strong" if result.changed else "unsure"
     columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
     columns += [Column("than the previous one", "text")]
-    columns += [Column("load"), Column("memory"), Column("outputs", "text")]
+    columns += [Column("load"), Column("memory"), Column("outputs", "text"), Column("correct")]
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
@@ -86,13 +109,14 @@ def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
 def _row(row: ReleaseRow, statistic: str, number: float | None) -> tuple[str, ...]:
     """A release with its value."""
     if row.figures is None:
-        return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
+        return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     comparison, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
     since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
-    return (row.release, sides.text(number, statistic), since, duration(figures.load_ns), peak, differ)
+    value, correct = sides.text(number, statistic), exact_words.cell(row.exact)
+    return (row.release, value, since, duration(figures.load_ns), peak, differ, correct)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from ortune.records import (
     BrokenLevel,
     CaseTimes,
     CategoryName,
+    ExactCheck,
     Host,
     LevelCheck,
     NonFiniteOutput,
@@ -49,6 +50,7 @@ class Facts:
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         level_check: The outputs against those of the model without optimisation.
+        exact: The outputs against the model evaluated in float64.
         broken_level: The level of optimisation at which the model does not run, although it does at a lower one.
         wrong_when_optimised: With all graph optimisations, which the plan limits, the outputs are known to be wrong, or
             the model does not run.
@@ -78,6 +80,7 @@ class Facts:
     native: OutputDifference | None = None
     level_check: LevelCheck | None = None
     broken_level: BrokenLevel | None = None
+    exact: ExactCheck | None = None
     wrong_when_optimised: bool = False
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None

@@ -50,6 +50,14 @@ LEVEL_TIMES = _phase(
     "times the first run",
     "the reference that outputs are compared with",
 )
+EXACT_SHARE = _phase(
+    "evaluation in float64",
+    "look, bench, tune, compare, history",
+    0.1,
+    "of the budget",
+    "outputs compared with ONNX's reference evaluator, if it is expected to take no more",
+)
+LOOK_EXACT_S = _phase("evaluation in float64", "look", 1.0, "s", "maximum, after everything that is timed")
 LOOK_SHARE = _phase(
     "pilot", EVERY, 0.1, "of the time left", "maximum for one step; trials are shortened for it"
 )

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import targets
 from ortune.analysis.dot_products import saturates
 from ortune.analysis.grids import Grid, input_grids, output_grids
 from ortune.analysis.outputs import output_comparisons, random_ops
+from ortune.knobs.cpu.enable_cpu_mem_arena import KNOB as ARENA
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.model.graphs import nodes
 from ortune.model.save import save_model
+from ortune.providers import CPU
 from ortune.records import (
+    ExactCheck,
     Failed,
     FeedRef,
     Host,
@@ -27,7 +31,8 @@ from ortune.records import (
 )
 from ortune.records.base import Value
 from ortune.store import checks
-from ortune.trials import rounding
+from ortune.trials import activations, right_side, rounding
+from ortune.trials.exact import Evaluated
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.failures import raise_if_unrunnable
 from ortune.trials.output_files import tensors
@@ -126,10 +131,14 @@ class Levels:
         if reference is None or outputs is None:
             return None
         level, folder = reference
-        difference = self._compared(folder, outputs)
+        difference = self._explained(folder, self._compared(folder, outputs))
         wrong = not self._right(difference)
         moved = self._moved.get(self._step)
-        right, settings = self._highest_right(level, folder, host) if wrong else (self.own, NOTHING)
+        # A reference that a kernel did not write is none: which level holds what memory held is chance.
+        unwritten = wrong and not self.repeats(level)
+        right, settings = self.own, NOTHING
+        if wrong:
+            right, settings = ("", NOTHING) if unwritten else self._highest_right(level, folder, host)
         answer = LevelCheck(
             level=self.own,
             reference=level,
@@ -138,14 +147,80 @@ class Levels:
             moved_relative_l2=moved.relative_l2 if moved and moved.comparable else None,
             right=right,
             right_settings=dict(settings),
+            unwritten=unwritten,
         )
         self.keep(answer, host, store_folder)
         return answer
+
+    def against_exact(
+        self, outputs: Path, evaluated: Evaluated, before: LevelCheck | None = None
+    ) -> ExactCheck:
+        """Compares outputs with those of the model evaluated in float64.
+
+        Args:
+            outputs: Of this side, or of the same model elsewhere, for the same inputs.
+            evaluated: The evaluation for these inputs.
+            before: What is known by the model without optimisation: the level that is right by it is tried first.
+        """
+        if evaluated.wide is None or evaluated.plain is None:
+            return ExactCheck(not_evaluated=evaluated.why, needed_s=evaluated.needed_s)
+        difference = self._explained(evaluated.wide, self._compared(evaluated.wide, outputs))
+        if not self._refutes(difference):
+            return ExactCheck(right=True, outputs=difference)
+        if not self._refutes(self._compared(evaluated.plain, outputs)):
+            # In the types of the model the evaluator agrees: the model means its own precision.
+            return ExactCheck(not_evaluated="unsure")
+        level = self._exact_level(evaluated.wide, before)
+        return ExactCheck(right=False, outputs=difference, right_level=level)
+
+    def _exact_level(self, wide: Path, before: LevelCheck | None) -> str:
+        """The highest level that gives the exact outputs; "" for none, as where the kernels themselves are wrong."""
+        if before is not None and before.wrong and before.right:
+            there = self.outputs(before.right, before.right_settings)
+            if there is not None and not self._refutes(self._compared(wide, there)):
+                return before.right
+        lowest = self.reference()
+        if lowest is None or not self._is_exact(lowest[0], wide):
+            return ""
+        return next(level for level in reversed(LEVEL.choices) if self._is_exact(level, wide))
+
+    def _is_exact(self, level: str, wide: Path) -> bool:
+        """Returns whether a level other than the side's own gives the exact outputs, and gives them twice."""
+        if level == self.own or (there := self.outputs(level)) is None:
+            return False
+        return not self._refutes(self._compared(wide, there)) and self.repeats(level)
+
+    def _refutes(self, difference: OutputDifference) -> bool:
+        return not difference.ok and right_side.refutes(
+            difference,
+            self.moved(self._step),
+            few_bits=self._step > 0.0,
+            cpu=targets.of(self._side.plan).name == CPU.target,
+        )
 
     def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
         """Keeps an answer for later sessions."""
         if store_folder:
             checks.keep(store_folder, self._key(host), answer)
+
+    def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
+        """Returns whether a level gives the same outputs again, with memory that held something else before.
+
+        A kernel that never writes its output gives zeros or what memory held: that is nobody's answer.
+        """
+        first = self.outputs(level, settings)
+        arena = self._side.plan.settings.get(ARENA.name, True)
+        again = first and self.outputs(level, {**settings, ARENA.name: not arena})
+        return first is None or again is None or self._compared(first, again).ok
+
+    def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
+        """Names the cause of a difference of the side's own outputs, where it is rounding activations to int8."""
+        plan = self._side.plan
+        precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
+        if precise is None:
+            return difference
+        there = self.outputs(self.own, precise.settings)
+        return activations.explained(difference, self._compared(reference, there)) if there else difference
 
     @property
     def _step(self) -> float:
@@ -164,15 +239,22 @@ class Levels:
         if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
             # Fused 8-bit products are the first suspects of such a processor, and slow to do without.
             exact = {PRECISION.name: True}
-            there = self.outputs(self.own, exact)
-            if there is not None and self._right(self._compared(folder, there)):
+            if self._as_reference(folder, self.own, exact):
                 return self.own, exact
         # From just below the level that was wrong to just above the reference, which needs no run.
         for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
-            there = self.outputs(level)
-            if there is not None and self._right(self._compared(folder, there)):
+            if self._as_reference(folder, level):
                 return level, NOTHING
         return reference, NOTHING
+
+    def _as_reference(self, reference: Path, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
+        """Returns whether a level gives the reference's outputs, and gives them twice."""
+        there = self.outputs(level, settings)
+        return (
+            there is not None
+            and self._right(self._compared(reference, there))
+            and self.repeats(level, settings)
+        )
 
     def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
         return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
@@ -196,10 +278,9 @@ class Levels:
         )
 
     def _rounded(self, step: float) -> OutputDifference | None:
-        reference = self.reference()
-        if reference is None:
+        level, folder = self.reference() or (self.own, self.outputs(self.own))
+        if folder is None:
             return None
-        level, folder = reference
         self._folder.mkdir(parents=True, exist_ok=True)
         model = self._nudged(step)
         grids = None if step else input_grids(self._side.model.ir)

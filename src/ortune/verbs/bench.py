@@ -22,6 +22,7 @@ from ortune.experiment.bench_result import CaseTrial, make_result
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import PILOT_RUNS, run_ns
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
@@ -152,6 +153,8 @@ class _Run:
     def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
         settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
+        limit_s = most_s(self.options.budget_s, self.clock.left_s)
+        question_right(self.baseline, limit_s, self.watch.line)
         timings, costs = self._pilot()
         self.experiment.replay.whole()
         stopped = self._measure(timings, costs)

@@ -12,12 +12,11 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.analysis.grids import grids
-from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
-from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
 from ortune.experiment.first_run import lower_side, question_side, settle
 from ortune.experiment.opening import Experiment
+from ortune.experiment.right_outputs import wrong_of_two
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
@@ -29,6 +28,8 @@ from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
+from ortune.trials.levels import Levels
+from ortune.trials.right_side import numbers, wrong_side
 from ortune.trials.sides import Resolved
 from ortune.verbs._session import experiment
 
@@ -104,9 +105,10 @@ class _Run:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
         baseline.check.labels = pairing.joint_labels(baseline.check.labels, ours, theirs, outputs)
         baseline.check.first = first
+        baseline.check.renames[NEW] = outputs
         # Held against what A gave, right or wrong.
         difference = baseline.check.difference(
-            trial, rewritten=self.b.plan.rewrites, reference=lambda: Path(first.outputs_path)
+            trial, again=new, rewritten=self.b.plan.rewrites, reference=lambda: Path(first.outputs_path)
         )
         # Sides that are equal may both be what the optimiser made of the model.
         if (
@@ -148,10 +150,9 @@ class _Run:
         )
         place = baseline.work.cases[worst].name
         judged: Judged = ("", "")
-        if parting.partings and (same or graphs == "optimised"):
-            judged = self._judged(
-                sides[0], Path(first.outputs_path) / place, Path(trial.outputs_path) / place
-            )
+        # What is rounded on purpose makes no side wrong.
+        if parting.partings and not difference.cause and (same or graphs == "optimised"):
+            judged = self._judged(sides[0], first, trial, refs_b, place)
         return self._envelope(difference, parting, graphs, notes, judged)
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
@@ -172,11 +173,15 @@ class _Run:
             max(output.relative_l2 for output in left) if all(output.comparable for output in left) else None
         )
 
-    def _judged(self, side: Side, a: Path, b: Path) -> Judged:
-        """The wrong side and what shows it: A's model in double precision, or without ONNX Runtime's optimiser."""
-        exact = exact_outputs(side.model.ir, side.feed)
-        if exact is not None and (wrong := wrong_side(a, b, exact)):
+    def _judged(
+        self, side: Side, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
+    ) -> Judged:
+        """The wrong side and what shows it: A's model in float64, or without ONNX Runtime's optimiser."""
+        baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
+        levels = Levels(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
+        if wrong := wrong_of_two(baseline, (a, b), levels):
             return wrong, "float64"
+        a, b = a / place, b / place
         arm = self.baseline.arm("off", plan=side.plan_off, refs=(side.feed,))
         off = self.baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if not isinstance(off, Measured):
@@ -238,5 +243,9 @@ class _Run:
         return self.experiment.document(
             result,
             status="default-wrong" if result.wrong and result.graphs == "optimised" else "ok",
-            verdict="found" if result.partings else "same" if difference.ok else "not-found",
+            verdict="found"
+            if result.partings and not difference.cause
+            else "same"
+            if difference.ok
+            else "not-found",
         )

@@ -300,10 +300,11 @@ class _Run:
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,
             name=first.name,
+            exact=first.exact,
             wrong_sides=tuple(
                 wrong_sides(
                     self.news,
-                    base_wrong=baseline.check.wrong or not baseline.check.claims,
+                    base_wrong=comparing.base_wrong,
                     allow_nonfinite=self.options.feeds.allow_nonfinite,
                 )
             ),

@@ -18,6 +18,7 @@ from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import fit, holds
 from ortune.experiment.fixes import TOGETHER, Fixes
 from ortune.experiment.opening import Experiment
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.experiment.watcher import Watcher
 from ortune.options.diagnose import SEVERITIES, Options
 from ortune.options.spelling import (
@@ -110,6 +111,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envel
     watch, clock = opened.watch, opened.clock
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: clock.left_s, watch.line)
+    question_right(baseline, most_s(options.budget_s, clock.left_s), watch.line)
     baseline.check.step_down()
     watch.line("timing a few runs, to plan the session")
     baseline.pilot.run(options.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))

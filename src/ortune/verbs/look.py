@@ -26,6 +26,7 @@ from ortune.records import (
     Envelope,
     ErrorInfo,
     Finding,
+    LevelCheck,
     LookResult,
     Plan,
 )
@@ -164,12 +165,20 @@ class _Look:
             operators=self.look.profile,
             host=self.experiment.machine.host,
             environment=os.environ,
+            level_check=self._right_level(),
             wrong_when_optimised=self.look.wrong_when_optimised,
             row_check=self.look.row_check,
             emulated=self.look.emulated,
             begins=pace.begins,
         )
-        return rules.findings(facts, without=("ENV",))
+        # What was said before the answer is not said again.
+        said = {alert.code for baseline in self.experiment.baselines for alert in baseline.alerts}
+        return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
+
+    def _right_level(self) -> LevelCheck | None:
+        """The check of the level of optimisation; None if that is wrong, which is said before all findings."""
+        check = self.look.level_check
+        return None if check is None or check.wrong else check
 
     def _next(self, error: OrtuneError | None, names: set[str]) -> list[str]:
         if error is not None:

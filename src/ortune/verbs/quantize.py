@@ -23,6 +23,7 @@ from ortune.experiment.precision import Model, Precision
 from ortune.experiment.precision_means import means
 from ortune.experiment.quantising import changed
 from ortune.experiment.quantize_result import make_result
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.experiment.sensitivity import LayerByLayer, Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
@@ -148,6 +149,7 @@ class _Quantization:
         """Works from the first run to the document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
         settle(baseline, self.options.budget_s, lambda: self.clock.left_s, watch.line)
+        question_right(baseline, most_s(self.options.budget_s, self.clock.left_s), watch.line)
         baseline.check.step_down()
         watch.line("timing a few runs, to plan the session")
         baseline.pilot.run("latency", lambda: self.clock.left_s, lambda ns: holds(self.clock, ns))

@@ -15,6 +15,7 @@ from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.proposing import look_in_browser, search
+from ortune.experiment.right_outputs import most_s, question_right
 from ortune.experiment.tuned import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
@@ -99,6 +100,8 @@ def _tune(
     )
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
+    left_s = options.budget_s - run.clock() / 1e9
+    question_right(baseline, most_s(options.budget_s, left_s), watch.line)
     wrong_default.step_down(run)
     run.pass_on()
     watch.line("timing a few runs, to plan the session")

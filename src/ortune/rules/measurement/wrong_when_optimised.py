@@ -6,8 +6,9 @@ Why it costs: a wrong answer is useless at any speed. A faulty fusion silently c
     it replaces.
 Evidence: the output error, the error of one rounding step, and the first node whose value differs. On a CPU without
     VNNI, the reason may be saturation: fused 8-bit products saturate where those of separate nodes do not.
-Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug;
-    where 8-bit products saturate, the same level with x64_quant_precision.
+Fix and its safety: advice: use the highest level whose outputs match the unoptimised model (or, for small models, the
+    model evaluated in float64) and repeat, until a newer ONNX Runtime fixes the bug; where 8-bit products saturate, the
+    same level with x64_quant_precision. A model that has lost values itself is corrected first.
 Example: a QGemm fused from a Gemm whose int32 bias has its own scale (onnxruntime 1.32)
 References: ONNX Runtime documentation, "Graph Optimizations".
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import DEFAULT_WRONG, Finding, LevelCheck, Plan
+from ortune.records import DEFAULT_WRONG, FLOAT64, Finding, LevelCheck, Plan
 from ortune.rules.facts import Facts
 
 CODE = DEFAULT_WRONG
@@ -37,14 +38,25 @@ def find(facts: Facts) -> Iterator[Finding]:
     apart = f"relative L2 error {check.outputs.relative_l2:.2g}"
     if (n := check.outputs.nonfinite_candidate) and not check.outputs.nonfinite_reference:
         apart, moved = f"{n} {'element is' if n == 1 else 'elements are'} NaN or infinite", ""
+    compared = "the model in float64" if check.reference == FLOAT64 else f"level {check.reference}"
     yield Finding(
         code=CODE,
         severity="error",
         what=f"outputs are wrong{place} in {build} at optimisation level {check.level} ({apart}{moved})",
         where=(check.node,) if check.node else (),
-        evidence=f"{apart} compared with level {check.reference}{moved}",
-        fix=f"use {_right(check)}, whose outputs are correct",
+        evidence=f"{apart} compared with {compared}{moved}",
+        fix=_fix(check),
     )
+
+
+def _fix(check: LevelCheck) -> str:
+    """What to do: never called correct, since a level that matches a faulty file is as faulty."""
+    if not check.right:
+        return (
+            "use another release: outputs depend on what memory held before, so a kernel does not write them"
+        )
+    matched = "the model in float64" if check.reference == FLOAT64 else "the unoptimised model"
+    return f"use {_right(check)}, whose outputs match {matched}"
 
 
 def _right(check: LevelCheck) -> str:

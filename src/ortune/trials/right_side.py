@@ -1,4 +1,4 @@
-"""Which of two sides is wrong, by outputs that neither of them made."""
+"""Which outputs are wrong, by outputs that no side made: of one side, and of two that differ."""
 
 from __future__ import annotations
 
@@ -8,12 +8,37 @@ from typing import Literal
 
 import numpy as np
 
+from ortune.records import OutputDifference
+from ortune.trials import rounding
 from ortune.trials.output_files import Array, decode, family, load_array, read_outputs
 
 WRONG = 1e-3
 """Relative L2 from which outputs are wrong, not less exact."""
+WRONG_ELSEWHERE = 2e-2
+"""The same of a provider whose default may compute in fewer bits than the model says."""
+WRONG_SLICE = 10.0
+"""Times as much, of the worst slice: a border of a map, a channel."""
 FARTHER = 4.0
 """Times as far from the reference as the other side: else both are, or neither."""
+
+
+def refutes(
+    difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool, cpu: bool
+) -> bool:
+    """Returns whether a difference from exact outputs shows that a side is wrong, and not merely rounded.
+
+    Args:
+        difference: Of the side's outputs from the exact ones.
+        moved: What rounding alone does to the model's outputs; None if that is not known.
+        few_bits: That was rounding to few bits.
+        cpu: The side runs on the CPU, in the types of the model.
+    """
+    if not rounding.far_beyond(difference, moved, few_bits=few_bits):
+        return False
+    if difference.accepting_tolerance is None:
+        return True  # another shape, label or NaN
+    limit = WRONG if cpu else WRONG_ELSEWHERE
+    return difference.relative_l2 > limit or difference.worst_slice_l2 > WRONG_SLICE * limit
 
 
 def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", "A", "B"]:

@@ -9,18 +9,14 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from ortune.bisection.exact import exact_outputs
-from ortune.inputs.feed_files import write_feeds
-from ortune.records import FeedRef
+from ortune.trials.exact import evaluate
 from ortune.trials.output_files import Array
 
 X = np.float32([[-300.0, -100.2, -0.4, 0.6, 99.9, 300.0]])
 
 
 def exact(text: str, folder: Path) -> dict[str, Array] | None:
-    write_feeds(folder / "feeds", {"x": X})
-    model = ir.from_proto(onnx.parser.parse_model(text))
-    return exact_outputs(model, FeedRef(name="case", path=str(folder / "feeds")))
+    return evaluate(ir.from_proto(onnx.parser.parse_model(text)), {"x": X})
 
 
 SEQUENCES = """

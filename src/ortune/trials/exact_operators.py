@@ -26,6 +26,13 @@ def _along(array: Array, values: Array, axis: int) -> Array:
     return values.reshape([-1 if i == axis % array.ndim else 1 for i in range(array.ndim)])
 
 
+def _blocks(array: Array, values: Array, axis: int, block_size: int) -> Array:
+    """One number for each block of an axis, repeated for every index of the block."""
+    if values.ndim != array.ndim:
+        raise ValueError("scales of blocks have as many axes as what they scale")
+    return np.repeat(values, block_size, axis=axis).take(range(array.shape[axis]), axis=axis)
+
+
 class QuantizeLinear(OpRun):
     """Rounded to the nearest step, of two the even one, and cut off at the ends of the type."""
 
@@ -63,9 +70,10 @@ class DequantizeLinear(OpRun):
         block_size: int = 0,
         **_: Any,
     ) -> tuple[Array]:
-        if block_size:
-            raise ValueError("several scales an index")
+        def along(values: Array) -> Array:
+            return _blocks(x, values, axis, block_size) if block_size else _along(x, values, axis)
+
         steps = x.astype(np.float64)
         if zero is not None:
-            steps = steps - _along(x, zero, axis).astype(np.float64)
-        return (steps * _along(x, scale, axis),)
+            steps = steps - along(zero).astype(np.float64)
+        return ((steps * along(scale)).astype(scale.dtype),)

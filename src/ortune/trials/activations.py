@@ -1,0 +1,53 @@
+"""Activations that MatMulNBits rounds to int8, and the plan that computes them in float32."""
+
+from __future__ import annotations
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import targets
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.cpu.qdq_matmulnbits_accuracy_level import KNOB as ACCURACY
+from ortune.knobs.facts import facts_of
+from ortune.providers import CPU
+from ortune.records import OutputDifference, Plan
+
+FLOAT32 = "1"
+_UNFUSED = ("disable", "basic")
+"""Levels at which weights are dequantized to float and multiplied by MatMul."""
+_FLOAT_LEVELS = ("0", FLOAT32)
+
+
+def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
+    """Returns the plan with activations in float32 where ONNX Runtime may round them to int8, else None.
+
+    Args:
+        plan: How the model runs.
+        model: The model that runs.
+    """
+    level = plan.settings.get(LEVEL.name, LEVEL.default)
+    accuracy = plan.settings.get(ACCURACY.name, ACCURACY.default)
+    if level in _UNFUSED or str(accuracy) in _FLOAT_LEVELS or targets.of(plan).name != CPU.target:
+        return None
+    if not facts_of(model).blockwise_weights:
+        return None
+    return msgspec.structs.replace(plan, settings={**plan.settings, ACCURACY.name: FLOAT32})
+
+
+def explained(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
+    """Names the rounding of activations as the cause of a difference, if the outputs are the same without it.
+
+    Args:
+        difference: The outputs as they are.
+        without: The outputs with activations in float32.
+    """
+    if not without.ok:
+        return difference
+    return msgspec.structs.replace(
+        difference,
+        ok=True,
+        what="",
+        accepting_tolerance=None,
+        cause="int8-activations",
+        without_cause_l2=without.relative_l2,
+    )
