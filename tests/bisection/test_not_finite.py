@@ -12,9 +12,11 @@ import onnx_ir as ir
 import pytest
 from onnx import helper, numpy_helper
 
-from onnx_text import assemble
+from bisection.settled import settled
+from onnx_text import assemble, model_of, saved
+from ortune.bisection.levels import first_not_finite
 from ortune.bisection.looked_at import Running
-from ortune.bisection.not_finite import _weight_behind, first_of
+from ortune.bisection.not_finite import _given_behind, first_of
 from ortune.bisection.seen import Seen
 from ortune.bisection.weights import faults
 from ortune.inputs.feed_files import write_feeds
@@ -84,7 +86,7 @@ def test_a_weight_that_a_body_reads_is_named(name: str, tmp_path: Path) -> None:
         branch.node[0].attribute[0].t.CopyFrom(bad)
     onnx.save(model, tmp_path / "m.onnx")
     graph = open_model(tmp_path / "m.onnx").ir
-    weight = _weight_behind(next(iter(graph.graph)), {}, nan_alone=True)
+    weight = _given_behind(next(iter(graph.graph)), {}, {}, nan_alone=True)
     assert weight is not None and (weight.name, weight.n_nan) == (name, 2)
 
 
@@ -102,3 +104,29 @@ def test_the_largest_numbers_of_a_type_are_finite(kind: type, tmp_path: Path) ->
     model = product(tmp_path, np.array([largest, -largest, 0.0, 1.0], kind))
     assert told(model, tmp_path) == ("", 0, 0)
     assert not list(faults(model.graph, "A"))
+
+
+NO_BOXES = """g (float[1,4,4] boxes, float[1,2,4] scores) => (int64[k,3] kept, float[m] doubled)
+<int64[1] most = {4}, float[1] overlap = {0.5}, float[1] least = {2.0}> {
+    [nms] kept = NonMaxSuppression (boxes, scores, most, overlap, least)
+    f = Cast <to = 1> (kept) [flat] flat = Flatten (f)
+    [l] l = Log (flat) s = ReduceSum <keepdims = 0> (l, last) [d] doubled = Add (s, s)
+}"""
+
+
+def test_an_output_without_elements_holds_nothing_that_is_not_finite(tmp_path: Path) -> None:
+    weights = {"last": np.array([1], np.int64)}
+    held = settled(saved(tmp_path / "m.onnx", model_of(NO_BOXES, weights=weights)), tmp_path)
+    assert first_not_finite(held.side, held.refs[0], held.executor, tmp_path / "values") is None
+    # A value without elements counts all of its no elements as infinite.
+    graph = open_model(tmp_path / "m.onnx").ir
+    side = Running(
+        graph=graph, plan=Plan(), runtime=Runtime(python=""), feed=FeedRef(name="case", path=str(tmp_path))
+    )
+    write_feeds(tmp_path, {})
+    np.save(tmp_path / "none.npy", np.zeros((0, 3), np.float32))
+    empty = Seen(
+        onnx_type="float", shape=(0, 3), sample=tmp_path / "none.npy", n_nan=0, n_inf=0, n_minus_inf=0,
+        figures=(0.0,) * 5,
+    )  # fmt: skip
+    assert first_of(side, {"kept": empty, "flat": empty, "doubled": empty}, "B") is None

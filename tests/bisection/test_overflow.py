@@ -123,6 +123,7 @@ def test_an_infinity_of_the_users_own_inputs_is_no_overflow(tmp_path: Path) -> N
     text = "g (float[4,8] x) => (float[4,8] y) { [a] a = Add (x, one) [s] y = Softmax (a) }"
     place = asked(text, tmp_path, {"one": WEIGHTS["one"]}, x)
     assert (place.node.name, place.infinity, place.nan_node, place.weight) == ("s", "", None, "")
+    assert (place.input, place.input_n_nan, place.input_n_inf) == ("x", 0, 8)
 
 
 def test_values_larger_than_their_samples_are_followed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import ortune
 from broken_models import broad_rms, chained_reshapes, mendable_reshapes
+from onnx_text import model_of, saved
 from ortune.errors import ModelError
 from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE
 from simulated_machine import Lab, measuring_on
@@ -115,3 +116,23 @@ def test_a_compared_side_of_no_numbers_is_told_with_its_node_and_weight(tmp_path
     (alert,) = answer.alerts
     assert (alert.code, alert.where) == (NOT_FINITE, ("bad", "held"))
     assert alert.what.startswith("B: ")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_input_that_is_not_finite_is_at_fault_and_no_model(value: float, tmp_path: Path) -> None:
+    model = saved(
+        tmp_path / "m.onnx",
+        model_of("g (float[2,4] x) => (float[2,4] y) { [t] t = Add (x, x) [s] y = Softmax (t) }"),
+    )
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for i, bad in enumerate((0.0, value)):
+        np.savez(inputs / f"{i}.npz", x=np.array([[1, 2, 3, bad], [1, 2, 3, 4]], np.float32))
+    answer = ortune.look(model, inputs=inputs, budget=20, store=tmp_path / "store")
+    (alert,) = answer.alerts
+    assert alert.code == NOT_FINITE and alert.where[-1] == "x"
+    assert "input 'x' holds 1 " in alert.what and "input 'x'" in alert.fix
+    assert "model" not in alert.fix
+    if np.isnan(value):
+        found = ortune.bisect(model, b_set={"level": "basic"}, inputs=inputs)
+        assert found.alerts[0].where[-1] == "x"

@@ -203,7 +203,7 @@ class Infinities:
                 whole=seen.whole,
                 elements=lambda: seen.values().reshape(-1),
             )
-        tensor, fed = stored(value), self._fed().get(str(value.name)) if value.is_graph_input() else None
+        tensor, fed = stored(value), self.feeds.get(str(value.name)) if value.is_graph_input() else None
         if fed is not None:
             array = fed
         elif tensor is not None and (tensor.size <= KEPT or not_finite(tensor)[1]):
@@ -218,7 +218,9 @@ class Infinities:
             shape=array.shape, onnx_type=kind, signs=_signs(elements), whole=True, elements=lambda: elements
         )
 
-    def _fed(self) -> dict[str, Array]:
+    @property
+    def feeds(self) -> dict[str, Array]:
+        """The tensors that the model is fed."""
         if self._feeds is None:
             feeds = feed_files.read_feeds(Path(self._side.feed.path))
             self._feeds = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}

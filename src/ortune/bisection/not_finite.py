@@ -12,19 +12,22 @@ from ortune.bisection.infinities import Infinities
 from ortune.bisection.looked_at import Running, described
 from ortune.bisection.seen import Seen
 from ortune.graph.constants import stored
+from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
 from ortune.model.tensors import not_finite
 from ortune.records import InfinityKind, NotFinite
+from ortune.trials.output_files import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Weight:
-    """A stored value that holds some."""
+class _Given:
+    """A stored value or an input that holds some."""
 
     name: str
     onnx_type: str
     n_nan: int
     n_inf: int
+    fed: bool = False
 
 
 def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
@@ -77,15 +80,21 @@ def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinit
         size=data.size,
         reaches=bool(reached),
     )
-    weight = _weight_behind(node if origin is None else origin.node, values, nan_alone=origin is None)
-    if weight is None or kind:
+    given = _given_behind(
+        node if origin is None else origin.node, values, infinities.feeds, nan_alone=origin is None
+    )
+    if given is None or kind:
         return first
+    if given.fed:
+        return msgspec.structs.replace(
+            first, input=given.name, input_n_nan=given.n_nan, input_n_inf=given.n_inf
+        )
     return msgspec.structs.replace(
         first,
-        weight=weight.name,
-        weight_type=weight.onnx_type,
-        weight_n_nan=weight.n_nan,
-        weight_n_inf=weight.n_inf,
+        weight=given.name,
+        weight_type=given.onnx_type,
+        weight_n_nan=given.n_nan,
+        weight_n_inf=given.n_inf,
     )
 
 
@@ -104,13 +113,16 @@ def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> lis
     return begins
 
 
-def _weight_behind(node: ir.Node, values: Mapping[str, Seen], *, nan_alone: bool) -> _Weight | None:
-    """The nearest stored value that is not finite and goes into a node, through values that are not finite alone.
+def _given_behind(
+    node: ir.Node, values: Mapping[str, Seen], feeds: Mapping[str, Array], *, nan_alone: bool
+) -> _Given | None:
+    """Return the nearest non-finite stored value or input that feeds a node through non-finite values.
 
     Args:
-        node: Where the way begins.
+        node: The node from which the search goes back.
         values: What nodes returned.
-        nan_alone: Infinities are not what is looked for.
+        feeds: The model's inputs.
+        nan_alone: Skip values that hold infinities and no NaN.
     """
     waiting, met = list(_read_by(node)), set[ir.Value]()
     while waiting:
@@ -123,7 +135,13 @@ def _weight_behind(node: ir.Node, values: Mapping[str, Seen], *, nan_alone: bool
             n_nan, n_inf = not_finite(tensor)
             if n_nan if nan_alone else n_nan + n_inf:
                 kind = tensor.dtype.name.lower()
-                return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
+                return _Given(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
+            continue
+        if value.is_graph_input():
+            array = feeds.get(str(value.name))
+            n_nan, n_inf = (0, 0) if array is None else feed_files.not_finite(array)
+            if n_nan if nan_alone else n_nan + n_inf:
+                return _Given(name=str(value.name), onnx_type="", n_nan=n_nan, n_inf=n_inf, fed=True)
             continue
         producer, data = value.producer(), values.get(str(value.name))
         # A value that was not looked at may hold some, so the way goes on through it.

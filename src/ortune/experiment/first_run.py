@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 
 from ortune.analysis.failing_nodes import named_node, sources_by_name
 from ortune.bisection.levels import first_decisive, first_not_finite, made_from
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.right_outputs import exact_check, file_faults, right_findings
+from ortune.inputs import feed_files
 from ortune.records import (
     Failed,
     FeedRef,
@@ -244,9 +247,16 @@ def _not_finite(
         and _holds(baseline, what, 1, run_ns, left_s)
     ):
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
-        source = first_not_finite(side, refs[0], baseline.executor, place, line=line)
+        feed = next(filter(_holds_not_finite, refs), refs[0])
+        source = first_not_finite(side, feed, baseline.executor, place, line=line)
     facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source)
     return rule_of(non_finite_outputs).findings(facts)
+
+
+def _holds_not_finite(ref: FeedRef) -> bool:
+    """Return whether an input holds NaN or infinities."""
+    values = feed_files.read_feeds(Path(ref.path)).values()
+    return any(isinstance(value, np.ndarray) and sum(feed_files.not_finite(value)) for value in values)
 
 
 def _outputs_of(name: str) -> str:

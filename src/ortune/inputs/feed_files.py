@@ -55,6 +55,13 @@ def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
     (folder / "feeds.json").write_text(text + "\n", encoding="utf-8")
 
 
+def not_finite(array: Array) -> tuple[int, int]:
+    """Return the numbers of NaN and of infinite elements; 0 for types that cannot hold them."""
+    if "float" not in array.dtype.name:
+        return 0, 0
+    return int(np.isnan(array).sum()), int(np.isinf(array).sum())
+
+
 LABEL = "label"
 """Name of what is right for a set of inputs, among its arrays; where a model has no input that is called so."""
 

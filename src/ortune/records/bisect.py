@@ -143,6 +143,8 @@ class NotFinite(Record, frozen=True, kw_only=True):
         weight: Non-finite stored values that feed this node or an earlier one; "" for none.
         weight_type: Their ONNX type.
         reaches: Whether an output of the model is affected.
+        input: The model's input that feeds this node or an earlier one and is not finite itself; "" for none.
+        input_n_nan, input_n_inf: Its numbers of NaN and infinite elements.
     """
 
     side: Literal["A", "B"]
@@ -158,6 +160,9 @@ class NotFinite(Record, frozen=True, kw_only=True):
     infinity: InfinityKind = ""
     onnx_type: str = ""
     nan_node: GraphNode | None = None
+    input: str = ""
+    input_n_nan: int = 0
+    input_n_inf: int = 0
 
 
 class GridDifference(Record, frozen=True, kw_only=True):

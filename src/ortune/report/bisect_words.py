@@ -226,6 +226,9 @@ def not_finite(place: NotFinite) -> str:
         what += f", which {'takes the logarithm of 0' if 'Log' in place.node.operator else 'divides by zero'}"
     if place.nan_node is not None:
         what += f"; {_node(place.nan_node)} turns it into NaN"
+    if place.input:
+        fed = counted_not_finite(place.input_n_nan, place.input_n_inf)
+        return f"{what}, from input {shorten(place.input, 60)}, which contains {fed}"
     if not place.weight:
         return what
     weight = counted_not_finite(place.weight_n_nan, place.weight_n_inf)

@@ -4,9 +4,10 @@ What it is: the first run returned elements that are not finite. Minus infinity 
     because masks use it.
 Why it costs: such outputs are useless and cannot be compared, so a speed-up would mean nothing.
 Evidence: the number of such elements, the node that first produces them, and the stored value they come from. Where an
-    earlier node overflows or divides by zero, and a later one turns the infinity into NaN, both are named.
+    earlier node overflows or divides by zero, and a later one turns the infinity into NaN, both are named. Where the
+    inputs themselves hold NaN or infinities, the input is named.
 Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, compute the node that
-    overflows in float32 or on smaller values, or pass real inputs.
+    overflows in float32 or on smaller values, or pass real and finite inputs.
 Example: a mask of -1e9 becomes -infinity in float16, and 0 times -infinity is NaN; an Exp overflows before a division,
     and infinity over infinity is NaN
 References: IEEE 754, section 7.2, "Invalid operation".
@@ -51,7 +52,7 @@ def _where(source: NotFinite | None) -> tuple[str, ...]:
     if source is None:
         return ()
     nan = source.nan_node.name if source.nan_node is not None else ""
-    return tuple(name for name in (source.node.name, nan, source.weight) if name)
+    return tuple(name for name in (source.node.name, nan, source.weight, source.input) if name)
 
 
 def _from(source: NotFinite | None) -> str:
@@ -62,10 +63,19 @@ def _from(source: NotFinite | None) -> str:
     if source.infinity or source.nan_node is not None:
         nan = f", and {_node(source.nan_node)} turns it into NaN" if source.nan_node is not None else ""
         text = f"; {_node(source.node)} {_infinity(source)}{nan}"
+    if source.input:
+        return f"{text}; input {source.input!r} holds {_counted(source)}"
     if not source.weight:
         return text
     values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
     return f"{text}; weight {source.weight!r} ({source.weight_type}) holds {values}"
+
+
+def _counted(source: NotFinite) -> str:
+    """Return how many elements of its input are not finite, in words."""
+    infinite = f"{source.input_n_inf} {'infinity' if source.input_n_inf == 1 else 'infinities'}"
+    parts = [f"{source.input_n_nan} NaN"] if source.input_n_nan else []
+    return " and ".join([*parts, infinite] if source.input_n_inf else parts)
 
 
 def _node(node: GraphNode) -> str:
@@ -83,6 +93,8 @@ def _infinity(source: NotFinite) -> str:
 
 def _fix(source: NotFinite | None, *, invented: bool) -> str:
     """What to do: real inputs come first where invented ones may be to blame, as for a mask that hides everything."""
+    if source is not None and source.input:
+        return f"replace the NaN and infinite elements of input {source.input!r}, or pass other inputs"
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
     if not invented:
         return mend
