@@ -57,7 +57,7 @@ OF_THE_MOMENT = frozenset(
 )  # fmt: skip
 """Rows of what happened just then; high percentiles are told where there were requests enough, of the parts of a run
 those that took time, of the statistics the one that was steadiest in calibration, and a cause where a difference is."""
-TOO_SHORT, SAID_TOO_SHORT = 2, "is too short to test even one change"
+TOO_SHORT, SAID_TOO_SHORT = 2, "is too short to confirm even one change"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "cannot confirm"
 SAID_UNTRIED = "nothing tested"

@@ -73,7 +73,7 @@ def test_figures_are_those_of_the_raw_samples(model: Path, tmp_path: Path) -> No
         shapes = [v.shape for v in session.run(None, {"x": np.zeros((rows, 64), np.float32)})]
         assert row.outputs == tuple(
             f"{o.name} {'x'.join(map(str, s))}{kind}"
-            for o, s, kind in zip(session.get_outputs(), shapes, ("", ", indices"), strict=True)
+            for o, s, kind in zip(session.get_outputs(), shapes, ("", ", labels"), strict=True)
         )
     assert sorted(p.index for p in result.processes) == list(range(6))
     assert result.session

@@ -303,7 +303,9 @@ def test_a_second_model_is_asked_what_the_first_was_though_its_layers_would_be_j
 def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) -> None:
     folder, document = answer
     result = result_of(document)
-    assert result.calibration == records.Calibration(inputs=6, checked=2, source=str(folder / "data"))
+    assert result.calibration == records.Calibration(
+        inputs=6, checked=2, source=str(folder / "data"), labelled=0
+    )
     assert (result.inputs_needed, result.checked_needed) == (236, 59)
     facts(result.headline, "NOT FINAL", "2 of 59 held-out inputs")
 

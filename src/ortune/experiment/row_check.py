@@ -35,6 +35,8 @@ from ortune.trials.outputs import compare_outputs
 
 LEAST_LENGTH = 4
 """Of a row that is halved."""
+MOST_ROWS = 8
+"""Rows of the batch that the first is compared among; a batch of thousands would double its memory."""
 TIMES = 3.0
 """Times the first run that the comparison takes: one start, and a few rows of each kind."""
 Feeds = Mapping[str, Array]
@@ -139,7 +141,7 @@ def _tensors(ref: FeedRef) -> Feeds | None:
 
 
 def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Question | None:
-    """The first row alone, and with the others, to which come as many of large values."""
+    """The first row alone, and with some of the others, to which come as many of large values."""
     axes = {name: axis for name, axis in batch_axes(model).items() if name in feeds}
     sizes = {feeds[name].shape[axis] for name, axis in axes.items() if feeds[name].ndim > axis}
     if len(sizes) != 1 or 0 in sizes:
@@ -147,11 +149,13 @@ def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Questi
     made = make_feeds(model, case, seed=seed + 1, kind="extreme")
     if any(not isinstance(made[name], np.ndarray) for name in axes):
         return None
+    rows = range(min(MOST_ROWS, *sizes))
     alone, among = dict(feeds), dict(feeds)
     for name, axis in axes.items():
         alone[name] = feeds[name].take([0], axis)
-        among[name] = np.concatenate([feeds[name], np.asarray(made[name], feeds[name].dtype)], axis)
-    return _Question(by="batch", alone=alone, among=among, was=1, size=2 * sizes.pop())
+        others = np.asarray(made[name], feeds[name].dtype).take(rows, axis)
+        among[name] = np.concatenate([feeds[name].take(rows, axis), others], axis)
+    return _Question(by="batch", alone=alone, among=among, was=1, size=2 * len(rows))
 
 
 def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:

@@ -5,7 +5,7 @@ What it is: ONNX's reference evaluator, in float64, gives other outputs than thi
 Why it costs: a wrong answer is useless at any speed. The kernel of an operator is wrong, so no other setting helps, and
     configurations that agree with each other are wrong alike.
 Evidence: the error compared with the float64 outputs. The evaluator has to disagree in float32 too, so values that a
-    model computes in fewer bits on purpose are not reported.
+    model computes in lower precision on purpose are not reported.
 Fix and its safety: advice: compare releases and use one whose outputs are correct.
 Example: AveragePool with count_include_pad and padding at the end, opset 19 (onnxruntime 1.20)
 References: ONNX operator documentation; onnx.reference.ReferenceEvaluator.
