@@ -36,12 +36,12 @@ import ortune
 from common import model_path, write_between
 from ortune import platform, rewrites
 from ortune.errors import OrtuneError
-from ortune.fleet.runtimes import find_runtime
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
 from ortune.records import ComparedSide, CompareResult, Envelope
-from ortune.report.numbers import duration
-from ortune.report.rewrite_words import spec as words
+from ortune.runtimes.runtimes import find_runtime
+from ortune.show.numbers import duration
+from ortune.show.rewrite_words import spec as words
 from zoo import EXPORTED, MODELS, ZooError, cache_folder
 
 Row = dict[str, Any]

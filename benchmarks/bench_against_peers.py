@@ -24,8 +24,8 @@ import numpy as np
 
 import ortune
 from common import model_path
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
 
 ROUNDS = 5
 RUNS = 200

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import onnx
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
-from ortune.model.graphs import graphs
-from ortune.model.open import open_model
-from ortune.model.save import save_model
+from ortune.graph.model.graphs import graphs
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from zoo import model_path
 
 __all__ = [

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import msgspec
 
-from ortune.fleet import made
-from ortune.fleet.converters import Converter
 from ortune.records import ConvertResult, Envelope, TuneResult
+from ortune.runtimes import made
+from ortune.runtimes.converters import Converter
 from ten_sources import TEN, SmallSource, write
 
 BUDGET = "75s"

@@ -21,9 +21,9 @@ import msgspec
 import ortune
 from common import model_path
 from ortune import rewrites
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
-from ortune.model.open import open_model
 from ortune.records import Finding, Plan, RewriteSpec
 from ortune.rules import fixable, prize
 

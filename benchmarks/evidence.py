@@ -23,10 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from common import CONDITIONS, model_path, neighbour
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.driver import run_block
-from ortune.fleet import runtimes
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.driver import run_block
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Measured, Plan
+from ortune.runtimes import runtimes
 from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
 from ortune.search.figures import compared, figure
@@ -34,8 +36,6 @@ from ortune.search.schedule import NextBlock
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 SHAPES = {"ppocrv4-det": {"x": (1, 3, 1600, 1600)}}  # about 200 ms
 LEVEL = 0.05

@@ -40,7 +40,7 @@ import ortune
 from causes import Graph
 from common import model_path
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from zoo import MODELS, ZooError
 
 LAYERS = 4

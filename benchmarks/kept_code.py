@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from common import model_path
-from ortune.experiment.baseline import Baseline
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import FeedRef, Measured, Plan, ProviderSpec, TrialRequest
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
@@ -28,8 +30,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import Resolved, SideText, resolve
 
 PLAN = Plan(providers=(ProviderSpec(name="wasm"),))
 TURN_NS, ROUNDS, UNMEASURED = 20e6, 12, 2

@@ -17,8 +17,8 @@ import ortune
 from common import model_path
 from ortune.errors import OrtuneError
 from ortune.records import ReleaseRow
-from ortune.report import sides
-from ortune.report.numbers import change, duration, span
+from ortune.show import sides
+from ortune.show.numbers import change, duration, span
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "magika", "minilm-int8", "basic-pitch", "oww-embedding",

@@ -32,13 +32,13 @@ import targets_here
 import ortune
 import zoo
 from ortune import rewrites
+from ortune.engines.partitions import support
+from ortune.engines.partitions.partition import partition
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from ortune.graph.nodes import operator
 from ortune.inputs import workload
-from ortune.model.open import open_model
-from ortune.model.save import save_model
-from ortune.partitions import support
-from ortune.partitions.partition import partition
-from ortune.report.partition_words import why
+from ortune.verbs.partition.words import why
 
 MODELS = (
     "light-squeezenet", "light-resnet50", "light-shufflenet", "light-inception-v1", "light-densenet121", "ppocrv2-cls",

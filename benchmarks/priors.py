@@ -20,18 +20,18 @@ import numpy as np
 
 from common import model_path
 from ortune import platform
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.driver import run_block
 from ortune.knobs import facts, priors
 from ortune.knobs.propose import proposals
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.driver import run_block
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.figures import figure
 from ortune.search.schedule import NextBlock
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "silero-vad", "magika", "minilm-int8", "basic-pitch",

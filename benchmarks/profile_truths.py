@@ -26,15 +26,15 @@ import onnxruntime
 import ortune
 from common import model_path, running
 from ortune import platform
-from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import read_feeds
 from ortune.inputs.feeds import FeedValue
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan, ProfileResult
 from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 MODELS = (
     "light-squeezenet", "light-resnet50", "light-shufflenet", "ppocrv2-cls", "ppocrv4-rec", "ppocrv4-det",

@@ -23,8 +23,10 @@ import numpy as np
 import ortune
 from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.driver import run_block
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.driver import run_block
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.budget import FIELD
@@ -34,8 +36,6 @@ from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 PLANTED = "+weights-as-inputs"
 MODELS = (

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from ortune.experiment.driver import run_block
+from ortune.measuring.driver import run_block
 from ortune.records import Block, Plan
 from ortune.search import budget
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios

@@ -24,10 +24,10 @@ import onnxruntime as ort
 import sympy
 from onnx_shape_inference import infer_symbolic_shapes
 
-from ortune.analysis.cost.graph import GraphCounter
+from ortune.graph.cost.graph import GraphCounter
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.shapes.known import known_values
 from ortune.inputs import workload as workloads
-from ortune.model.open import OpenModel, open_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import zoo

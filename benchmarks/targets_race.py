@@ -27,10 +27,10 @@ import ortune
 from common import model_path, write_between
 from ortune import platform
 from ortune.errors import OrtuneError
-from ortune.fleet import made
 from ortune.providers import of_target, short
 from ortune.records import Comparison
-from ortune.report.numbers import duration, memory
+from ortune.runtimes import made
+from ortune.show.numbers import duration, memory
 from zoo import MODELS as ALL
 
 MODELS = (

@@ -20,16 +20,16 @@ import numpy as np
 
 from common import model_path
 from ortune import knobs
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.driver import run_block
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.driver import run_block
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.schedule import NextBlock
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 MODELS = "silero-vad,oww-embedding,light-squeezenet,ppocrv4-rec,minilm-int8,ppocrv4-det"
 SETTINGS = ("intra=1", "spin=0", "level=basic", "arena=0", "allocator=mimalloc", "malloc_huge_pages=thp")

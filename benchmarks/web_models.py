@@ -23,8 +23,8 @@ import ortune
 from common import model_path
 from ortune.errors import OrtuneError
 from ortune.records import BrowserPlace, TuneResult
-from ortune.report.numbers import duration
-from ortune.report.placement_words import STATES
+from ortune.show.numbers import duration
+from ortune.show.placement_words import STATES
 from ortune.targets.browser.page_report import placement_of
 
 MODELS: dict[str, dict[str, list[str]]] = {

@@ -20,8 +20,8 @@ import pytest
 
 import chromium
 import warm_workers
-from ortune.fleet import runtimes
-from ortune.fleet.environment import clean_environment
+from ortune.runtimes import runtimes
+from ortune.runtimes.environment import clean_environment
 from ortune.store import db
 from ortune.targets.browser import setup
 from ortune.targets.worker import Worker
@@ -158,7 +158,7 @@ def _own_interpreter_asked_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _peaks_are_measured_in_a_moment() -> Iterator[None]:
     """No test asks how fast this machine is; whole peaks take all of its CPUs for ten seconds, thrice beside others."""
-    from ortune.profiling import peaks
+    from ortune.engines.profiling import peaks
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(peaks.measure_peak.__kwdefaults__, "seconds", 0.05)

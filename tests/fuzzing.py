@@ -26,20 +26,20 @@ from damage import BYTES, JSON, other_fields
 from limited import Ended, limited
 from onnx_text import assemble
 from ortune import loader
-from ortune.analysis.mapping.model_view import ModelView
-from ortune.analysis.outputs import output_comparisons, random_ops, value_dependent_ops
 from ortune.bundle import format as bundle_format
+from ortune.engines.locks import file as lock_file
+from ortune.engines.locks.check import differences
+from ortune.engines.locks.snapshot.exported import exported_operators, locked_model
 from ortune.errors import OrtuneError
+from ortune.graph.mapping.model_view import ModelView
+from ortune.graph.model.open import open_model
+from ortune.graph.outputs import output_comparisons, random_ops, value_dependent_ops
 from ortune.inputs import run_cost, user_feeds, workload
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.feeds import make_feeds
-from ortune.locks import file as lock_file
-from ortune.locks.check import differences
-from ortune.locks.snapshot.exported import exported_operators, locked_model
-from ortune.model.open import open_model
+from ortune.measuring.plans import bundle_plan, read_plan
 from ortune.records import BundleInfo, Plan, Snapshot
-from ortune.report import lock_words
-from ortune.trials.plans import bundle_plan, read_plan
+from ortune.verbs.lock import words as lock_words
 from within import program
 
 LIMIT_S = 20.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ortune.errors import RuntimeNotFound
-from ortune.fleet import made
 from ortune.records import MadeRuntime
+from ortune.runtimes import made
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from ortune.trials import timing
+from ortune.measuring import timing
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def _times_as_long() -> float:
 FEW_TURNS = (
     sys.executable,
     "-c",
-    "from ortune.trials import timing; timing.MOST_ROUNDS = timing.LEAST_ROUNDS; "
+    "from ortune.measuring import timing; timing.MOST_ROUNDS = timing.LEAST_ROUNDS; "
     "from ortune.cli.main import main; main()",
 )
 """The program as a process of its own, whose trials are as those of ``few_turns``."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from groups import OneByOne
-from ortune.experiment.driver import drive
+from ortune.measuring.driver import drive
 from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE
 from ortune.search.halving import CURRENT, Halving

@@ -22,7 +22,7 @@ import pytest
 
 from onnx_text import model_of, saved
 from ortune import monotonic, platform
-from ortune.experiment import opening
+from ortune.measuring import opening
 from ortune.records import Finding, Host, Outcome, PodSize
 from ortune.rules import Facts, Rule
 from ortune.targets.browser.setup import BrowserSetup

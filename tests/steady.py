@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ortune import platform
-from ortune.experiment import opening
+from ortune.measuring import opening
 from ortune.records import Measured, Outcome, Sensors
 from ortune.records.protocol import CaseTimes
 from ortune.targets.machine import Machine

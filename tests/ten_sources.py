@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ortune import launcher
-from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 
 _MODULES = Path(__file__).parent / "sources"
 _LIMIT_S = 600.0

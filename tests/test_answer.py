@@ -19,9 +19,9 @@ from ortune import records
 from ortune.answer import Answer
 from ortune.api import as_written, function, verbs
 from ortune.errors import UsageError
-from ortune.options.spelling import option_fields
 from ortune.records import Envelope
-from ortune.verbs.compare import Options
+from ortune.verbs._shared.spelling import option_fields
+from ortune.verbs.compare.run import Options
 
 MODEL = datasets.get_example("sigmoid.onnx")
 
@@ -106,9 +106,9 @@ def test_in_words_it_is_what_the_program_prints(answer: Answer[Any]) -> None:
 def test_every_verb_is_about_a_table(verb: str) -> None:
     name = re.fullmatch(r"Answer\[(\w+)\]", str(inspect.signature(function(verb)).return_annotation))
     assert name is not None
-    table = getattr(importlib.import_module(f"ortune.options.{verb}"), "TABLE", "")
+    table = getattr(importlib.import_module(f"ortune.verbs.{verb}.options"), "TABLE", "")
     fields = getattr(records, name[1]).__struct_fields__
-    what = f"TABLE of options/{verb}.py is the field of {name[1]} that to_pandas returns"
+    what = f"TABLE of verbs/{verb}/options.py is the field of {name[1]} that to_pandas returns"
     assert table.partition(".")[0] in fields, what
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortune.durations import as_option, in_words
-from ortune.options.quantities import seconds
-from ortune.report.numbers import duration
+from ortune.show.numbers import duration
+from ortune.verbs._shared.quantities import seconds
 
 
 @pytest.mark.parametrize(

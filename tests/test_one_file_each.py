@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ortune.options.spelling import MODEL, AnyPath, Argument, Option
+from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 FORMATS = ("json",)
 STOPPING = ""
@@ -47,12 +47,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ortune import __version__
-from ortune.experiment.watcher import Watcher
-from ortune.model.open import open_model
-from ortune.options.count import Options
-from ortune.options.spelling import command
+from ortune.measuring.watcher import Watcher
+from ortune.graph.model.open import open_model
+from ortune.verbs.count.options import Options
+from ortune.verbs._shared.spelling import command
 from ortune.records import Envelope
-from ortune.records.count import CountResult
+from ortune.verbs.count.result import CountResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CountResult]:
@@ -140,10 +140,11 @@ def python(package: Path, code: str) -> Any:
     return json.loads(run(package, "-c", f"import json\n{code}"))
 
 
-def test_a_verb_is_two_files_and_the_record_of_its_answer(copy: Path) -> None:
-    (copy / "options" / "count.py").write_text(ASKED, encoding="utf-8")
-    (copy / "verbs" / "count.py").write_text(VERB, encoding="utf-8")
-    (copy / "records" / "count.py").write_text(RECORD, encoding="utf-8")
+def test_a_verb_is_a_folder(copy: Path) -> None:
+    folder = copy / "verbs" / "count"
+    folder.mkdir()
+    for name, text in (("__init__", ""), ("options", ASKED), ("run", VERB), ("result", RECORD)):
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     document = json.loads(run(copy, "-m", "ortune", "count", MODEL, "--times", "3", "--json"))
     assert document["result"] == {"nodes": 3, "again": f"ortune count {MODEL} --times 3"}
     listed = run(copy, "-m", "ortune", "--help")
@@ -161,7 +162,9 @@ print(json.dumps([found.result.nodes, "nodes" in schema, "def count(" in make_st
 def test_the_measuring_verb_of_the_page_goes_on_after_a_kill(copy: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "add-a-verb.md").read_text(encoding="utf-8")
     files = re.findall(r'```python title="([^"]+)"\n(.*?)```', page, flags=re.DOTALL)
-    assert [name.partition("/")[0] for name, _ in files] == ["records", "options", "verbs", "report"]
+    assert [Path(name).parent for name, _ in files] == [Path("verbs/first")] * 4
+    (copy / "verbs" / "first").mkdir()
+    (copy / "verbs" / "first" / "__init__.py").touch()
     for name, text in files:
         (copy / name).write_text(text, encoding="utf-8")
     words = ["-m", "ortune", "first", MODEL, "--budget", "10m", "--processes", "12", "--store", str(tmp_path)]
@@ -198,9 +201,9 @@ import numpy, onnx, onnxruntime
 from onnx import parser
 import make_docs
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Plan
-from ortune.trials.sides import SideText, resolve
+from ortune.measuring.sides import SideText, resolve
 
 text = '<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }'
 here = pathlib.Path.cwd()

@@ -13,7 +13,7 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Brought
 from ortune.rules.prize import TABLE, Measured, kind_of
 from zoo import MODELS, model_path

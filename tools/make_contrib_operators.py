@@ -12,7 +12,7 @@ from pathlib import Path
 from onnx import defs
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-PLACE = Path(__file__).resolve().parents[1] / "src" / "ortune" / "model" / "contrib_operators.json"
+PLACE = Path(__file__).resolve().parents[1] / "src" / "ortune" / "graph" / "model" / "contrib_operators.json"
 OF_ONNX = {(schema.domain, schema.name) for schema in defs.get_all_schemas_with_history()}
 OLD = {"ATen": {"operator", "overload_name"}, "GRUUnit": {"activations"}}
 """What ONNX once had under the standard domain, and ONNX Runtime has no more, or otherwise."""

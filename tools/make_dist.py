@@ -24,11 +24,11 @@ DIST = ROOT / "dist"
 SHIPPED = (
     "ortune/py.typed",
     "ortune/__init__.pyi",
-    "ortune/report/html/style.css",
-    "ortune/report/html/page.js",
-    "ortune/report/html/templates/document.html.j2",
+    "ortune/show/html/style.css",
+    "ortune/show/html/page.js",
+    "ortune/show/html/templates/document.html.j2",
     "ortune/targets/browser/page.html",
-    "ortune/fleet/wheels.json",
+    "ortune/runtimes/wheels.json",
 )
 """What is no Python and is needed all the same: one file of each kind."""
 MODEL = "import onnxruntime.datasets as d; print(d.get_example('sigmoid.onnx'))"

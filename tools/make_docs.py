@@ -12,7 +12,7 @@ from ortune.knobs import Knob
 from ortune.rewrites import Param, Rewrite
 from ortune.rules import Rule
 from ortune.search import phases
-from ortune.verbs.explain import capitalised
+from ortune.verbs.explain.run import capitalised
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References")

@@ -103,7 +103,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         Term(
             word="arm",
             meaning="One side of a measurement: a plan on a model under a runtime, with its feeds.",
-            name="trials.executor:Arm",
+            name="measuring.executor:Arm",
         ),
         Term(
             word="block",
@@ -187,7 +187,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         Term(
             word="mapping",
             meaning="The nodes of an optimised graph with the original nodes that they came from.",
-            name="analysis.mapping:Mapping",
+            name="graph.mapping:Mapping",
         ),
         Term(
             word="cost",

@@ -30,13 +30,13 @@ from rule_examples import EXAMPLES  # noqa: E402
 from rule_facts import HOST  # noqa: E402
 
 from ortune import api, rules  # noqa: E402
+from ortune.graph.model.open import open_model  # noqa: E402
 from ortune.inputs import workload  # noqa: E402
 from ortune.inputs.run_cost import run_cost  # noqa: E402
-from ortune.model.open import open_model  # noqa: E402
-from ortune.options.spelling import option_fields  # noqa: E402
 from ortune.records import Finding  # noqa: E402
-from ortune.report import finding_words  # noqa: E402
 from ortune.rules import Facts, Rule, prize  # noqa: E402
+from ortune.show import finding_words  # noqa: E402
+from ortune.verbs._shared.spelling import option_fields  # noqa: E402
 
 HEAD = """# Messages
 
@@ -45,7 +45,7 @@ generated: findings by running each rule on the model of its test, all others fr
 %r, mark what is filled in; {a|b} is singular or plural.
 
 """
-ROOMS = ("rules", "rewrites", "knobs", "report", "errors", "help", "elsewhere")
+ROOMS = ("rules", "rewrites", "knobs", "words", "errors", "help", "elsewhere")
 CODE = re.compile(
     r"ir_version|opset_import|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA|BEGIN)\b|^[#<]|;\n|\{\n|\(\?"
 )
@@ -131,7 +131,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _help(verb: str) -> str:
-    options: Any = importlib.import_module(f"ortune.options.{verb}").Options
+    options: Any = importlib.import_module(f"ortune.verbs.{verb}.options").Options
     lines = [f"### ortune {verb}\n\n{inspect.getdoc(options)}\n\n"]
     for each in option_fields(options):
         if each.spelling is not None:
@@ -157,10 +157,18 @@ def _files(lines: list[tuple[str, str]]) -> Iterator[str]:
         yield f"### {name}\n\n" + "".join(f"- {text}\n" for text in texts) + "\n"
 
 
+def worded(path: Path) -> bool:
+    """Returns whether a module is one of those that hold a verb's sentences, or what all verbs say."""
+    folder = path.relative_to(SOURCE).parts[0]
+    return folder == "show" or (
+        folder == "verbs" and "ortune.show.document" in path.read_text(encoding="utf-8")
+    )
+
+
 def sentences_of(path: Path) -> Iterator[tuple[str, str]]:
     """(room, sentence) of every literal of a module that reads like one; docstrings and code are none."""
     folder = path.relative_to(SOURCE).parts[0]
-    room = folder if folder in ("rules", "rewrites", "knobs", "report") else "elsewhere"
+    room = "words" if worded(path) else folder if folder in ("rules", "rewrites", "knobs") else "elsewhere"
     yield from _walked(ast.parse(path.read_text(encoding="utf-8")), room)
 
 

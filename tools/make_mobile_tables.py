@@ -1,4 +1,4 @@
-"""Writes the operator tables of NNAPI and CoreML in ``src/ortune/partitions/tables/``, from the wheels of ONNX Runtime.
+"""Writes the operator tables of NNAPI and CoreML (``engines/partitions/tables/``) from the wheels of ONNX Runtime.
 
 python tools/make_mobile_tables.py [FOLDER OF WHEELS]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ortune.providers.coreml import NETWORK
 
-TABLES = Path(__file__).resolve().parents[1] / "src" / "ortune" / "partitions" / "tables"
+TABLES = Path(__file__).resolve().parents[1] / "src" / "ortune" / "engines" / "partitions" / "tables"
 RELEASES = (
     "1.16.3", "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2", "1.24.4", "1.25.1", "1.26.0",
     "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1", "1.32.0",

@@ -35,7 +35,7 @@ def documents() -> dict[str, type[Record]]:
 
 def result_of(verb: str) -> type[Record]:
     """The record that a verb's answer holds, as its function says."""
-    answer = get_type_hints(importlib.import_module(f"ortune.verbs.{verb}").run)["return"]
+    answer = get_type_hints(importlib.import_module(f"ortune.verbs.{verb}.run").run)["return"]
     (result,) = get_args(answer)
     return result  # type: ignore[no-any-return]
 

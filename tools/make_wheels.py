@@ -1,4 +1,4 @@
-"""Writes ``src/ortune/fleet/wheels.json``: size and licence of each wheel that ``ortune runtime add`` installs by name.
+"""Writes ``runtimes/wheels.json``: size and licence of each wheel that ``ortune runtime add`` installs by name.
 
 python tools/make_wheels.py
 
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ortune.fleet import packages
-from ortune.fleet.converters import CONVERTERS
 from ortune.providers import CPU
+from ortune.runtimes import packages
+from ortune.runtimes.converters import CONVERTERS
 
 FILE = Path(packages.__file__).with_name("wheels.json")
 WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12")

@@ -38,7 +38,7 @@ import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLES = ROOT / "src" / "ortune" / "partitions" / "tables"
+TABLES = ROOT / "src" / "ortune" / "engines" / "partitions" / "tables"
 PROVIDERS = {
     "qnn": ("QNNExecutionProvider", {"backend_type": "htp"}),
     "webgpu": ("WebGpuExecutionProvider", {}),

@@ -10,8 +10,8 @@ import onnxruntime as ort
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import zoo
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
 
 
 def main() -> int:

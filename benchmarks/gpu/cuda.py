@@ -20,7 +20,7 @@ from models import MODELS
 import ortune
 from ortune.errors import OrtuneError
 from ortune.records import Comparison, ProfileResult
-from ortune.report.numbers import duration, percent
+from ortune.show.numbers import duration, percent
 
 BOUND = "call=device_binding"
 # Model, what is asked, settings of the base, settings of the other side.

@@ -7,7 +7,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
-_HOMES = {"Answer": "ortune.answer", "load": "ortune.loader", "Watcher": "ortune.experiment.watcher"}
+_HOMES = {"Answer": "ortune.answer", "load": "ortune.loader", "Watcher": "ortune.measuring.watcher"}
 
 
 def __getattr__(name: str) -> Any:

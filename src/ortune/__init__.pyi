@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ortune.answer import Answer as Answer
-from ortune.experiment.watcher import Watcher as Watcher
+from ortune.measuring.watcher import Watcher as Watcher
 from ortune.loader import load as load
 from ortune.objectives import Objective
 from ortune.records import (

@@ -13,7 +13,7 @@ from ortune.printable import visible
 from ortune.records import Envelope, Record
 
 if TYPE_CHECKING:
-    from ortune.report.document import Document
+    from ortune.show.document import Document
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
@@ -29,13 +29,13 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
 
     def summary(self, *, verbose: bool = False) -> str:
         """What the command line prints, without colours; ``verbose`` as ``-v``."""
-        from ortune.report import terminal
+        from ortune.show import terminal
 
         return terminal.plain(self._document(), whole=verbose)
 
     def _repr_html_(self) -> str:
         """What the command line prints, for a notebook."""
-        from ortune.report import terminal
+        from ortune.show import terminal
 
         return terminal.html(self._document())
 
@@ -55,7 +55,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
             raise UsageError(
                 "to_pandas needs pandas, which is not installed here", do="pip install pandas"
             ) from error
-        name = table or importlib.import_module(f"ortune.options.{self._verb}").TABLE
+        name = table or importlib.import_module(f"ortune.verbs.{self._verb}.options").TABLE
         part_of_result: Any = self.result
         for part in name.split("."):
             part_of_result = getattr(part_of_result, part, None)
@@ -73,9 +73,9 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return self.schema.split("/")[1]
 
     def _document(self) -> Document:
-        from ortune.report.finding_words import alerted
+        from ortune.show.finding_words import alerted
 
-        words = importlib.import_module(f"ortune.report.{self._verb}_words")
+        words = importlib.import_module(f"ortune.verbs.{self._verb}.words")
         return alerted(words.document(self), self)
 
 

@@ -15,12 +15,12 @@ from ortune import monotonic
 
 if TYPE_CHECKING:
     from ortune.answer import Answer
-    from ortune.options.spelling import OptionField
     from ortune.records import Record
+    from ortune.verbs._shared.spelling import OptionField
 
 
 def verbs() -> tuple[str, ...]:
-    """Every verb: a module of ``verbs/`` each."""
+    """Every verb: a folder of ``verbs/`` each."""
     folder = importlib.import_module("ortune.verbs")
     names = (module.name for module in pkgutil.iter_modules(folder.__path__))
     return tuple(name for name in names if not name.startswith("_"))
@@ -35,10 +35,10 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     whole document, and raises OrtuneError where there is none.
     """
     from ortune.answer import Answer, answered
-    from ortune.options.spelling import option_fields
     from ortune.verbs import run
+    from ortune.verbs._shared.spelling import option_fields
 
-    module, asked = (importlib.import_module(f"ortune.{room}.{verb}") for room in ("verbs", "options"))
+    module, asked = (importlib.import_module(f"ortune.verbs.{verb}.{part}") for part in ("run", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
     signature = inspect.Signature(list(_parameters(asked.Options)), return_annotation=result)
 
@@ -86,7 +86,7 @@ def as_written(field: OptionField, value: Any) -> Any:
         UsageError: Names with values are given for what has none.
     """
     from ortune.errors import UsageError
-    from ortune.options.spelling import AnyPath, Option, written
+    from ortune.verbs._shared.spelling import AnyPath, Option, written
 
     if not (field.many and isinstance(field.spelling, Option)):
         return value
@@ -109,7 +109,7 @@ def as_written(field: OptionField, value: Any) -> Any:
 
 def _renamed(options: type) -> Iterator[tuple[str, str]]:
     """Arguments that had another name before, with the name of now."""
-    from ortune.options.spelling import Option, option_fields
+    from ortune.verbs._shared.spelling import Option, option_fields
 
     for field in option_fields(options):
         if isinstance(field.spelling, Option) and field.spelling.also:
@@ -117,7 +117,7 @@ def _renamed(options: type) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    from ortune.options.spelling import Argument, option_fields
+    from ortune.verbs._shared.spelling import Argument, option_fields
 
     parameters = []
     for field in option_fields(options):

@@ -12,8 +12,8 @@ import onnx_ir as ir
 import onnxruntime as ort
 from onnx import numpy_helper, parser
 
-from ortune.analysis.mapping import Mapping, originals
-from ortune.model.open import open_model
+from ortune.graph.mapping import Mapping, originals
+from ortune.graph.model.open import open_model
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'
 BOTH = ("extended", "all")

@@ -8,8 +8,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnx_text import assemble
-from ortune.analysis.regions import regions, share
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.graph.regions import regions, share
 from ortune.rules.graph.unrolled_recurrence import _cells
 from zoo import model_path
 

@@ -9,11 +9,11 @@ import onnxruntime as ort
 import pytest
 
 from mobile_models import MNIST_NODES, mnist
-from ortune.analysis.levels import LEVELS, compare_levels
-from ortune.model.open import open_model
+from ortune.graph.levels import LEVELS, compare_levels
+from ortune.graph.model.open import open_model
 from ortune.records import LevelComparison, Runtime
-from ortune.report import markdown, ort_format_words
-from ortune.report.document import Document
+from ortune.show import markdown, ort_format_words
+from ortune.show.document import Document
 from ortune.targets.tool import ToolProcess
 from web_models import convolutions
 

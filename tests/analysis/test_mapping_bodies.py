@@ -11,9 +11,9 @@ import pytest
 from mapping_models import BOTH, f32, mapped, of_file, session, written
 
 from facts import facts
-from ortune.analysis.mapping import as_logged, originals
-from ortune.analysis.mapping.build import NOT_FOUND
-from ortune.model.open import open_model
+from ortune.graph.mapping import as_logged, originals
+from ortune.graph.mapping.build import NOT_FOUND
+from ortune.graph.model.open import open_model
 from ortune.trace.ort_profile import read_profile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

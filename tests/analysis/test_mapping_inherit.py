@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from mapping_models import Mapped, f32, mapped, of_file
 
-from ortune.analysis.cost import costs
-from ortune.analysis.mapping import Mapping, inherited
-from ortune.analysis.mapping.model_view import ModelView
+from ortune.graph.cost import costs
+from ortune.graph.mapping import Mapping, inherited
+from ortune.graph.mapping.model_view import ModelView
 from ortune.records import NodeCost
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -8,10 +8,10 @@ import onnxruntime as ort
 import pytest
 
 from mobile_models import mnist
-from ortune.analysis.ort_files import inspect
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.graph.ort_files import inspect
 from ortune.records import OrtFile
-from ortune.report import ort_format_words
+from ortune.show import ort_format_words
 from web_models import convolutions
 
 

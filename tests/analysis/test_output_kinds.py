@@ -11,12 +11,8 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 from onnx_text import assemble, model_of, saved
-from ortune.analysis.outputs import (
-    output_comparisons,
-    random_ops,
-    value_dependent_ops,
-)
-from ortune.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.outputs import output_comparisons, random_ops, value_dependent_ops
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 DATASETS = Path(onnxruntime.__file__).parent / "datasets"

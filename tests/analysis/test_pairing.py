@@ -12,9 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from edited_models import EDITS, numbered, squeezenet
-from ortune.analysis.mapping import counterparts
-from ortune.analysis.mapping.model_view import ModelView
-from ortune.model.open import open_model
+from ortune.graph.mapping import counterparts
+from ortune.graph.mapping.model_view import ModelView
+from ortune.graph.model.open import open_model
 from zoo import model_path
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onnx_text import model_of, saved
-from ortune.analysis.rows import batch_axes, masks, mixed_rows
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.graph.rows import batch_axes, masks, mixed_rows
 
 W = {
     "w": np.ones((8, 8), np.float32),

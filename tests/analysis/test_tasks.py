@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble
-from ortune.analysis.tasks import output_tasks
+from ortune.graph.tasks import output_tasks
 
 Shape = list[int | str]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ortune.experiment.baseline import Baseline
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 
 def settled(model: Path, folder: Path, inputs: Path | None = None) -> Baseline:

@@ -26,9 +26,9 @@ from bisection.planted import (
 from edited_models import squeezenet
 from facts import facts
 from onnx_text import assemble, model_of, saved
-from ortune.bisection import looked_at, seen
+from ortune.engines.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.records import BisectResult
 from simulated_machine import Lab, measuring_on
 from zoo import model_path

@@ -14,8 +14,8 @@ from bisection.quantized import Graph, product
 from facts import facts
 from ortune.answer import Answer
 from ortune.records import BisectResult
-from ortune.report import bisect_words
-from ortune.report.document import Pairs
+from ortune.show.document import Pairs
+from ortune.verbs.bisect import words as bisect_words
 from simulated_machine import Lab, measuring_on
 
 

@@ -15,8 +15,8 @@ from bisection.planted import convolutions
 from bisection.quantized import product
 from bisection.settled import settled
 from ortune import targets
-from ortune.bisection.find import Side
-from ortune.bisection.levels import first_decisive, first_not_finite
+from ortune.engines.bisection.find import Side
+from ortune.engines.bisection.levels import first_decisive, first_not_finite
 from ortune.errors import Interrupted
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Plan

@@ -14,13 +14,13 @@ from onnx import helper, numpy_helper
 
 from bisection.settled import settled
 from onnx_text import assemble, model_of, saved
-from ortune.bisection.levels import first_not_finite
-from ortune.bisection.looked_at import Running
-from ortune.bisection.not_finite import _given_behind, first_of
-from ortune.bisection.seen import Seen
-from ortune.bisection.weights import faults
+from ortune.engines.bisection.levels import first_not_finite
+from ortune.engines.bisection.looked_at import Running
+from ortune.engines.bisection.not_finite import _given_behind, first_of
+from ortune.engines.bisection.seen import Seen
+from ortune.engines.bisection.weights import faults
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import open_model
 from ortune.records import FeedRef, Plan, Runtime
 
 TYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]

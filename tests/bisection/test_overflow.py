@@ -10,7 +10,7 @@ import pytest
 
 from bisection.settled import settled
 from onnx_text import model_of, saved
-from ortune.bisection.levels import first_not_finite
+from ortune.engines.bisection.levels import first_not_finite
 from ortune.records import NonFiniteOutput, NotFinite
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import non_finite_outputs

@@ -11,7 +11,7 @@ import ortune
 from bisection.quantized import Graph
 from facts import facts
 from ortune import platform
-from ortune.analysis.dot_products import saturates
+from ortune.graph.dot_products import saturates
 from simulated_machine import Lab, measuring_on
 
 

@@ -18,8 +18,8 @@ import chromium
 from onnx_text import assemble
 from ortune import platform
 from ortune.bundle.write import write_bundle
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import open_model
 from ortune.records import (
     BudgetReport,
     Case,

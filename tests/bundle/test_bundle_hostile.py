@@ -22,9 +22,9 @@ from ortune import knobs
 from ortune.bundle import digests, shared
 from ortune.bundle.settings import resolve
 from ortune.errors import UsageError
+from ortune.measuring.sides import SideText
+from ortune.measuring.sides import resolve as resolve_side
 from ortune.records import Plan, Value
-from ortune.trials.sides import SideText
-from ortune.trials.sides import resolve as resolve_side
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import make_allowed

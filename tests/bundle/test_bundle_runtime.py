@@ -18,9 +18,9 @@ from facts import facts
 from ortune import targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
-from ortune.fleet import made
-from ortune.fleet.here import SOFTWARE_GPU
 from ortune.records import ProviderSpec
+from ortune.runtimes import made
+from ortune.runtimes.here import SOFTWARE_GPU
 
 sys.path.append(str(Path(__file__).parents[1] / "targets"))
 

@@ -21,7 +21,7 @@ from ortune import knobs, platform
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.web import FILES, SERVED, javascript_lines, literal, web_files
 from ortune.errors import UsageError
-from ortune.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 TYPESCRIPT = "5.9.3"

@@ -20,8 +20,8 @@ from ortune.bundle.settings import portable, resolve
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
 from ortune.errors import OrtuneError, UsageError
+from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
-from ortune.model.open import open_model
 from ortune.records import BundleInfo, Case, Comparison, Plan, ProviderSpec, Value, Workload
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}

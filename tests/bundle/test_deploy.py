@@ -23,7 +23,7 @@ from ortune.bundle.deploy import PACKAGES, cpus, deploy_files, memory_mib
 from ortune.bundle.machine import is_preloaded
 from ortune.bundle.settings import portable, resolve
 from ortune.errors import UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import BundleInfo, Case, Host, Plan, ProviderSpec, TuneResult, Value, Workload
 
 MIB = 1 << 20

@@ -17,9 +17,10 @@ import pytest
 import ortune
 from git_repository import commit, git
 from ortune.cli import main
-from ortune.options import look, spelling
-from ortune.report import terminal
-from ortune.report.check_words import document
+from ortune.show import terminal
+from ortune.verbs._shared import spelling
+from ortune.verbs.check.words import document
+from ortune.verbs.look import options as look
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """

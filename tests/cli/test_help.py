@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 from ortune.api import verbs
 from ortune.cli import main
 from ortune.cli.verbs import command, options_of
-from ortune.options.spelling import option_fields
+from ortune.verbs._shared.spelling import option_fields
 from within import program
 
 
 @pytest.mark.parametrize("verb", sorted(verbs()))
 def test_every_verb_has_its_help(verb: str) -> None:
     assert command(verb).__doc__
-    assert callable(importlib.import_module(f"ortune.report.{verb}_words").document)
+    assert callable(importlib.import_module(f"ortune.verbs.{verb}.words").document)
 
 
 def test_what_verbs_can_be_asked_is_known_without_what_does_it() -> None:
@@ -27,9 +27,9 @@ def test_what_verbs_can_be_asked_is_known_without_what_does_it() -> None:
     words = [sys.executable, "-c", code, *verbs()]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     imported = {*done.stdout.split()}
-    assert {f"ortune.options.{verb}" for verb in verbs()} <= imported
+    assert {f"ortune.verbs.{verb}.options" for verb in verbs()} <= imported
     heavy = {"numpy", "onnx", "onnx_ir", "msgspec", "psutil", "jinja2"}
-    assert not {name for name in imported if name in heavy or name.startswith("ortune.verbs.")}
+    assert not {name for name in imported if name in heavy or name.endswith((".run", ".words"))}
 
 
 @pytest.mark.parametrize("verb", sorted(verbs()))

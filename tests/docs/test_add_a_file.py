@@ -15,7 +15,7 @@ import onnx_ir as ir
 import pytest
 
 from ortune import knobs, rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rules import Facts
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -53,10 +53,10 @@ def test_every_rule_and_verb_is_on_it() -> None:
 
 def test_a_sentence_of_any_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_messages, "SOURCE", tmp_path)
-    (tmp_path / "report").mkdir()
-    path = tmp_path / "report" / "some_words.py"
+    (tmp_path / "show").mkdir()
+    path = tmp_path / "show" / "some_words.py"
     path.write_text('''"""No sentence for users."""\nTEXT = f"the {n} nodes ran twice"\n''', encoding="utf-8")
-    assert list(make_messages.sentences_of(path)) == [("report", "the {n} nodes ran twice")]
+    assert list(make_messages.sentences_of(path)) == [("words", "the {n} nodes ran twice")]
 
 
 def test_no_room_breaks_more_rules_than_it_may() -> None:

@@ -15,7 +15,7 @@ import typer.main
 
 from ortune.api import verbs
 from ortune.cli.verbs import command
-from ortune.report import compare_words
+from ortune.verbs.compare import words as compare_words
 from within import place, program
 
 ROOT = Path(__file__).resolve().parents[2]

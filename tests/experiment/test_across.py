@@ -15,18 +15,18 @@ from onnx import numpy_helper, parser
 import made_runtimes
 from facts import facts
 from ortune.errors import UsageError
-from ortune.experiment.across import propose_elsewhere, usable_here
-from ortune.experiment.baseline import Baseline
-from ortune.fleet import made
 from ortune.knobs.facts import facts_of
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.outputs.tolerance import Tolerance
 from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
+from ortune.runtimes import made
 from ortune.search.plan_edits import is_exact
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import Resolved, SideText, resolve
-from ortune.trials.tolerance import Tolerance
-from ortune.verbs.tune import Options
+from ortune.verbs.tune.across import propose_elsewhere, usable_here
+from ortune.verbs.tune.run import Options
 
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 

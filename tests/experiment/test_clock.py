@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ortune import launcher
-from ortune.experiment.clock import Clock, Pace, Stopwatch
-from ortune.experiment.exclusive import exclusive
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.clock import Clock, Pace, Stopwatch
+from ortune.measuring.exclusive import exclusive
+from ortune.measuring.watcher import Watcher
 from ortune.store import lock
 
 

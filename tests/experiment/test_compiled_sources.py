@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ortune.experiment.comparing import Comparing
+from ortune.verbs.compare.comparing import Comparing
 
 
 def side(*, compiles: bool, elapsed_s: float = 0.0) -> Any:

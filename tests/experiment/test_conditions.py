@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.experiment.tuned import _conditions
+from ortune.engines.racing.tuned import _conditions
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, Sensors, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.state import Search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.experiment.tuned import fallback
+from ortune.engines.racing.tuned import fallback
 from ortune.records import Comparison, Plan, ProviderSpec, RewriteSpec, VerdictName
 
 

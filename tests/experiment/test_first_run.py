@@ -12,21 +12,21 @@ import pytest
 from onnxruntime import datasets
 
 import ortune
-from ortune.experiment import first_run
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.compare_result import New, wrong_sides
-from ortune.experiment.scratch import scratch_folder
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.measuring import first_run, levels
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifference, Plan
-from ortune.report import markdown, tune_words
 from ortune.rules import Facts, findings
 from ortune.search.blocks import NEW
+from ortune.show import markdown
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
-from ortune.trials import levels
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
-from ortune.verbs.compare import exit_code
+from ortune.verbs.compare.ranking import New, wrong_sides
+from ortune.verbs.compare.run import exit_code
+from ortune.verbs.tune import words as tune_words
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite, rooted_gemm
 
@@ -202,7 +202,7 @@ def test_a_first_look_says_it_before_all_else(tmp_path: Path) -> None:
     assert answer.result.timing is not None
     assert answer.summary().startswith(f"{DEFAULT_WRONG} outputs are wrong")
     assert page.read_text().index(DEFAULT_WRONG) < page.read_text().index("<h1>")
-    stored = ortune.report(answer.result.session, store=tmp_path / "store")
+    stored = ortune.show(answer.result.session, store=tmp_path / "store")
     assert f"{DEFAULT_WRONG} outputs are wrong" in stored.summary().partition("p50")[0]
 
 
@@ -321,7 +321,7 @@ def test_a_wrong_default_is_timed_and_competes_with_nothing(
         assert (compared.phase, compared.verdict) == ("race", "inconclusive")
         assert "| wrong default |" in markdown.render(tune_words.document(answer))
     # Of the documents that are shown, the store's is the same.
-    told = ortune.report(answer.result.session, store=tmp_path / "store").summary()
+    told = ortune.show(answer.result.session, store=tmp_path / "store").summary()
     for text in (answer.summary(), told):
         assert "the default's outputs are wrong" in " ".join(text.split())
     assert all("wrong default" not in point.values for point in found.points) != bool(n_blocks)

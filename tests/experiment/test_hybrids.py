@@ -10,9 +10,9 @@ from onnx import parser
 
 from facts import facts
 from ortune import knobs
-from ortune.experiment.hybrids import hybrids
 from ortune.knobs.cpu.node_placement import KNOB
 from ortune.records import Placement, Plan, ProviderSpec
+from ortune.verbs.tune.hybrids import hybrids
 
 GPU, CPU = "WebGpuExecutionProvider", "CPUExecutionProvider"
 ON = Plan(providers=(ProviderSpec(name=GPU),))

@@ -11,7 +11,7 @@ import pytest
 
 import ortune
 from ortune.records import PeakInTurn
-from ortune.report import memory_words
+from ortune.show import memory_words
 
 ROOMY = "300s"
 """Holds a process beside a busy neighbour; the bench ends with its processes, the look with its steps."""

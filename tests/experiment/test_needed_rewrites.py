@@ -10,14 +10,14 @@ import pytest
 
 import zoo
 from ortune import rewrites
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.needed_rewrites import needed
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.rewriting import Models
+from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import Plan, RewriteSpec
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.rewriting import Models
-from ortune.trials.sides import Resolved, SideText, resolve
+from ortune.verbs.tune.needed_rewrites import needed
 
 Called = tuple[Resolved, tuple[RewriteSpec, ...]]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ortune.errors import MeasurementError, UsageError
-from ortune.experiment import phone
 from ortune.records import (
     PHONE_SCHEMA,
     Matrix,
@@ -20,6 +19,7 @@ from ortune.records import (
     PhoneResult,
     PhoneTrial,
 )
+from ortune.verbs.compare import phone
 from within import program
 
 CPU, BASIC, AWARE = "cpu", "nnapi-basic", "nnapi-aware"

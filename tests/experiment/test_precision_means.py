@@ -8,8 +8,8 @@ import pytest
 from onnx import helper
 
 from onnx_text import assemble, model_of
-from ortune.experiment.precision_means import means
 from ortune.records import Host, Plan, RewriteSpec
+from ortune.verbs.quantize.means import means
 
 WITH_VNNI = ("avx2", "avx512_vnni")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.experiment.precision import Model
-from ortune.experiment.precision_race import contestants
 from ortune.records import OutputDifference, Plan, RewriteSpec
+from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.race import contestants
 
 FLOAT_NS = 3e6
 

@@ -16,10 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble, model_of, saved
 from ortune import rewrites
-from ortune.errors import InputError
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.precision_means import means
-from ortune.experiment.quantising import (
+from ortune.engines.quantizing.quantizing import (
     Inputs,
     Quantising,
     gather,
@@ -28,26 +25,29 @@ from ortune.experiment.quantising import (
     unsaturated,
     within,
 )
-from ortune.experiment.quantize_result import saturation
-from ortune.experiment.replay import Replay
-from ortune.experiment.scratch import scratch_folder
-from ortune.experiment.tuning import Tuning
-from ortune.experiment.watcher import Watcher
+from ortune.engines.racing.tuning import Tuning
+from ortune.errors import InputError
+from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
-from ortune.model.open import open_model
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.replay import Replay
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import SideText, resolve
+from ortune.measuring.watcher import Watcher
+from ortune.outputs.comparison import compare_outputs
+from ortune.outputs.tolerance import top1_by_output
 from ortune.records import Calibration, Candidate, Host, OutputDifference, Plan, PrecisionRow, RewriteSpec
-from ortune.report import precision_words
-from ortune.report.document import Document
-from ortune.report.terminal import plain
 from ortune.search.plan_edits import changed
 from ortune.search.proposals import Proposed
+from ortune.show import precision_words
+from ortune.show.document import Document
+from ortune.show.terminal import plain
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.outputs import compare_outputs
-from ortune.trials.sides import SideText, resolve
-from ortune.trials.tolerance import top1_by_output
-from ortune.verbs.tune import Options
+from ortune.verbs.quantize.document import saturation
+from ortune.verbs.quantize.means import means
+from ortune.verbs.tune.run import Options
 from within import program
 
 
@@ -149,7 +149,7 @@ def test_quantised_models_are_tried_on_the_users_data(
         tried = Quantising(tuning, inputs)
         raced = tried.chosen(plans)
         # What a start takes is not to be read off runs.
-        monkeypatch.setattr("ortune.experiment.quantising.NOT_SLOWER", 0.0)
+        monkeypatch.setattr("ortune.engines.quantizing.quantizing.NOT_SLOWER", 0.0)
         tuning.search.race.objective = "cold-start"
         again = Quantising(tuning, inputs)
         assert len(again.chosen(plans[1:])) == sum(not r.why for r in again.rows) > 0

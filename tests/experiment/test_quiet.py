@@ -6,11 +6,11 @@ import pytest
 
 from facts import facts
 from ortune.errors import UsageError
-from ortune.experiment.clock import Stopwatch
-from ortune.experiment.quiet import LASTS_S, waited_for_quiet
-from ortune.experiment.watcher import Watcher
-from ortune.options.compare import Options
+from ortune.measuring.clock import Stopwatch
+from ortune.measuring.quiet import LASTS_S, waited_for_quiet
+from ortune.measuring.watcher import Watcher
 from ortune.platform import Snapshot
+from ortune.verbs.compare.options import Options
 from simulated_machine import Lab, Weather, tools_of
 
 

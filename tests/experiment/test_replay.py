@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ortune.experiment.replay import PASSED, Places, Replay, read
+from ortune.measuring.replay import PASSED, Places, Replay, read
 from ortune.records import BrowserPlace, Failed
 from ortune.store.db import Store
 

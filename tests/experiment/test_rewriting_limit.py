@@ -7,16 +7,16 @@ from pathlib import Path
 
 from onnxruntime import datasets
 
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.replay import Replay
-from ortune.experiment.scratch import scratch_folder
-from ortune.experiment.tuning import Tuning
-from ortune.experiment.watcher import Watcher
+from ortune.engines.racing.tuning import Tuning
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.replay import Replay
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import SideText, resolve
+from ortune.measuring.watcher import Watcher
 from ortune.records import Plan, RewriteSpec
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 
 def test_it_is_cut_off_once_and_the_reason_stays(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import pytest
 
 import ortune
 from onnx_text import model_of, saved
-from ortune.experiment import row_check
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.scratch import scratch_folder
+from ortune.measuring import row_check
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import SideText, resolve
+from ortune.outputs.files import Array
 from ortune.records import Plan, RowCheck, RowDifference
 from ortune.store.db import SessionLog
-from ortune.trials.input_options import InputOptions
-from ortune.trials.output_files import Array
-from ortune.trials.sides import SideText, resolve
 from simulated_machine import Lab, measuring_on
 
 LAB = Lab(1)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ortune.experiment.scratch import scratch_folder
+from ortune.measuring.scratch import scratch_folder
 
 HOLD = """
 import sys
-from ortune.experiment.scratch import scratch_folder
+from ortune.measuring.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "feeds").mkdir()
     print(folder, flush=True)

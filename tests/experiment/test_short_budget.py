@@ -12,18 +12,18 @@ from onnxruntime import datasets
 import ortune
 from facts import facts
 from ortune import monotonic
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.clock import Stopwatch
-from ortune.experiment.watcher import Watcher
-from ortune.profiling.headroom import short_profile
-from ortune.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
+from ortune.engines.profiling.headroom import short_profile
+from ortune.engines.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
+from ortune.measuring import timing
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.clock import Stopwatch
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
+from ortune.measuring.watcher import Watcher
 from ortune.records import Measured, Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials import timing
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
-from ortune.verbs import look
+from ortune.verbs.look import run as look
 
 
 def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import onnx
 import onnx.parser
 import pytest
 
+from ortune.engines.verification import verify
 from ortune.errors import ModelError, RuntimeNotFound
-from ortune.experiment.verification import verify
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.measuring.input_options import InputOptions
 from ortune.records import Plan, Verification
-from ortune.trials.input_options import InputOptions
 from simulated_machine import Lab, tools_of
 from wrong_models import gemm
 

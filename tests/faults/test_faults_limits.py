@@ -17,16 +17,16 @@ from onnx import TensorProto, helper
 
 from limited import limited
 from onnx_text import assemble
-from ortune.analysis.cost.totals import costs
-from ortune.analysis.outputs import output_comparisons
+from ortune.engines.locks import file as lock_file
 from ortune.errors import InputError, ModelError, UsageError
+from ortune.graph.cost.totals import costs
+from ortune.graph.model.open import open_model
+from ortune.graph.outputs import output_comparisons
 from ortune.inputs import user_feeds, workload
 from ortune.inputs.feeds import make_feeds
-from ortune.locks import file as lock_file
-from ortune.model.open import open_model
+from ortune.measuring.plans import read_plan
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
-from ortune.trials.plans import read_plan
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

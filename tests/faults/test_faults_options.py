@@ -7,9 +7,9 @@ import json
 import pytest
 from box import Box, refused
 
-from ortune.options.quantities import size_bytes
-from ortune.options.spelling import words
-from ortune.verbs.compare import Options
+from ortune.verbs._shared.quantities import size_bytes
+from ortune.verbs._shared.spelling import words
+from ortune.verbs.compare.run import Options
 
 WRONG = [
     (["--shape", "z:1x64"], "input", "'x'"),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ortune.fleet.environment import clean_environment, recorded
+from ortune.runtimes.environment import clean_environment, recorded
 
 USERS = {
     "PATH": "/bin",

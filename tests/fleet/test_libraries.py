@@ -9,9 +9,9 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from ortune.fleet import libraries
-from ortune.fleet.elf import needed
 from ortune.platform import cuda_driver
+from ortune.runtimes import libraries
+from ortune.runtimes.elf import needed
 
 BUILD = next((Path(onnxruntime.__file__).parent / "capi").glob("onnxruntime_pybind11_state*.so"), None)
 CUDA_13 = (

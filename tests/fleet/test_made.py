@@ -19,15 +19,24 @@ import made_runtimes
 import ortune
 from facts import facts
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
-from ortune.fleet import made
-from ortune.fleet.converters import CONVERTERS
-from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels, whole
-from ortune.fleet.runtimes import describe, find_runtime, probe
 from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import Envelope, MadeRuntime, Runtime, RuntimeResult
-from ortune.report import runtime_words
-from ortune.report.document import Line
+from ortune.runtimes import made
+from ortune.runtimes.converters import CONVERTERS
+from ortune.runtimes.packages import (
+    RELEASES,
+    addable,
+    builds,
+    recipes,
+    require_recipes,
+    usable,
+    wheels,
+    whole,
+)
+from ortune.runtimes.runtimes import describe, find_runtime, probe
+from ortune.show.document import Line
 from ortune.targets import find as find_target
+from ortune.verbs.runtime import words as runtime_words
 
 OLD = "onnxruntime==1.22.1"
 

@@ -18,8 +18,8 @@ from ortune.bundle.settings import portable, providers, resolve
 from ortune.bundle.shared import put_option
 from ortune.errors import MeasurementError
 from ortune.records import MadeRuntime, Plan, ProviderSpec
-from ortune.report.look_words import timing
-from ortune.report.placement_words import placed
+from ortune.show.placement_words import placed
+from ortune.verbs.look.words import timing
 
 OPENVINO = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
 BUILD = "onnxruntime-openvino==1.24.1"

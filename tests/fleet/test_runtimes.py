@@ -16,9 +16,9 @@ import pytest
 from facts import facts
 from ortune import targets
 from ortune.errors import RuntimeNotFound
-from ortune.fleet import probe_script, runtimes
-from ortune.fleet.here import lacking
-from ortune.fleet.probe import ask, use
+from ortune.runtimes import probe_script, runtimes
+from ortune.runtimes.here import lacking
+from ortune.runtimes.probe import ask, use
 from ortune.targets.inventory import report as report_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="shell scripts and links")

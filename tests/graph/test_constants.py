@@ -11,9 +11,9 @@ import onnx_ir as ir
 import pytest
 
 from ortune import rewrites
-from ortune.analysis.cost import costs
 from ortune.graph.constants import constant, is_constant, is_overridable, scalar, stored
-from ortune.model.open import OpenModel, open_model
+from ortune.graph.cost import costs
+from ortune.graph.model.open import OpenModel, open_model
 
 TEXT = """
 <ir_version: {version}, opset_import: ["" : 8]>

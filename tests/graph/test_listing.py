@@ -6,9 +6,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
+from ortune.graph.model.graphs import graphs, listing_of, nested, nodes, unchanged
 from ortune.graph.nodes import holds, with_operator
 from ortune.graph.shapes.known import known_values
-from ortune.model.graphs import graphs, listing_of, nested, nodes, unchanged
 
 BODIES = """
 <ir_version: 8, opset_import: ["" : 17, "own" : 1]>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.graph import randomness
-from ortune.model import operators
+from ortune.graph.model import operators
 
 HASHES = {"MurmurHash3"}
 """Operators with a seed that give the same for the same inputs."""

@@ -10,7 +10,7 @@ import pytest
 from git_repository import commit, git
 from hostile import commands
 from ortune.errors import UsageError
-from ortune.model import from_git
+from ortune.graph.model import from_git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -15,11 +15,11 @@ import ortune
 from hostile import commands
 from ortune import launcher
 from ortune.errors import RuntimeNotFound
-from ortune.fleet import made, runtimes
-from ortune.fleet.environment import clean_environment
-from ortune.report.doctor_words import document
-from ortune.report.markdown import render
+from ortune.runtimes import made, runtimes
+from ortune.runtimes.environment import clean_environment
+from ortune.show.markdown import render
 from ortune.targets import far
+from ortune.verbs.doctor.words import document
 
 PACKAGE = Path(ortune.__file__).parent
 

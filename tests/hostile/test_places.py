@@ -25,10 +25,10 @@ import ortune
 from git_repository import commit, git
 from ortune import temporary
 from ortune.errors import ModelError, OrtuneError, StoreError, UsageError
-from ortune.model import from_git
-from ortune.model.open import open_model
+from ortune.graph.model import from_git
+from ortune.graph.model.open import open_model
 from ortune.printable import without_password
-from ortune.report.answer_commands import words_of
+from ortune.show.answer_commands import words_of
 from ortune.store.db import DATABASE, Store
 from ortune.targets.browser import setup
 from ortune.targets.browser.site import Request, Site, build_of
@@ -191,7 +191,7 @@ def test_weights_that_no_memory_holds_are_not_read(tmp_path: Path, monkeypatch: 
     for verb in (ortune.look, ortune.skeleton, ortune.lock):
         with pytest.raises(ModelError, match=r"it is not complete"):
             verb(path)
-    monkeypatch.setattr("ortune.model.open.MOST_HOLE_BYTES", 1 << 42)  # as if all of it were written
+    monkeypatch.setattr("ortune.graph.model.open.MOST_HOLE_BYTES", 1 << 42)  # as if all of it were written
     for verb in (ortune.look, ortune.skeleton, ortune.lock):
         with pytest.raises(ModelError, match=r"2,048 GiB of weights, and this machine has \d+ GiB of memory"):
             verb(path)

@@ -14,8 +14,8 @@ from hostile import commands
 from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.inputs import workload
+from ortune.measuring.plans import read_plan
 from ortune.records import Workload
-from ortune.trials.plans import read_plan
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from facts import facts
 from onnx_text import model_of, saved
+from ortune.graph.model.open import open_model
 from ortune.inputs.calibrating import fault, masks
-from ortune.model.open import open_model
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 8)).astype(np.float32)

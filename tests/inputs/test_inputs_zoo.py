@@ -11,8 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import zoo
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
 
 ort.set_default_logger_severity(4)
 

@@ -13,8 +13,8 @@ from onnx import helper as h
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import zoo
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
 
 
 def role(shape, *, name="x", op="Conv"):

@@ -16,6 +16,7 @@ from ortune import knobs
 from ortune.inputs import feed_files
 from ortune.knobs import Knob
 from ortune.knobs.cpu.disabled_optimizers import OPTIMIZERS
+from ortune.measuring.executor import Arm, Executor, Timing
 from ortune.records import (
     Case,
     Failed,
@@ -32,7 +33,6 @@ from ortune.store.db import SessionLog
 from ortune.targets import requests
 from ortune.targets.archive import environment
 from ortune.targets.machine import Machine
-from ortune.trials.executor import Arm, Executor, Timing
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -20,6 +20,8 @@ from ortune import knobs, platform, providers
 from ortune.errors import UsageError
 from ortune.inputs import feed_files
 from ortune.knobs import Knob
+from ortune.measuring.executor import Arm, Executor, Timing
+from ortune.measuring.plans import canonical
 from ortune.records import (
     Case,
     FeedRef,
@@ -35,8 +37,6 @@ from ortune.records import (
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
-from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.plans import canonical
 
 HEADINGS = (
     "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",

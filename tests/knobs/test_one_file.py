@@ -27,6 +27,7 @@ from ortune.knobs import cpu
 from ortune.knobs.facts import facts_of
 from ortune.knobs.neighbours import neighbours
 from ortune.knobs.propose import proposals
+from ortune.measuring.executor import Arm, Executor, Timing
 from ortune.records import (
     BundleInfo,
     Case,
@@ -42,7 +43,6 @@ from ortune.search.plan_edits import changed
 from ortune.store.db import SessionLog
 from ortune.targets import requests
 from ortune.targets.machine import Machine
-from ortune.trials.executor import Arm, Executor, Timing
 from ortune.worker import channels
 
 HEADINGS = """

@@ -23,13 +23,14 @@ import ortune
 from facts import facts
 from onnx_text import assemble
 from ortune.bundle import digests
+from ortune.engines.locks.check import differences
+from ortune.engines.locks.file import encoded, read, write
+from ortune.engines.locks.outputs import output_snapshots
+from ortune.engines.locks.take import placed
 from ortune.errors import InputError, OrtuneError, UsageError
-from ortune.locks.check import differences
-from ortune.locks.file import encoded, read, write
-from ortune.locks.outputs import output_snapshots
-from ortune.locks.take import placed
 from ortune.records import BundleInfo, Envelope, LockChange, LockResult, Plan
-from ortune.report import lock_words, terminal
+from ortune.show import terminal
+from ortune.verbs.lock import words as lock_words
 from within import program
 
 PYTHON = sys.executable

@@ -16,12 +16,12 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from facts import facts
 from onnx_text import assemble
+from ortune.engines.locks.check import differences
 from ortune.errors import UsageError
-from ortune.experiment.watcher import Watcher
-from ortune.locks.check import differences
+from ortune.measuring.watcher import Watcher
 from ortune.records import LockChange, LockResult, Snapshot
-from ortune.report import lock_words
-from ortune.verbs import lock
+from ortune.verbs.lock import run as lock
+from ortune.verbs.lock import words as lock_words
 from within import program
 
 PYTHON = sys.executable

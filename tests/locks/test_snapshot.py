@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_text import assemble
-from ortune.locks.snapshot.memory import Memory, Sizes, byte_sizes, depth_first, memory
-from ortune.locks.snapshot.observed import observed_sizes
-from ortune.locks.snapshot.optimised import saved_graph
-from ortune.locks.snapshot.structure import operators, structure
+from ortune.engines.locks.snapshot.memory import Memory, Sizes, byte_sizes, depth_first, memory
+from ortune.engines.locks.snapshot.observed import observed_sizes
+from ortune.engines.locks.snapshot.optimised import saved_graph
+from ortune.engines.locks.snapshot.structure import operators, structure
 
 
 def model(

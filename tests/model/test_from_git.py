@@ -14,8 +14,8 @@ from onnx import helper, numpy_helper
 from git_repository import commit, git
 from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
-from ortune.model import from_git
-from ortune.model.open import open_model
+from ortune.graph.model import from_git
+from ortune.graph.model.open import open_model
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

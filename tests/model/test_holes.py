@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from onnx_text import assemble
 from ortune.errors import ModelError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 
 def sparse(folder: Path, n_bytes: int) -> Path:

@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 from onnx import TensorProto as T
 from onnx import defs, helper, numpy_helper
 
+from ortune.graph.model import operators
 from ortune.graph.skeleton import skeleton
-from ortune.model import operators
 
 SECRET = [8675309, 4815162342, 271828, 314159]
 PUBLIC_TEXTS = {"Einsum", "BRANCH_LEQ", "LEAF", "NONE", "bilinear", "nearest", "linear", "forward"}

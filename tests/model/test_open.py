@@ -17,10 +17,10 @@ from model_files import MIB, awkward_model, external, matmul_model, model_of, sa
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.graphs import graphs, tensors, type_text
-from ortune.model.open import open_model
-from ortune.model.save import save_model
-from ortune.model.tensors import FileTensor
+from ortune.graph.model.graphs import graphs, tensors, type_text
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
+from ortune.graph.model.tensors import FileTensor
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 DATASETS = Path(onnxruntime.__file__).parent / "datasets"
@@ -126,7 +126,7 @@ def test_a_negative_dimension_is_unknown(tmp_path: Path) -> None:
 
 MEASURE = """
 import resource, sys
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 open_model(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 opened = open_model(sys.argv[2])

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble
 from ortune.errors import ModelError
-from ortune.model.graphs import tensor_value
-from ortune.model.open import open_model
+from ortune.graph.model.graphs import tensor_value
+from ortune.graph.model.open import open_model
 
 MATMUL = matmul_model().SerializeToString()
 

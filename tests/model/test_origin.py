@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx import parser
 
-from ortune.model.origin import KEY, labelled, source_of
+from ortune.graph.model.origin import KEY, labelled, source_of
 from ortune.records import ConvertedFrom
 
 

@@ -14,10 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.flatbuffer import Flatbuffer, Table
-from ortune.model.graphs import graphs, subgraphs, type_text
-from ortune.model.open import OpenModel, open_model
-from ortune.model.tensors import FileTensor
+from ortune.graph.model.flatbuffer import Flatbuffer, Table
+from ortune.graph.model.graphs import graphs, subgraphs, type_text
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.tensors import FileTensor
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 DATASETS = Path(ort.__file__).parent / "datasets"

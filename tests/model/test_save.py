@@ -13,8 +13,8 @@ from onnx import helper, numpy_helper
 
 from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
-from ortune.model.open import open_model
-from ortune.model.save import deliver_model, save_model, staged_model
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import deliver_model, save_model, staged_model
 from ortune.temporary import ALIVE
 
 WIDE = np.linspace(-1, 1, 600, dtype=np.float32)

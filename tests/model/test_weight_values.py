@@ -15,8 +15,8 @@ from onnx import numpy_helper
 
 from onnx_text import model_of
 from ortune.errors import ModelError
-from ortune.model.open import open_model
-from ortune.model.tensors import FileTensor, not_finite, pieces
+from ortune.graph.model.open import open_model
+from ortune.graph.model.tensors import FileTensor, not_finite, pieces
 
 TYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 LARGE = 300_000  # elements: of all types more than is read at once

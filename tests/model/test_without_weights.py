@@ -14,9 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble
 from ortune import rules
+from ortune.graph.model.graphs import tensors
+from ortune.graph.model.open import open_model
 from ortune.graph.skeleton import skeleton
-from ortune.model.graphs import tensors
-from ortune.model.open import open_model
 from ortune.rules import ABOUT_MODELS, Facts, Selection
 from zoo import model_path
 

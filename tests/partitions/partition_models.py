@@ -12,7 +12,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 from onnx_text import model_of, saved
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 
 def parsed(text: str, folder: Path, *, ir_version: int = 8, opset: int = 17) -> ir.Model:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ortune.partitions import support
-from ortune.partitions.partition import partition
+from ortune.engines.partitions import support
+from ortune.engines.partitions.partition import partition
 from partition_models import parsed
 
 X4 = "float[1,4,8,8] x"

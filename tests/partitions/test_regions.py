@@ -10,11 +10,11 @@ import pytest
 from onnxruntime.tools.mobile_helpers import usability_checker
 
 from onnx_text import assemble
-from ortune.model.open import open_model
-from ortune.partitions import support
-from ortune.partitions.partition import Partition, partition
-from ortune.partitions.regions import Wiring, grouped
-from ortune.partitions.units import units_of
+from ortune.engines.partitions import support
+from ortune.engines.partitions.partition import Partition, partition
+from ortune.engines.partitions.regions import Wiring, grouped
+from ortune.engines.partitions.units import units_of
+from ortune.graph.model.open import open_model
 from partition_models import mnist, optimised
 
 LIST = Path(usability_checker.__file__).parent / "nnapi_supported_ops.md"

@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 
 from onnx_text import assemble
-from ortune.partitions import summary, support
-from ortune.partitions.partition import Partition, partition
+from ortune.engines.partitions import summary, support
+from ortune.engines.partitions.partition import Partition, partition
 
 
 def drawn(seed: int, nodes: int = 40) -> ir.Model:

@@ -8,10 +8,10 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
+from ortune.engines.partitions import support
+from ortune.engines.partitions.partition import partition
+from ortune.engines.partitions.tables import table
 from ortune.errors import UsageError
-from ortune.partitions import support
-from ortune.partitions.partition import partition
-from ortune.partitions.tables import table
 from partition_models import parsed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))

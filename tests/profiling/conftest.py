@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.profiling import processes
+from ortune.engines.profiling import processes
 
 
 @pytest.fixture

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import ortune
-from ortune.profiling.gpu import gpu_difference
-from ortune.profiling.kernels import kernels_a_run
-from ortune.profiling.nodes import Origins
-from ortune.profiling.processes import Process, Seen
+from ortune.engines.profiling.gpu import gpu_difference
+from ortune.engines.profiling.kernels import kernels_a_run
+from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors
-from ortune.report import difference_tables, difference_words, profile_nodes, profile_words, transfer_words
+from ortune.show import difference_tables, difference_words, profile_nodes, transfer_words
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
+from ortune.verbs.profile import words as profile_words
 
 GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
 NATIVE, JSEP, KERNELS_ALONE, WASM = (

@@ -12,14 +12,14 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_text import assemble, model_of, saved
-from ortune.experiment.baseline import Baseline
-from ortune.profiling.headroom import short_profile
+from ortune.engines.profiling.headroom import short_profile
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
-from ortune.report.headroom_words import sentence
+from ortune.show.headroom_words import sentence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 
 def product(path: Path, *, overridable: bool = False) -> Path:

@@ -12,16 +12,16 @@ import pytest
 import ortune
 from facts import facts
 from ortune import platform
+from ortune.engines.profiling import peaks
+from ortune.engines.profiling.peaks import duration_words, known_peak, measure_peak, thread_counts
+from ortune.engines.profiling.stored_peaks import FILE, NOT_MEASURED, keep_peak, load_peak, not_measured
 from ortune.errors import Interrupted, MeasurementError
-from ortune.fleet.runtimes import probe
-from ortune.profiling import peaks
-from ortune.profiling.peaks import duration_words, known_peak, measure_peak, thread_counts
-from ortune.profiling.stored_peaks import FILE, NOT_MEASURED, keep_peak, load_peak, not_measured
 from ortune.records import MachinePeak
+from ortune.runtimes.runtimes import probe
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
-from ortune.verbs.doctor import Options
-from ortune.verbs.doctor import run as doctor
+from ortune.verbs.doctor.run import Options
+from ortune.verbs.doctor.run import run as doctor
 from web_models import convolutions
 
 HOST = platform.host()

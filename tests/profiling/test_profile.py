@@ -24,7 +24,7 @@ from profiled_chain import CHANNELS, LAYERS, SIZE, conv_chain, result_of
 import ortune
 from ortune.errors import UsageError
 from ortune.records import Envelope
-from ortune.report import difference_words
+from ortune.show import difference_words
 
 
 @pytest.fixture(scope="module")

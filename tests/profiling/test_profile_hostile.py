@@ -17,7 +17,8 @@ import ortune
 from facts import facts
 from ortune.errors import UsageError
 from ortune.records import ProfileResult
-from ortune.report import markdown, profile_words, terminal
+from ortune.show import markdown, terminal
+from ortune.verbs.profile import words as profile_words
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
 
@@ -38,7 +39,7 @@ def shown(path: Path, folder: Path, **options: Any) -> ProfileResult:
     page = io.StringIO()
     Console(file=page, width=100).print(terminal.render(profile_words.document(envelope)))
     assert markdown.render(profile_words.document(envelope)) and page.getvalue()
-    assert ortune.report("newest", store=folder / "store").result.sessions[0].state == "done"
+    assert ortune.show("newest", store=folder / "store").result.sessions[0].state == "done"
     return result
 
 

@@ -15,13 +15,15 @@ from profiled_chain import conv_chain
 
 import ortune
 from facts import facts
+from ortune.engines.profiling.deliver import STORED
 from ortune.errors import Interrupted, UsageError
-from ortune.experiment.watcher import Watcher
-from ortune.profiling.deliver import STORED
+from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ProfileResult, ReportResult
-from ortune.report import markdown, profile_words, report_words
+from ortune.show import markdown
 from ortune.store.db import Store
-from ortune.verbs import profile
+from ortune.verbs.profile import run as profile
+from ortune.verbs.profile import words as profile_words
+from ortune.verbs.report import words as report_words
 
 GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
 
@@ -40,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(store: Path, *ids: str, timeline: bool = False) -> tuple[Envelope, ReportResult]:
-    envelope = ortune.report(*ids, store=store, timeline=timeline)
+    envelope = ortune.show(*ids, store=store, timeline=timeline)
     assert isinstance(envelope.result, ReportResult)
     return envelope, envelope.result
 

@@ -13,8 +13,9 @@ import pytest
 import ortune
 from facts import facts
 from ortune.records import ProfileResult
-from ortune.report import profile_notes, profile_words
 from ortune.trace.events import one_event
+from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import words as profile_words
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
 

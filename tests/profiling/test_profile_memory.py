@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_text import assemble, model_of, saved
-from ortune.model.open import open_model
-from ortune.profiling.memory import Lifetimes, lifetimes, memory_of
+from ortune.engines.profiling.memory import Lifetimes, lifetimes, memory_of
+from ortune.graph.model.open import open_model
 from ortune.records import Case, InputChoice
 from ortune.trace.memory import BEFORE, Lifetime
 from ortune.trace.ort_profile import read_profile

@@ -13,12 +13,12 @@ from profiled_chain import CHANNELS, LAYERS, SIZE, conv_chain, result_of
 
 import ortune
 from edited_models import EDITS, numbered, squeezenet
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.replay import Replay
-from ortune.profiling import processes
-from ortune.profiling.processes import Process, profile_once
-from ortune.trials.executor import Arm
-from ortune.verbs import profile as flow
+from ortune.engines.profiling import processes
+from ortune.engines.profiling.processes import Process, profile_once
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm
+from ortune.measuring.replay import Replay
+from ortune.verbs.profile import run as flow
 
 
 def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:

@@ -16,7 +16,7 @@ import ortune
 from facts import facts
 from onnx_text import assemble
 from ortune import rules
-from ortune.profiling import processes
+from ortune.engines.profiling import processes
 from ortune.records import (
     Category,
     CategoryName,
@@ -26,8 +26,10 @@ from ortune.records import (
     RunVariance,
     TraceInfo,
 )
-from ortune.report import finding_words, profile_nodes, profile_notes, profile_words
-from ortune.verbs import profile as flow
+from ortune.show import finding_words, profile_nodes
+from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import run as flow
+from ortune.verbs.profile import words as profile_words
 
 GOLDEN = Path(__file__).resolve().parents[1] / "trace" / "golden"
 NAMES = get_args(CategoryName)

@@ -17,14 +17,14 @@ import direct_count
 
 import ortune
 import zoo
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.replay import Replay
-from ortune.profiling.processes import Process, profile_once
+from ortune.engines.profiling.processes import Process, profile_once
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm, Executor
+from ortune.measuring.replay import Replay
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.targets.turns import Turns
 from ortune.trace.attribution import NAMES
-from ortune.trials.executor import Arm, Executor
-from ortune.verbs import profile as flow
+from ortune.verbs.profile import run as flow
 
 RUNS = 10
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from onnxruntime import datasets
 
-from ortune.profiling.result import _conditions
+from ortune.engines.profiling.result import _conditions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan, ProviderSpec, Value
-from ortune.trials.sides import SideText, resolve
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import onnx
 import pytest
 from onnx import parser
 
+from ortune.engines.profiling.why import why
 from ortune.errors import MeasurementError
-from ortune.experiment.baseline import Baseline
-from ortune.profiling.why import why
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 
 TEXT = """
     <ir_version: 8, opset_import: ["": 17]>

@@ -21,7 +21,7 @@ NAMES = {name for p in providers.every() for name in (p.name, p.target)} - {"", 
 WORDS = re.compile(rf"\w*{providers.SUFFIX}\b|(?<=target )(?:{'|'.join(NAMES | {CPU})})\b")
 
 NAMED = {
-    "fleet/probe_script.py": {
+    "runtimes/probe_script.py": {
         "CPUExecutionProvider",
         "ExecutionProvider",
     },  # it is sent to another interpreter

@@ -12,7 +12,7 @@ from ortune.records import (
     Guard,
     StoredSession,
 )
-from ortune.report import brief
+from ortune.verbs.report import brief
 
 SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
 

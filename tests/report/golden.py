@@ -31,8 +31,8 @@ from ortune.records import (
     RuntimeReport,
     Side,
 )
-from ortune.report import escape, terminal
-from ortune.report.document import Code, Document
+from ortune.show import escape, terminal
+from ortune.show.document import Code, Document
 
 
 def printed(document: Document, width: int, *, whole: bool = False) -> str:

@@ -11,9 +11,9 @@ from pages import Page
 
 from facts import facts
 from ortune.records import Candidate, Envelope, TuneResult
-from ortune.report import adoption_words, markdown
-from ortune.report import tune_words as words
-from ortune.report.html import pages
+from ortune.show import adoption_words, markdown
+from ortune.show.html import pages
+from ortune.verbs.tune import words
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import msgspec
 
 from ortune import rewrites
 from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Workload
-from ortune.report.answer_commands import change_line, compare_line, why_line, workload_options
+from ortune.show.answer_commands import change_line, compare_line, why_line, workload_options
 
 WORK = Workload(cases=(Case(name="default", inputs=()),))
 

@@ -18,10 +18,10 @@ from ortune.records import (
     ReadBack,
     TailEstimate,
 )
-from ortune.report import bench_words as words
-from ortune.report import markdown
-from ortune.report.document import INTERRUPTED
-from ortune.report.sides import FIRST_LOAD
+from ortune.show import markdown
+from ortune.show.document import INTERRUPTED
+from ortune.show.sides import FIRST_LOAD
+from ortune.verbs.bench import words
 
 
 def estimate(value: float, spread: float = 0.03) -> Estimate:

@@ -22,10 +22,12 @@ from ortune.records import (
     ReadBack,
     RewriteSpec,
 )
-from ortune.report import brief, brief_words, compare_headline, tune_words
-from ortune.report.html import pages
-from ortune.report.html.brief import render
-from ortune.report.sections.tune import _points as points
+from ortune.show.html import pages
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.report import brief, brief_words
+from ortune.verbs.report.brief_page import render
+from ortune.verbs.tune import words as tune_words
+from ortune.verbs.tune.sections import _points as points
 
 DENORMAL = Plan(settings={"set_denormal_as_zero": True})
 FIXED = Plan(rewrites=(RewriteSpec(name="fixed-dimensions"),))

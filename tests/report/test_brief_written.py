@@ -12,8 +12,9 @@ from briefs import made, session
 from test_html import Page
 
 from ortune.printable import visible
-from ortune.report import brief_words, markdown
-from ortune.report.html.brief import render
+from ortune.show import markdown
+from ortune.verbs.report import brief_words
+from ortune.verbs.report.brief_page import render
 
 KINDS = sorted(golden_tune.KINDS)
 

@@ -10,17 +10,13 @@ import pytest
 
 from facts import facts
 from ortune.records import CaseResult, Envelope, Gate, NonFiniteOutput, OutputDifference
-from ortune.report import (
-    compare_headline,
-    compare_outputs,
-    compare_rows,
-    compare_words,
-    github,
-    markdown,
-    sides,
-)
-from ortune.report.html import pages
-from ortune.report.numbers import duration
+from ortune.show import github, markdown, sides
+from ortune.show import output_words as compare_outputs
+from ortune.show import side_rows as compare_rows
+from ortune.show.html import pages
+from ortune.show.numbers import duration
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import words as compare_words
 
 WIDTHS = (80, 100, 140)
 

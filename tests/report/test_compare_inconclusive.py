@@ -10,9 +10,11 @@ import pytest
 
 from facts import facts
 from ortune.records import Case, Envelope, Gate, OutputDifference, Workload
-from ortune.report import compare_headline, compare_words, github
-from ortune.report.html import pages
-from ortune.verbs import compare
+from ortune.show import github
+from ortune.show.html import pages
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import run as compare
+from ortune.verbs.compare import words as compare_words
 
 
 def flat_text(envelope: Envelope) -> str:

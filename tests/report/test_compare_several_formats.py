@@ -12,12 +12,9 @@ from ortune.records import (
     Envelope,
     OutputDifference,
 )
-from ortune.report import (
-    compare_headline,
-    compare_words,
-    github,
-    markdown,
-)
+from ortune.show import github, markdown
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import words as compare_words
 
 WIDTHS = (80, 100, 140)
 

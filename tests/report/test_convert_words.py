@@ -13,7 +13,7 @@ from ortune.records import (
     Envelope,
     OutputDifference,
 )
-from ortune.report import convert_words
+from ortune.verbs.convert import words as convert_words
 
 
 def test_a_fixed_size_is_told_once_and_right_outputs_at_it_are_not_called_wrong() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from facts import facts
 from ortune.records import AddableRuntime, Envelope, Finding, MachinePeak, ProviderReport
-from ortune.report import doctor_words as words
-from ortune.report import markdown
+from ortune.show import markdown
+from ortune.verbs.doctor import words
 
 
 def shown(envelope: Envelope, width: int) -> str:

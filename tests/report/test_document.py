@@ -7,9 +7,9 @@ import re
 import golden
 import pytest
 
-from ortune.report import github, markdown, terminal
-from ortune.report.chart import Box, Chart
-from ortune.report.document import (
+from ortune.show import github, markdown, terminal
+from ortune.show.chart import Box, Chart
+from ortune.show.document import (
     Annotation,
     Cell,
     Code,

@@ -8,21 +8,9 @@ import msgspec
 import pytest
 from pages import Page, require_offline, require_our_script, require_places, require_readable, require_whole
 
-from ortune.report.chart import Axis, Box, Chart, Dot, Interval, Segment
-from ortune.report.document import (
-    Cell,
-    Code,
-    Column,
-    Document,
-    Fold,
-    Head,
-    Line,
-    Pairs,
-    Points,
-    Section,
-    table,
-)
-from ortune.report.html import document_page, pages
+from ortune.show.chart import Axis, Box, Chart, Dot, Interval, Segment
+from ortune.show.document import Cell, Code, Column, Document, Fold, Head, Line, Pairs, Points, Section, table
+from ortune.show.html import document_page, pages
 
 NASTY = golden_profile.HOSTILE
 AXIS = Axis(low=0.5, high=1.5, ticks=((1.0, "A"),), strong=1.0)

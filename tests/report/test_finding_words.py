@@ -7,9 +7,10 @@ import golden_tune
 import pytest
 
 from ortune.records import Finding, Plan, RewriteSpec
-from ortune.report import compare_words, tune_words
-from ortune.report import finding_words as words
-from ortune.report.document import Document
+from ortune.show import finding_words as words
+from ortune.show.document import Document
+from ortune.verbs.compare import words as compare_words
+from ortune.verbs.tune import words as tune_words
 
 SWAP = Finding(code="ENV003", what="it swaps", evidence="3 GiB of swap", fix="free memory")
 

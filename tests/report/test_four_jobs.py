@@ -20,7 +20,7 @@ import ortune
 from ortune.api import verbs
 from ortune.cli import main
 from ortune.records import Envelope
-from ortune.report.stored_kind import stored_kind
+from ortune.show.stored_kind import stored_kind
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
-from ortune.report import history, markdown, report_words, stored_words
-from ortune.report.numbers import shorten_end
+from ortune.show import markdown, stored_words
+from ortune.show.numbers import shorten_end
+from ortune.verbs.report import several as history
+from ortune.verbs.report import words as report_words
 
 MARK = "f" * 64
 

@@ -16,10 +16,11 @@ from pages import (
 )
 
 from facts import facts
-from ortune.report import markdown, sections, tune_page
-from ortune.report.document import filled
-from ortune.report.html import pages
-from ortune.report.sections import tune
+from ortune.show import markdown, sections
+from ortune.show.document import filled
+from ortune.show.html import pages
+from ortune.verbs.tune import page as tune_page
+from ortune.verbs.tune import sections as tune
 
 KINDS = sorted(golden_tune.KINDS)
 

@@ -23,9 +23,9 @@ from ortune.records import (
     ProviderSpec,
     RepeatedRegion,
 )
-from ortune.report import look_words as words
-from ortune.report import markdown
-from ortune.report.placement_words import placed_or_why
+from ortune.show import markdown
+from ortune.show.placement_words import placed_or_why
+from ortune.verbs.look import words
 
 CPU = "CPUExecutionProvider"
 OPERATORS = (

@@ -23,7 +23,7 @@ import chromium
 import ortune
 from mobile_models import mnist
 from ortune.records import Envelope
-from ortune.report.html import frame, pages
+from ortune.show.html import frame, pages
 
 WIDTHS_PX = (390, 1280)
 PAGES = {

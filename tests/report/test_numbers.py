@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.report.numbers import change, detectable, factor, interval_name, span
-from ortune.report.profile_tables import unit_of
+from ortune.show.numbers import change, detectable, factor, interval_name, span
+from ortune.show.profile_tables import unit_of
 
 
 @pytest.mark.parametrize(

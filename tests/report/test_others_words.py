@@ -9,7 +9,7 @@ import pytest
 from briefs import made, risks
 
 from facts import facts
-from ortune.experiment.other_programs import worded
+from ortune.measuring.other_programs import worded
 from ortune.records import (
     Comparison,
     DiagnoseResult,
@@ -22,16 +22,11 @@ from ortune.records import (
     QuietRounds,
     TriedFix,
 )
-from ortune.report import (
-    compare_words,
-    diagnose_words,
-    github,
-    markdown,
-    others_words,
-    tune_headline,
-    tune_words,
-)
-from ortune.report.html import pages
+from ortune.show import github, markdown, others_words, tune_headline
+from ortune.show.html import pages
+from ortune.verbs.compare import words as compare_words
+from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.tune import words as tune_words
 
 USED = (
     "other programs used 1.6 of 2 CPUs",

@@ -11,14 +11,15 @@ from golden_profile import KINDS, profiled
 
 from facts import facts
 from ortune.records import DifferenceRow, Envelope
-from ortune.report import profile_words, tune_why
-from ortune.report.difference_tables import tables as difference_tables
-from ortune.report.difference_words import answer as difference_answer
-from ortune.report.difference_words import became, of_eight_bits
-from ortune.report.difference_words import brief as difference_brief
-from ortune.report.difference_words import headline as difference_headline
-from ortune.report.document import Table
-from ortune.report.sections.profile import difference as sections
+from ortune.show import difference_section as sections
+from ortune.show.difference_tables import tables as difference_tables
+from ortune.show.difference_words import answer as difference_answer
+from ortune.show.difference_words import became, of_eight_bits
+from ortune.show.difference_words import brief as difference_brief
+from ortune.show.difference_words import headline as difference_headline
+from ortune.show.document import Table
+from ortune.verbs.profile import words as profile_words
+from ortune.verbs.tune import why as tune_why
 
 
 def shown(envelope: Envelope, width: int) -> str:

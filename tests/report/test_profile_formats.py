@@ -13,8 +13,10 @@ from golden_profile import HOSTILE, KINDS, profiled
 
 from facts import facts
 from ortune.records import Envelope, Finding, MemoryOwner
-from ortune.report import markdown, profile_memory, profile_nodes, profile_words
-from ortune.report.profile_tables import apportion, unit_of
+from ortune.show import markdown, profile_nodes
+from ortune.show.profile_tables import apportion, unit_of
+from ortune.verbs.profile import memory_words as profile_memory
+from ortune.verbs.profile import words as profile_words
 
 
 def shown(envelope: Envelope, width: int) -> str:

@@ -31,9 +31,9 @@ from ortune.records import (
     Timeline,
     Workload,
 )
-from ortune.report.html import pages
-from ortune.report.profile_tables import CATEGORIES
-from ortune.report.sections.profile.categories import MEANINGS
+from ortune.show.html import pages
+from ortune.show.profile_tables import CATEGORIES
+from ortune.verbs.profile.sections.categories import MEANINGS
 
 
 def with_timeline(envelope: Envelope, name: str = "/encoder/MatMul") -> Envelope:

@@ -9,9 +9,10 @@ import pytest
 
 from facts import facts
 from ortune.records import Envelope
-from ortune.report import profile_page, profile_words
-from ortune.report.html import pages
-from ortune.report.numbers import duration
+from ortune.show.html import pages
+from ortune.show.numbers import duration
+from ortune.verbs.profile import page as profile_page
+from ortune.verbs.profile import words as profile_words
 
 
 def disturbed(share: float) -> Envelope:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ortune.report import qr
+from ortune.show import qr
 
 ADDRESS = "https://192.168.1.20:8443/" + "aB3-" * 8 + "/"
 

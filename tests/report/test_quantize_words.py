@@ -23,9 +23,11 @@ from ortune.records import (
     QuantizeResult,
     RewriteSpec,
 )
-from ortune.report import metric_words, quantize_basis, quantize_words
-from ortune.report.html import pages
 from ortune.search import progress
+from ortune.show.html import pages
+from ortune.verbs.quantize import basis as quantize_basis
+from ortune.verbs.quantize import metric_words
+from ortune.verbs.quantize import words as quantize_words
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
 FLOAT = FrontRow(plan=Plan(), error=0.0, ok=True, n_float=2, n_layers=2)

@@ -19,8 +19,11 @@ from ortune.records import (
     RewriteSpec,
     TriedFix,
 )
-from ortune.report import compare_headline, diagnose_words, history_words, sides
-from ortune.report.checks import checks
+from ortune.show import sides
+from ortune.show.checks import checks
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.history import words as history_words
 
 DRIFTED = sides.DRIFTED.format(new="B", base="A")
 

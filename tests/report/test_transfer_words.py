@@ -8,7 +8,7 @@ import pytest
 
 from facts import facts
 from ortune.records import GpuRun, Plan, ProviderSpec, Value
-from ortune.report import transfer_words
+from ortune.show import transfer_words
 
 RUN = GpuRun(whole_ns=31e6, fed_ns=20e6, device_ns=13e6, input_bytes=1 << 20, output_bytes=4096, n_runs=9)
 

@@ -10,7 +10,8 @@ from golden_tune_parts import confirmed
 
 from facts import facts
 from ortune.records import Envelope, Finding, Plan, RewriteSpec
-from ortune.report import github, markdown, tune_words
+from ortune.show import github, markdown
+from ortune.verbs.tune import words as tune_words
 
 KINDS = sorted(golden_tune.KINDS)
 

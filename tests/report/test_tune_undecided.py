@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.experiment.across import late
 from ortune.records import (
     WORSENS,
     Control,
@@ -24,19 +23,16 @@ from ortune.records import (
     StoredSession,
     UntestedTarget,
 )
-from ortune.report import (
-    brief,
-    history,
-    markdown,
-    tune_details,
-    tune_facts,
-    tune_headline,
-    tune_page,
-    tune_words,
-)
-from ortune.report.html import pages
 from ortune.search.halving import ENDED, Entry
 from ortune.search.tables import candidates
+from ortune.show import markdown, tune_facts, tune_headline
+from ortune.show.html import pages
+from ortune.verbs.report import brief
+from ortune.verbs.report import several as history
+from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune import page as tune_page
+from ortune.verbs.tune import words as tune_words
+from ortune.verbs.tune.across import late
 
 
 def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:

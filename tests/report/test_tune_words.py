@@ -13,19 +13,13 @@ from pages import Page
 
 from facts import facts
 from ortune.records import Envelope, Guard, Plan, ProviderSpec
-from ortune.report import (
-    brief,
-    github,
-    markdown,
-    numbers,
-    tune_details,
-    tune_facts,
-    tune_headline,
-    tune_words,
-)
-from ortune.report import headline as heads
-from ortune.report.checks import guard_state
-from ortune.report.html import pages
+from ortune.show import github, markdown, numbers, tune_facts, tune_headline
+from ortune.show import headline as heads
+from ortune.show.checks import guard_state
+from ortune.show.html import pages
+from ortune.verbs.report import brief
+from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune import words as tune_words
 
 
 def said(kind: str) -> str:

@@ -18,9 +18,9 @@ from random_graphs import random_graph
 from same_outputs import REFUSED, all_same, rounded_worse, run, run_or_evaluate
 
 from ortune import platform, rewrites
-from ortune.analysis.dot_products import saturates
+from ortune.graph.dot_products import saturates
+from ortune.graph.model.graphs import graphs
 from ortune.graph.written import Fingerprint
-from ortune.model.graphs import graphs
 from ortune.rewrites._base import Rewrite
 from ortune.rewrites._checks import problem
 

@@ -12,7 +12,7 @@ from onnx import helper
 from same_outputs import run
 
 from ortune import rewrites
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.rewrites import RewriteResult
 
 Made = tuple[onnx.ModelProto, RewriteResult]

@@ -18,7 +18,7 @@ from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH
 import zoo
 from facts import facts
 from ortune import rewrites, rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import RewriteSpec
 
 ALL = [RewriteSpec(name=name) for name in (SWISH, INTO, BETWEEN)]

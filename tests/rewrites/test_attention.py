@@ -29,8 +29,8 @@ from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reas
 import zoo
 from facts import facts
 from ortune import rewrites
-from ortune.model.open import open_model
-from ortune.model.save import save_model
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from ortune.records import Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
 

@@ -14,8 +14,8 @@ from onnx import helper, numpy_helper
 from facts import facts
 from onnx_text import assemble, dims
 from ortune import rewrites
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import OpenModel, open_model
 from ortune.records import FeedRef, Runtime
 from ortune.targets.tool import ToolProcess
 

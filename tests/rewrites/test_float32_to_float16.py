@@ -21,13 +21,13 @@ from rewrite_corpus import CORPUS, Sample
 
 import zoo
 from ortune import rewrites
-from ortune.experiment.across import gpu_features
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.open import OpenModel, open_model
 from ortune.records import CaseTimes, Measured, PageSeen, Runtime, TrialDone
 from ortune.rewrites._checks import problem
 from ortune.targets.tool import ToolFailed, ToolProcess
+from ortune.verbs.tune.across import gpu_features
 
 ort.set_default_logger_severity(4)
 HERE = Runtime(python=sys.executable, ort_version=ort.__version__)

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Plan, RewriteSpec
 from ortune.rules import Facts
 from ortune.rules.precision import float64

@@ -27,10 +27,10 @@ from test_activations_and_affine import optimised, optimised_session
 import zoo
 from onnx_text import assemble
 from ortune import rewrites
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.open import open_model
-from ortune.model.save import save_model
 from ortune.rewrites._base import RewriteResult
 
 GELU, NORM, LOOKUP = "gelu", "layer-normalization", "one-hot-to-gather"

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from onnx_text import assemble
 from ortune import rewrites
 from ortune.graph import forms, ort_fusions
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rules import Facts, find_rule
 
 EXACT = [

@@ -17,12 +17,12 @@ from facts import facts
 from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.graph.groups import layer_groups
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import OpenModel, open_model
+from ortune.measuring.rewriting import CachedTool
 from ortune.records import FeedRef, Runtime
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolFailed, ToolProcess
-from ortune.trials.rewriting import CachedTool
 
 HERE = Runtime(python=sys.executable, ort_version=ort.__version__)
 SHAPE = (1, 4, 8, 8)

@@ -18,9 +18,9 @@ import zoo
 from facts import facts
 from ortune import rewrites
 from ortune.errors import UsageError
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.open import open_model
 from ortune.records import RewriteSpec
 from ortune.rewrites._base import RewriteResult
 

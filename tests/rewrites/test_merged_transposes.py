@@ -15,8 +15,8 @@ from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reas
 
 import zoo
 from ortune import rewrites
-from ortune.model.open import open_model
-from ortune.model.save import save_model
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 
 MERGED = "merged-transposes"
 LAST, FIRST = [0, 2, 3, 1], [0, 3, 1, 2]

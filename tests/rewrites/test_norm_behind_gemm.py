@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnx_text import assemble
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 
 @pytest.mark.parametrize("turned", [0, 1])

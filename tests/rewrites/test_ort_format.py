@@ -12,10 +12,10 @@ from rewrite_corpus import CORPUS, OUT
 
 from ortune import rewrites
 from ortune.errors import ModelError, UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Runtime
 from ortune.targets.tool import ToolProcess
-from ortune.verbs import rewrite as verb
+from ortune.verbs.rewrite import run as verb
 from web_models import convolutions
 
 BY_NAME = {sample.name: sample for sample in CORPUS}

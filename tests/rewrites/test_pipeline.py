@@ -11,10 +11,10 @@ from rewrite_corpus import CORPUS, Sample
 
 import zoo
 from ortune import rewrites
+from ortune.graph.model.open import open_model
 from ortune.graph.shapes import known
 from ortune.graph.written import Fingerprint
 from ortune.inputs import workload as workloads
-from ortune.model.open import open_model
 from ortune.records import RewriteSpec, Workload
 
 

@@ -16,13 +16,13 @@ from random_graphs import random_graph
 from rewrite_corpus import CORPUS, Sample
 
 from mobile_models import mnist
+from ortune.engines.ort_format.aware import Takes, aware_model, basic_model
+from ortune.engines.ort_format.regions import rest_of
 from ortune.errors import OrtuneError
-from ortune.model.graphs import subgraphs
-from ortune.model.open import open_model
-from ortune.model.operators import STANDARD
-from ortune.model.save import save_model
-from ortune.ort_format.aware import Takes, aware_model, basic_model
-from ortune.ort_format.regions import rest_of
+from ortune.graph.model.graphs import subgraphs
+from ortune.graph.model.open import open_model
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.save import save_model
 from ortune.records import AwareFile
 from ortune.worker import tool as worker
 

@@ -22,8 +22,8 @@ import onnx.parser
 import ortune
 from ortune import rewrites
 from ortune.errors import ModelError, OrtuneError, UsageError
-from ortune.model.open import OpenModel, open_model
-from ortune.model.save import save_model
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import save_model
 from ortune.records import Case, InputChoice, Plan, RewriteSpec, Workload
 from ortune.rewrites._base import Param, Rewrite, RewriteResult
 

@@ -26,11 +26,11 @@ from rewrite_corpus import BETWEEN, CORPUS, FIXED, INTO, OUT, SAVED, SINGLE, SWI
 
 import zoo
 from ortune import rewrites
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import save_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.graphs import nodes
-from ortune.model.open import OpenModel, open_model
-from ortune.model.save import save_model
 from ortune.records import Case, InputChoice, RewriteSpec, Runtime, Workload
 from ortune.rewrites import plain_arithmetic
 from ortune.rewrites._base import Rewrite

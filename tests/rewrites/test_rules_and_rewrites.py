@@ -12,8 +12,8 @@ from rewrite_corpus import CORPUS, Sample
 from rewrite_fuzzing import as_function
 
 from ortune import rewrites, rules
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs import workload
-from ortune.model.open import OpenModel, open_model
 from ortune.records import RewriteSpec, Workload
 from ortune.rules import Facts, Selection
 

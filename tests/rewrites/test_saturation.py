@@ -13,12 +13,12 @@ from onnx import helper
 
 from onnx_text import assemble, dims
 from ortune import platform, rewrites
-from ortune.analysis.dot_products import saturates
+from ortune.graph.dot_products import saturates
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import OpenModel, open_model
+from ortune.outputs.files import tensors
 from ortune.records import FeedRef, Runtime
 from ortune.targets.tool import ToolProcess
-from ortune.trials.output_files import tensors
 
 ort.set_default_logger_severity(4)
 HERE = Runtime(python=sys.executable, ort_version=ort.__version__)

@@ -15,7 +15,7 @@ from onnxruntime.quantization import quantize_dynamic
 from facts import facts
 from onnx_text import assemble
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rewrites.small_lstm_to_float import REWRITE
 from ortune.rules import Facts
 from rules.rule_facts import OLD_HOST

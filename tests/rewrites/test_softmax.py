@@ -15,10 +15,10 @@ from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reas
 import zoo
 from facts import facts
 from ortune import rewrites
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.open import open_model
-from ortune.model.save import save_model
 
 SOFTMAX = "softmax"
 Form = Callable[[Maker, str, int], str]

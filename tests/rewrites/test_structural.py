@@ -18,10 +18,10 @@ import zoo
 from facts import facts
 from onnx_text import assemble, model_of
 from ortune import rewrites
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.model.graphs import nodes
-from ortune.model.open import open_model
 from ortune.records import RewriteSpec
 
 

@@ -17,8 +17,8 @@ from onnx import helper, numpy_helper
 from rewrite_corpus import CORPUS, OUT
 
 from ortune import rewrites
-from ortune.model.graphs import nodes
-from ortune.model.open import open_model
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.open import open_model
 from ortune.records import Applied, Plan, ProviderSpec, RewriteSpec, Runtime
 from ortune.targets.archive import write_worker
 from ortune.targets.task import Limits

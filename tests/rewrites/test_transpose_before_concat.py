@@ -17,7 +17,7 @@ from rewrite_corpus import CHANNELS
 import zoo
 from facts import facts
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import RewriteSpec
 
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from facts import facts
 from onnx_text import assemble
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import RewriteSpec
 
 ort.set_default_logger_severity(4)

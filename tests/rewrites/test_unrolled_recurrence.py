@@ -14,7 +14,7 @@ import pytest
 from written_out_steps import CELLS, written_out
 
 from ortune import rewrites, rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rewrites.unrolled_recurrence import REWRITE
 from ortune.rules import Facts
 

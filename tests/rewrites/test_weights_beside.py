@@ -14,8 +14,8 @@ from onnx import TensorProto
 
 from onnx_text import assemble, model_of
 from ortune import platform, rewrites
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import open_model
 from ortune.records import FeedRef, Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess, peak_bytes
 from ortune.worker.graph_tools import is_large

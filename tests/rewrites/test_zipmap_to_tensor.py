@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import ortune
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rewrites import find, parse, rewrite_model
 from ortune.rewrites.zipmap_to_tensor import zip_maps
 from simulated_machine import Lab, measuring_on

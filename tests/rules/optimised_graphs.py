@@ -11,7 +11,7 @@ import onnxruntime
 from rule_facts import HOST
 
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Finding
 from ortune.rules import Facts
 

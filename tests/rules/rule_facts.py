@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnx_text import assemble
 from ortune import rules
-from ortune.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.platform import Snapshot
 from ortune.platform.cgroup import Throttling
 from ortune.records import (

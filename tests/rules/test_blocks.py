@@ -14,7 +14,7 @@ import ortune
 from facts import facts
 from onnx_text import assemble
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Finding
 from ortune.rules import Facts, Selection
 from ortune.rules._blocks import by_blocks

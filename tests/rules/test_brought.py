@@ -16,7 +16,7 @@ import pytest
 import ortune
 from onnx_text import assemble, saved
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import (
     Category,
     Comparison,
@@ -27,9 +27,10 @@ from ortune.records import (
     RewriteSpec,
     TraceInfo,
 )
-from ortune.report import check_words, finding_words
-from ortune.report.document import Line
 from ortune.rules import Facts, _concerned, prize
+from ortune.show import finding_words
+from ortune.show.document import Line
+from ortune.verbs.check import words as check_words
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

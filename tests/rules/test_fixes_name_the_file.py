@@ -15,10 +15,10 @@ from rule_facts import plain
 
 from ortune import rules
 from ortune.cli import main
+from ortune.graph.model.open import open_model
 from ortune.inputs.written_sizes import parse_dim, parse_shape
-from ortune.model.open import open_model
+from ortune.measuring.input_options import InputOptions
 from ortune.rules import Facts, Rule
-from ortune.trials.input_options import InputOptions
 
 FED = ("--dim", "my rows=4,8", "--shape", "image:1x3x8x8")
 

@@ -18,15 +18,15 @@ from rule_facts import CPU, plain
 
 from facts import facts
 from ortune import rules
-from ortune.model.open import open_model
-from ortune.profiling.nodes import Origins
-from ortune.profiling.result import result_of
+from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.result import result_of
+from ortune.graph.model.open import open_model
 from ortune.records import Finding, GpuRun, MachinePeak, PageSeen, Plan, ProfileResult
-from ortune.report import profile_words
 from ortune.rules import Facts
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
+from ortune.verbs.profile import words as profile_words
 
 sys.path.append(str(Path(__file__).parents[1] / "trace"))
 

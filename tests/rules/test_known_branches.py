@@ -9,7 +9,7 @@ import onnx.parser
 import onnxruntime as ort
 import pytest
 
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Plan
 from ortune.rules import Facts, find_rule
 

@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Plan, ProviderSpec, RewriteSpec
 from ortune.rules import Facts
 

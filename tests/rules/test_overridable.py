@@ -12,8 +12,8 @@ import onnxruntime as ort
 import pytest
 
 from ortune import rewrites
+from ortune.graph.model.open import open_model
 from ortune.graph.randomness import is_random
-from ortune.model.open import open_model
 from ortune.rules import Facts, find_rule
 
 GROWS = """

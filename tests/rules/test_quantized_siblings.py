@@ -14,7 +14,7 @@ from rule_examples import HOST
 from rule_facts import findings_in, graph_text
 
 from ortune import rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rules import Facts
 
 PAIR = "q = QuantizeLinear (x, s, z)\n dx = DequantizeLinear (q, s, z)\n"

@@ -36,7 +36,7 @@ Example: none
 References: ONNX operator documentation, "Identity".
 """
 
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.records import Finding
 
 CODE = "GRA999"

@@ -12,11 +12,11 @@ import pytest
 from rule_facts import HOST
 
 from ortune import rewrites, rules
+from ortune.graph.model.graphs import graphs
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import save_model
 from ortune.graph.written import Fingerprint
 from ortune.inputs import workload
-from ortune.model.graphs import graphs
-from ortune.model.open import OpenModel, open_model
-from ortune.model.save import save_model
 from ortune.records import Finding
 from ortune.rules import MARK, Facts, Rule
 from ortune.rules._words import name_of

@@ -14,7 +14,7 @@ from rule_facts import findings_in, graph_text
 
 from onnx_text import assemble, dims
 from ortune import rewrites, rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rules import Facts
 from ortune.targets.machine import Machine
 

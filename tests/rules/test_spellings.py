@@ -14,7 +14,7 @@ import pytest
 
 from onnx_text import model_of, saved
 from ortune import rewrites, rules
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.rules import Facts
 from ortune.rules.graph import unfused_layer_normalization
 

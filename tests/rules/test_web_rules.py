@@ -12,7 +12,7 @@ from rule_examples import EXAMPLES
 from rule_facts import FLOAT, dequantized, facts_of, in_a_page, info, plain, watched_page, work
 
 from ortune import rules, targets
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Finding, Plan, Value
 from ortune.rules import Facts
 from web_models import convert, convolutions, products

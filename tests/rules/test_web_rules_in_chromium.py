@@ -14,9 +14,9 @@ from rule_facts import dequantized
 
 from chromium import ran
 from ortune import rules
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import save_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
-from ortune.model.save import save_model
 from ortune.rewrites.int64_to_int32 import REWRITE
 from web_models import convert, convolutions, products
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from groups import OneByOne
-from ortune.experiment.driver import drive
+from ortune.measuring.driver import drive
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE

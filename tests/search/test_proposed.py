@@ -9,12 +9,12 @@ from onnx import TensorProto, helper
 
 from onnx_text import assemble
 from ortune import platform
-from ortune.experiment.scratch import scratch_folder
 from ortune.inputs import workload
 from ortune.knobs import facts
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec
 from ortune.search.proposals import Scope, propose
-from ortune.trials.sides import Resolved, SideText, resolve
 
 
 @pytest.fixture(scope="module")

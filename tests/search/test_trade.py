@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ortune.experiment.tuned import rejected
+from ortune.engines.racing.tuned import rejected
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, ProviderSpec, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.figures import describe

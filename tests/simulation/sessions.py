@@ -22,9 +22,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
-from ortune.experiment.watcher import Watcher
-from ortune.fleet import made
-from ortune.fleet.runtimes import probe
+from ortune.measuring.watcher import Watcher
 from ortune.records import (
     CompareResult,
     Comparison,
@@ -34,7 +32,12 @@ from ortune.records import (
     MadeRuntime,
     TuneResult,
 )
-from ortune.verbs import compare, diagnose, history, tune
+from ortune.runtimes import made
+from ortune.runtimes.runtimes import probe
+from ortune.verbs.compare import run as compare
+from ortune.verbs.diagnose import run as diagnose
+from ortune.verbs.history import run as history
+from ortune.verbs.tune import run as tune
 from simulated_machine import Faults, Lab, Weather, net, tools_of
 
 VERBS = ("compare", "tune", "diagnose", "compare", "tune", "history")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ortune.records import DiagnoseResult, TriedFix
-from ortune.report import diagnose_words
+from ortune.verbs.diagnose import words as diagnose_words
 from simulated_machine import Lab, Weather
 from simulation.sessions import run
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from facts import facts
-from ortune.experiment.watcher import Watcher
-from ortune.verbs import tune
+from ortune.measuring.watcher import Watcher
+from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, Weather, net, tools_of
 
 pytestmark = pytest.mark.xdist_group("sessions")

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ortune.report import compare_words, diagnose_words, markdown, terminal, tune_words
+from ortune.show import markdown, terminal
+from ortune.verbs.compare import words as compare_words
+from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.tune import words as tune_words
 from simulated_machine import Lab, Weather
 from simulation.sessions import VERBS, run
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from facts import facts
-from ortune.report import tune_details
 from ortune.store.db import Store
 from ortune.targets.machine import MOST_ALIVE
+from ortune.verbs.tune import details as tune_details
 from simulated_machine import Faults, Killed, Lab, Weather
 from simulation.sessions import VERBS, Session, run, scenario
 

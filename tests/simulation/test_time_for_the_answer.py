@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from ortune import monotonic
-from ortune.options import bench as bench_options
-from ortune.options import compare as compare_options
-from ortune.options import look as look_options
 from ortune.search.fixed import LEAST_EXPLORED
 from ortune.search.phases import DELIVERY_SHARE
-from ortune.verbs import bench, compare, look, run
+from ortune.verbs import run
+from ortune.verbs.bench import options as bench_options
+from ortune.verbs.bench import run as bench
+from ortune.verbs.compare import options as compare_options
+from ortune.verbs.compare import run as compare
+from ortune.verbs.look import options as look_options
+from ortune.verbs.look import run as look
 from simulated_machine import Lab, measuring_on, net
 
 BUDGET_S = 12.0

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.records import Comparison, Plan
-from ortune.verbs import compare, tune
+from ortune.verbs.compare import run as compare
+from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, Weather, net, tools_of
 
 pytestmark = pytest.mark.xdist_group("sessions")

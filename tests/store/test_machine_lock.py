@@ -77,7 +77,7 @@ def test_what_measures_no_time_does_not_wait(verb: str, busy: None, tmp_path: Pa
 
 def test_what_only_reads_does_not_wait(busy: None, tmp_path: Path) -> None:
     assert ortune.doctor(python=sys.executable, store=tmp_path / "store").status == "ok"
-    assert ortune.report(store=tmp_path / "store").status == "ok"
+    assert ortune.show(store=tmp_path / "store").status == "ok"
     assert lock_path().exists()
 
 

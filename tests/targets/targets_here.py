@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import made_runtimes
-from ortune.fleet.here import SOFTWARE_GPU
-from ortune.fleet.runtimes import probe
 from ortune.platform import host
 from ortune.records import ProviderReport, Runtime
+from ortune.runtimes.here import SOFTWARE_GPU
+from ortune.runtimes.runtimes import probe
 from ortune.targets import Target
 
 

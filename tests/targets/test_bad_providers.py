@@ -15,9 +15,9 @@ from facts import facts
 from ortune import targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
+from ortune.measuring import failures
 from ortune.records import Failed, FeedRef, Plan, ProviderSpec, Value
 from ortune.targets.ignored import ignored
-from ortune.trials import failures
 
 
 @pytest.mark.xdist_group("target webgpu")

@@ -12,11 +12,11 @@ from targets_here import usable
 from test_conformance import FEED, WEIGHT, Trials, measured, model
 
 from ortune import rewrites, targets
+from ortune.graph.model.open import open_model
 from ortune.inputs.value_files import read_index
-from ortune.model.open import open_model
+from ortune.measuring.rewriting import Models
 from ortune.records import Plan, Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
-from ortune.trials.rewriting import Models
 
 SPEC = rewrites.parse("compiled-parts")
 

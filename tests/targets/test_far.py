@@ -22,11 +22,11 @@ from onnx import helper, numpy_helper
 from facts import facts
 from onnx_text import assemble
 from ortune import platform
-from ortune.fleet.runtimes import find_runtime
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
-from ortune.model.open import open_model
 from ortune.records import Failed, FeedRef, Measured, Plan, Runtime, TrialRequest
+from ortune.runtimes.runtimes import find_runtime
 from ortune.targets.far import _FOLDER, _OUTPUT
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run

@@ -15,10 +15,11 @@ from test_watched_page import sessions, watched
 
 from chromium import CHROMIUM, Site, serving
 from ortune.records import DiagnoseResult
-from ortune.report import diagnose_words, markdown
+from ortune.show import markdown
 from ortune.targets.browser import devtools, setup, waiting_scripts, watch
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
+from ortune.verbs.diagnose import words as diagnose_words
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED HERE: there is no Chromium")
 

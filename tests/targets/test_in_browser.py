@@ -14,10 +14,10 @@ from onnx import helper
 import ortune
 from chromium import hardly_warm
 from ortune.errors import UsageError
-from ortune.experiment import in_browsers
-from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import write_feeds
-from ortune.options.quantities import bits_a_second
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import (
     CompareResult,
     FeedRef,
@@ -36,9 +36,9 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
-from ortune.verbs.compare import Options
+from ortune.verbs._shared.quantities import bits_a_second
+from ortune.verbs.compare.run import Options
+from ortune.verbs.tune import in_browsers
 from web_models import RNG, needs, web_inputs, web_net
 
 

@@ -16,11 +16,11 @@ from test_conformance import Trials, measured, model
 import ortune
 from ortune import targets
 from ortune.errors import MeasurementError
-from ortune.experiment.hybrids import hybrids
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
-from ortune.model.open import open_model
 from ortune.records import Failed, FeedRef
+from ortune.verbs.tune.hybrids import hybrids
 
 GPU, CPU = "WebGpuExecutionProvider", "CPUExecutionProvider"
 FEED = np.random.default_rng(0).standard_normal((8, 8), np.float32)

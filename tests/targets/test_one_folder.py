@@ -19,8 +19,8 @@ from ortune.rules import Facts
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.verbs import tune
-from ortune.verbs.compare import Options
+from ortune.verbs.compare.run import Options
+from ortune.verbs.tune import run as tune
 
 # Of a device that nobody has: what runs on it is a function of this process, which waits for its turn.
 NEW = '''"""A device of tomorrow."""

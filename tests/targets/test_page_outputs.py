@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ortune.outputs.files import load_array, read_outputs
 from ortune.targets.browser.outputs import FACTOR, MOST_UNKNOWN, ROOM, Outputs, Unlike
-from ortune.trials.output_files import load_array, read_outputs
 
 Y = np.arange(6, dtype=np.float32).reshape(2, 3)
 

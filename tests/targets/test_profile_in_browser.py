@@ -12,9 +12,10 @@ from onnx import helper, numpy_helper
 import ortune
 from chromium import hardly_warm
 from onnx_text import assemble
-from ortune.profiling import stored_peaks
+from ortune.engines.profiling import stored_peaks
 from ortune.records import ProfileResult
-from ortune.report import profile_words, transfer_words
+from ortune.show import transfer_words
+from ortune.verbs.profile import words as profile_words
 from web_models import RNG, needs, web_inputs, web_net
 
 

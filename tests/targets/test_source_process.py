@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import made_runtimes
-from ortune.fleet.converters import SKLEARN
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
     ExportSource,
@@ -25,6 +24,7 @@ from ortune.records import (
     SourceSide,
     TrialRequest,
 )
+from ortune.runtimes.converters import SKLEARN
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.source import SourceProcess, SourceProcessFailed

@@ -18,11 +18,13 @@ import ortune
 from chromium import CHROMIUM, HEADERS, TYPES, Site, serving, web_modules
 from facts import facts
 from ortune.errors import UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
-from ortune.report import diagnose_words, markdown, page_words
+from ortune.show import markdown
 from ortune.targets.browser import watched_model
 from ortune.targets.browser.watched_session import plan_of, thread_times
+from ortune.verbs.diagnose import page_words
+from ortune.verbs.diagnose import words as diagnose_words
 from web_models import web_net
 
 PAGE = """<!doctype html><title>mine</title>
@@ -168,7 +170,7 @@ def test_of_builds_that_load_at_the_same_time_none_is_taken_for_the_other(tmp_pa
 
 def test_it_is_a_session_that_can_be_told_again(answer: ortune.Answer[DiagnoseResult]) -> None:
     assert answer.result is not None and answer.result.session
-    told = ortune.report(answer.result.session, store=answer.store).result
+    told = ortune.show(answer.result.session, store=answer.store).result
     assert told is not None and len(told.sessions) == 1
     told_again = [line for line in page_words._next(answer) if line.startswith("ortune report ")]
     assert len(told_again) == 1 and answer.result.session in told_again[0]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from trace_files import node, profile, run
 
-from ortune.profiling.nodes import Origins
-from ortune.profiling.result import result_of
+from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.result import result_of
 from ortune.records import MachinePeak, ProfileResult
 from ortune.trace import fast_end
 from ortune.trace.attribution import attribute

@@ -9,7 +9,7 @@ import pytest
 
 from facts import facts
 from ortune.records import Category, CategoryName, Headroom, ProfiledNode
-from ortune.report import headroom_words
+from ortune.show import headroom_words
 from ortune.trace import headroom as measured
 from ortune.trace.headroom import Conditions
 

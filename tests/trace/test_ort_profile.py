@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from ort_events import HOSTILE, event, nested_model, node, profile, run
 
-from ortune.profiling.nodes import Origins, profiled_nodes
+from ortune.engines.profiling.nodes import Origins, profiled_nodes
 from ortune.trace.attribution import attribute
 from ortune.trace.naming import stable_names
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from ortune.engines.profiling.result import page_parts
 from ortune.errors import UsageError
-from ortune.profiling.result import page_parts
 from ortune.records import PageParts
-from ortune.report import profile_words
 from ortune.trace.operators import by_operator, run_time_ns
 from ortune.trace.read import read_trace
 from ortune.trace.table import NO_PARENT, NO_RUN, Trace
 from ortune.trace.web_kernels import runs_by_repetition
+from ortune.verbs.profile import words as profile_words
 
 SHAPES = "input[0]: [1,3] | float32, input[1]: [3] | int64, output[0]: [1,3] | float32, "
 

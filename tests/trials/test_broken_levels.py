@@ -13,13 +13,13 @@ from broken_models import broad_layer_norm, broad_rms, chained_reshapes, short_b
 from facts import facts
 from onnx_text import model_of
 from ortune.errors import InputError, ModelError
-from ortune.experiment import first_run
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.scratch import scratch_folder
+from ortune.measuring import first_run
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_BROKEN, Plan
 from ortune.store.db import SessionLog
-from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import SideText, resolve
 from simulated_machine import Lab
 
 MACHINE = Lab(1).machine()

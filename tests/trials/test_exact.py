@@ -9,8 +9,8 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from ortune.trials.exact import evaluate
-from ortune.trials.output_files import Array
+from ortune.outputs.exact import evaluate
+from ortune.outputs.files import Array
 
 X = np.float32([[-300.0, -100.2, -0.4, 0.6, 99.9, 300.0]])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.experiment.feed_kinds import pooled
+from ortune.measuring.feed_kinds import pooled
 from ortune.records import CaseTimes, Finding
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import data_dependent_latency

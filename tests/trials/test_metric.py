@@ -11,8 +11,8 @@ import ortune
 import zoo
 from bisection.planted import convolutions
 from ortune.errors import UsageError
+from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
-from ortune.model.open import open_model
 
 NAMES = ("affine-into-weights",)
 

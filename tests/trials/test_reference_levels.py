@@ -12,14 +12,14 @@ from onnx import numpy_helper
 
 import ortune
 from ortune import platform
-from ortune.analysis.dot_products import saturates
-from ortune.experiment.baseline import Baseline
+from ortune.graph.dot_products import saturates
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import SideText, resolve
+from ortune.outputs.rounding import STEP_OF_FEW_BITS
 from ortune.records import DEFAULT_WRONG, OutputDifference, Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.input_options import InputOptions
-from ortune.trials.rounding import STEP_OF_FEW_BITS
-from ortune.trials.sides import SideText, resolve
 
 MODEL = """
 <ir_version: 9, opset_import: ["" : 17]>

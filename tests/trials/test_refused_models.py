@@ -13,10 +13,10 @@ from onnxruntime import datasets
 import ortune
 from onnx_text import model_of, saved
 from ortune.errors import ModelError, UsageError
-from ortune.options.quantities import size_bytes
+from ortune.measuring.plans import read_plan
+from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
-from ortune.trials.plans import read_plan
-from ortune.trials.sides import SideText, resolve
+from ortune.verbs._shared.quantities import size_bytes
 
 
 @pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])

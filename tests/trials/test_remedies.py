@@ -16,13 +16,13 @@ import ortune
 from facts import facts
 from ortune import knobs
 from ortune.errors import UsageError
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.inputs.trial_fixes import cannot_feed
-from ortune.model.open import open_model
+from ortune.measuring import failures
 from ortune.records import Failed
 from ortune.rewrites import find
 from ortune.targets.tool import ToolFailed
-from ortune.trials import failures
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 GOOD = f"{HEAD} g (float[1,4] x) => (float[1,4] y) {{ y = Relu (x) }}"

@@ -34,7 +34,7 @@ def keep(store: Path, *documents: Envelope, kind: str = "result") -> list[str]:
 
 def report_of(store: Path, *names: str, **options: Any) -> ReportResult:
     """What the verb gives of these sessions."""
-    envelope = ortune.report(*names, store=store, **options)
+    envelope = ortune.show(*names, store=store, **options)
     assert isinstance(envelope.result, ReportResult)
     return envelope.result
 

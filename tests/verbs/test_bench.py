@@ -18,13 +18,13 @@ from onnx import helper, numpy_helper
 import ortune
 from facts import facts
 from onnx_text import model_of, saved
+from ortune.engines.bench_result import CaseTrial, own_threads, remarks
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.experiment.bench_result import CaseTrial, own_threads, remarks
-from ortune.options.spelling import command
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
 from ortune.targets.machine import Machine
-from ortune.verbs.bench import Options, requests, shared
+from ortune.verbs._shared.spelling import command
+from ortune.verbs.bench.run import Options, requests, shared
 from within import program
 
 
@@ -276,7 +276,7 @@ def test_nothing_but_failures_is_an_error(
     watcher = ortune.Watcher(stop=breaking_after(0, broken))
     with pytest.raises(MeasurementError, match="every process failed: crash"):
         ortune.bench(model, python=python, processes=3, store=tmp_path / "store", watcher=watcher)
-    told = ortune.report("newest", store=tmp_path / "store").result
+    told = ortune.show("newest", store=tmp_path / "store").result
     (session,) = told.sessions
     assert session.state == "failed" and "every process failed" in session.trouble
 

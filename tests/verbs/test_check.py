@@ -22,7 +22,7 @@ from onnx_text import assemble
 from ortune import rules
 from ortune.cli import main
 from ortune.errors import UsageError
-from ortune.verbs import check
+from ortune.verbs.check import run as check
 
 OLD = """
 <ir_version: 4, opset_import: ["" : 17]>
@@ -323,7 +323,7 @@ def test_python_has_the_same(folder: Path) -> None:
 _MEMORY = """
 import re, sys
 from pathlib import Path
-from ortune.verbs import check
+from ortune.verbs.check import run as check
 
 def mapped():
     return int(re.search(r"RssFile:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) >> 10

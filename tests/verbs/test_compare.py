@@ -19,10 +19,11 @@ from onnx import TensorProto, helper
 from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.records import CompareResult, Envelope
-from ortune.report import compare_words, markdown
-from ortune.verbs.compare import Options, exit_code, run
+from ortune.show import markdown
+from ortune.verbs.compare import words as compare_words
+from ortune.verbs.compare.run import Options, exit_code, run
 from patience import few_turns
 from simulated_machine import Lab, measuring_on, tools_of
 from within import program

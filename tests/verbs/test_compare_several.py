@@ -21,12 +21,15 @@ from facts import facts
 from onnx_text import model_of, saved
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
-from ortune.options.spelling import words
 from ortune.records import Envelope, ProviderSpec
-from ortune.report import compare_gate, compare_headline, compare_outputs, compare_rows
+from ortune.show import output_words as compare_outputs
+from ortune.show import side_rows as compare_rows
 from ortune.targets.tool import ToolFailed
-from ortune.verbs import compare
-from ortune.verbs._session import terms
+from ortune.verbs._shared.session import terms
+from ortune.verbs._shared.spelling import words
+from ortune.verbs.compare import gate as compare_gate
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import run as compare
 from patience import few_turns
 from simulated_machine import Lab, measuring_on
 from zoo import model_path
@@ -287,8 +290,8 @@ def test_a_graph_is_optimised_for_the_target_that_runs_it(tmp_path: Path, verb: 
 
 
 def test_a_side_of_its_own_target_is_optimised_for_that(tmp_path: Path) -> None:
+    from ortune.measuring.sides import SideText, resolve
     from ortune.records import Plan
-    from ortune.trials.sides import SideText, resolve
 
     text = SideText(text=str(dense(tmp_path / "a.onnx")), rewrites=["ort-optimized-model"], target="cpu")
     cuda = Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))

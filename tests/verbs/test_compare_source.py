@@ -16,9 +16,9 @@ import made_runtimes
 import ortune
 import ten_sources
 from ortune.errors import OrtuneError, UsageError
-from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.records import Envelope
-from ortune.verbs import compare
+from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.verbs.compare import run as compare
 from ortune.worker import fence
 from simulated_machine import Lab, measuring_on
 

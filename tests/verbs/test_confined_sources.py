@@ -17,7 +17,7 @@ import made_runtimes
 import ortune
 from facts import facts
 from ortune.errors import OrtuneError, UsageError
-from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.worker import fence
 from simulated_machine import Lab, measuring_on
 from worker.test_fence import REFUSING

@@ -12,12 +12,12 @@ import pytest
 import made_runtimes
 import ortune
 from facts import facts
-from ortune.conversion import axes
-from ortune.conversion.kinds import kind_of
+from ortune.engines.conversion import axes
+from ortune.engines.conversion.kinds import kind_of
 from ortune.errors import ModelError, UsageError
-from ortune.fleet.converters import SKLEARN
 from ortune.records import SourceInput
-from ortune.verbs import convert
+from ortune.runtimes.converters import SKLEARN
+from ortune.verbs.convert import run as convert
 from simulated_machine import Lab, measuring_on
 from within import program
 

@@ -20,8 +20,8 @@ import ortune
 import ten_sources
 from ortune import launcher, platform
 from ortune.errors import OrtuneError
-from ortune.fleet.converters import TENSORFLOW, TORCH, Converter
-from ortune.verbs import convert
+from ortune.runtimes.converters import TENSORFLOW, TORCH, Converter
+from ortune.verbs.convert import run as convert
 from ten_sources import SmallSource
 
 pytestmark = pytest.mark.long

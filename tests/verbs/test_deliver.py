@@ -16,8 +16,8 @@ import pytest
 from onnx import parser
 
 from ortune import rewrites
-from ortune.experiment import pasted
-from ortune.experiment.bundling import _model_settings, with_bundle
+from ortune.engines.racing import pasted
+from ortune.engines.racing.bundling import _model_settings, with_bundle
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Runtime, Value, Workload
 

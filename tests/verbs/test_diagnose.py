@@ -12,10 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.records import DiagnoseResult, Envelope
-from ortune.report import diagnose_words, markdown, sides, terminal
-from ortune.verbs import diagnose
+from ortune.show import markdown, sides, terminal
+from ortune.verbs.diagnose import run as diagnose
+from ortune.verbs.diagnose import words as diagnose_words
 from simulated_answers import model_name
 from simulated_machine import Lab, measuring_on
 
@@ -89,7 +90,7 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     assert "faster: " in page.splitlines()[0] + page.splitlines()[2]
     assert f"| {of} |" in page
     assert "all together" in page and "its fix helps" in page
-    told = ortune.report(result.session, store=found.store).summary()
+    told = ortune.show(result.session, store=found.store).summary()
     assert diagnose_words.headline(result) in " ".join(told.split())
 
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import Finding, SourceInput, SourceOpened
 from ortune.rules import rule_of
 from ortune.rules.graph import (
@@ -20,7 +20,7 @@ from ortune.rules.graph import (
     unfused_hard_swish,
     unfused_layer_normalization,
 )
-from ortune.verbs import _exported
+from ortune.verbs.convert import exported as _exported
 
 MODULE = SourceOpened(
     kind="PyTorch module",

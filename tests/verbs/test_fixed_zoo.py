@@ -10,7 +10,7 @@ import pytest
 import ortune
 import zoo
 from ortune import rewrites
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 ALL = [pytest.param(name, marks=() if name == "ppocrv2-cls" else pytest.mark.long) for name in zoo.MODELS]
 

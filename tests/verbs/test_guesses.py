@@ -12,8 +12,8 @@ import pytest
 import typer.main
 
 from ortune.cli import main
-from ortune.options.guesses import GUESSES, instead
-from ortune.options.spelling import option_fields
+from ortune.cli.guesses import GUESSES, instead
+from ortune.verbs._shared.spelling import option_fields
 
 MEASURING = ("bench", "compare", "look", "profile", "tune")
 
@@ -28,7 +28,7 @@ def command(verb: str) -> Any:
 def parsed(verb: str, words: list[str]) -> object:
     """The options that a command line of that verb gives; raises what the program refuses."""
     given = command(verb).make_context(verb, words).params
-    options = importlib.import_module(f"ortune.verbs.{verb}").Options
+    options = importlib.import_module(f"ortune.verbs.{verb}.options").Options
     names = {each.name for each in option_fields(options)}
     return options(**{name: value for name, value in given.items() if name in names})
 

@@ -17,15 +17,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
 from onnx_text import assemble, saved
-from ortune.fleet.runtimes import probe
-from ortune.model.open import open_model
-from ortune.profiling import peaks, processes
-from ortune.profiling.look_contents import contents
+from ortune.engines.profiling import peaks, processes
+from ortune.graph.model.open import open_model
 from ortune.records import LookResult, Workload
-from ortune.report.look_words import about
+from ortune.runtimes.runtimes import probe
 from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
+from ortune.verbs.look.contents import contents
+from ortune.verbs.look.words import about
 
 
 def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Path) -> None:

@@ -17,19 +17,19 @@ from typer.core import TyperGroup
 from facts import facts
 from ortune import targets
 from ortune.cli import main
-from ortune.experiment.clock import Pace
-from ortune.experiment.opening import Experiment
-from ortune.experiment.watcher import Watcher
-from ortune.model.open import open_model
-from ortune.options.quantities import seconds
-from ortune.options.spelling import words
+from ortune.graph.model.open import open_model
+from ortune.measuring.clock import Pace
+from ortune.measuring.executor import Timing
+from ortune.measuring.opening import Experiment
+from ortune.measuring.watcher import Watcher
 from ortune.records import CaseTimes, Measured, Plan, TrialDone
-from ortune.report import look_words
-from ortune.report.finding_words import measurable
 from ortune.search.phases import LEAST_CHECKS_S
-from ortune.trials.executor import Timing
-from ortune.verbs._session import terms
-from ortune.verbs.look import Options, _Look
+from ortune.show.finding_words import measurable
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.session import terms
+from ortune.verbs._shared.spelling import words
+from ortune.verbs.look import words as look_words
+from ortune.verbs.look.run import Options, _Look
 
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) -> None:

@@ -23,10 +23,11 @@ import simulated_trial
 from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune import records, rules
-from ortune.experiment import limits, sensitivity
-from ortune.experiment.field import SIZES_OF_DATA
+from ortune.measuring import limits
+from ortune.measuring.field import SIZES_OF_DATA
 from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
+from ortune.verbs.quantize import sensitivity
 from simulated_machine import Lab, Weather, measuring_on
 from within import program
 

@@ -17,10 +17,10 @@ import simulated_machine
 from facts import facts
 from onnx_text import assemble
 from ortune.errors import Interrupted
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.records import QuantizeResult
 from ortune.targets.tool import ToolFailed, ToolProcess, peak_bytes
-from ortune.verbs import quantize as verb
+from ortune.verbs.quantize import run as verb
 from simulated_machine import Lab, measuring_on
 from within import program
 

@@ -13,7 +13,8 @@ import made_runtimes
 import ortune
 from ortune.errors import UsageError
 from ortune.records import DEFAULT_WRONG
-from ortune.report import history_words, terminal
+from ortune.show import terminal
+from ortune.verbs.history import words as history_words
 from wrong_models import gemm
 
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -45,7 +46,7 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
         assert shlex.split(result.why) == [*line, "--b-runtime", "onnxruntime==1.31.1"]
     page = terminal.render(history_words.document(envelope))
     assert page is not None
-    told = ortune.report("newest", store=tmp_path / "store").result
+    told = ortune.show("newest", store=tmp_path / "store").result
     assert told.sessions[0].verb == "history"
 
 

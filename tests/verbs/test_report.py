@@ -19,12 +19,13 @@ import ortune
 from facts import facts
 from ortune.api import verbs
 from ortune.errors import UsageError
-from ortune.options.groups import Kept
-from ortune.options.report import rate
 from ortune.records import BundleInfo, Envelope
-from ortune.report import markdown, report_words
-from ortune.report.stored_kind import stored_kind
+from ortune.show import markdown
+from ortune.show.stored_kind import stored_kind
 from ortune.store.db import DATABASE, Store
+from ortune.verbs._shared.groups import Kept
+from ortune.verbs.report import words as report_words
+from ortune.verbs.report.options import rate
 from within import program
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
@@ -119,7 +120,7 @@ def test_a_model_stands_for_its_newest_session(tmp_path: Path) -> None:
 )
 def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, verb: str) -> None:
     keep(tmp_path, document)
-    text = markdown.render(report_words.document(ortune.report("newest", store=tmp_path)))
+    text = markdown.render(report_words.document(ortune.show("newest", store=tmp_path)))
     kind = stored_kind(verb)
     assert kind is not None
     assert text.endswith(markdown.render(kind.document(document)))
@@ -128,23 +129,23 @@ def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, 
 
 def is_kept(verb: str) -> bool:
     """Whether the sessions of a verb are stored, so that they can be shown again."""
-    return issubclass(importlib.import_module(f"ortune.options.{verb}").Options, Kept)
+    return issubclass(importlib.import_module(f"ortune.verbs.{verb}.options").Options, Kept)
 
 
 @pytest.mark.parametrize("verb", [verb for verb in verbs() if is_kept(verb)])
 def test_every_verb_whose_sessions_are_stored_has_its_document_and_its_result(verb: str) -> None:
     kind = stored_kind(verb)
     assert kind is not None
-    assert kind.document.__module__ == f"ortune.report.{verb}_words"
+    assert kind.document.__module__ == f"ortune.verbs.{verb}.words"
     result = "bench" if verb == "serve" else verb  # a bench elsewhere
     assert kind.result.__name__ == f"{result.capitalize()}Result"
 
 
 def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
-    from ortune.report.html import pages
+    from ortune.show.html import pages
 
     keep(tmp_path, golden_tune.tuned(), golden_tune.hostile("<main>"))
-    envelopes = [ortune.report(s.id, store=tmp_path) for s in report_of(tmp_path).sessions]
+    envelopes = [ortune.show(s.id, store=tmp_path) for s in report_of(tmp_path).sessions]
     for envelope in envelopes:
         text = report_words.html(envelope)
         plain = pages.render(envelope.result.sessions[0].document)
@@ -284,9 +285,9 @@ def test_no_load_is_refused(text: str) -> None:
 
 def test_the_verb_can_be_called_when_its_folder_is_imported_too() -> None:
     code = (
-        "import ortune, ortune.report.escape\n"
+        "import ortune, ortune.show.escape\n"
         "from ortune import report\n"
-        "print(callable(ortune.report), callable(report))"
+        "print(callable(ortune.show), callable(report))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]

@@ -59,7 +59,7 @@ def delivered(folder: Path, document: Envelope, *, rewritten: bool) -> tuple[str
 
 
 def told(store: Path, path: Path) -> StoredSession:
-    result = ortune.report(str(path), store=store).result
+    result = ortune.show(str(path), store=store).result
     assert isinstance(result, ReportResult)
     return result.sessions[0]
 

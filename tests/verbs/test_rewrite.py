@@ -19,10 +19,10 @@ from edited_models import squeezenet
 from onnx_text import model_of, saved
 from ortune.cli import main
 from ortune.errors import InputError, UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import OutputDifference
 from ortune.rewrites import made_by
-from ortune.verbs.rewrite import _may_differ, exit_code
+from ortune.verbs.rewrite.run import _may_differ, exit_code
 
 
 @pytest.fixture(autouse=True)

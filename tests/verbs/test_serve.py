@@ -17,8 +17,8 @@ from served_pages import hello, inputs, net, phone
 import ortune
 from chromium import hardly_warm, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.experiment.watcher import Watcher
 from ortune.inputs.feed_files import write_feeds
+from ortune.measuring.watcher import Watcher
 from ortune.records import (
     BenchResult,
     CompareResult,
@@ -216,7 +216,7 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: 
     (told,) = [note for note in result.notes if "dropped frames per run at 60 Hz" in note]
     assert re.search(r": A \d+\.\d, B \d+\.\d$", told)
     assert len([s for s in there.said if "http://" in s]) == 1  # one address for all of it
-    assert len(ortune.report(result.session, store=tmp_path / "st").result.sessions) == 1
+    assert len(ortune.show(result.session, store=tmp_path / "st").result.sessions) == 1
 
 
 def test_tuning_begins_with_what_a_browser_elsewhere_is(

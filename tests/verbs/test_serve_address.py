@@ -20,7 +20,7 @@ from served_pages import hello, net, phone
 
 import ortune
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.experiment.watcher import Watcher
+from ortune.measuring.watcher import Watcher
 from ortune.targets.browser import certificate
 from ortune.targets.browser.remote import Remote
 from ortune.targets.browser.site import Room, Site

@@ -13,12 +13,12 @@ from onnx_text import model_of, saved
 from ortune import platform, targets
 from ortune.bundle import digests
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
-from ortune.fleet import runtimes
+from ortune.measuring.plans import bundle_plan
+from ortune.measuring.sides import SideText, require_unchanged, resolve
 from ortune.records import BundleInfo, Plan, RewriteSpec
+from ortune.runtimes import runtimes
 from ortune.targets.browser import setup
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.trials.plans import bundle_plan
-from ortune.trials.sides import SideText, require_unchanged, resolve
 
 
 def model(path: Path, op: str) -> Path:

@@ -18,7 +18,7 @@ from bisection.planted import convolutions
 from facts import facts
 from onnx_text import assemble
 from ortune.errors import ModelError, UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_bug_report_tells_the_machine_and_the_skeleton_and_nothing_of_its_owne
     home = tmp_path / "zebrafish-project"
     home.mkdir()
     model = convolutions(home / "zebrafish-v2.onnx")
-    answer = ortune.report(model, issue="bug")
+    answer = ortune.show(model, issue="bug")
     issue = answer.result.issue
     assert issue is not None and issue.path == str(Path("bug", "issue.md"))
     assert sorted(p.name for p in Path("bug").iterdir()) == ["issue.md", "skeleton.onnx"]
@@ -96,18 +96,18 @@ def test_a_bug_report_tells_the_machine_and_the_skeleton_and_nothing_of_its_owne
     assert not [each for each in (*owner, *names) if len(each) > 3 and each in text]
     assert issue.path in " ".join(answer.summary().split())
     with pytest.raises(UsageError, match="already exists"):
-        ortune.report(model, issue="bug")
+        ortune.show(model, issue="bug")
     with pytest.raises(ModelError):
-        ortune.report("missing.onnx", issue="other")
+        ortune.show("missing.onnx", issue="other")
     assert not Path("other").exists()
     with pytest.raises(UsageError, match="one model"):
-        ortune.report(issue="other")
+        ortune.show(issue="other")
 
 
 def test_runs_that_take_too_long_are_not_repeated_for_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ortune.verbs.skeleton.MOST_PROFILED_S", 1e-3)
+    monkeypatch.setattr("ortune.verbs.skeleton.run.MOST_PROFILED_S", 1e-3)
     answer = ortune.skeleton(convolutions(tmp_path / "m.onnx"))
     assert answer.verdict == "not-run" and Path(answer.result.path).exists()
     assert answer.result.profile is None

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ortune.conversion.kinds import kind_of
+from ortune.engines.conversion.kinds import kind_of
 from ortune.errors import ModelError, UsageError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 
 MODULE = """
 from helpers import *

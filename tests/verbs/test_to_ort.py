@@ -21,13 +21,13 @@ from facts import facts
 from mobile_models import mnist
 from onnx_text import assemble
 from ortune import monotonic
-from ortune.experiment.clock import Stopwatch
-from ortune.experiment.watcher import Watcher
-from ortune.model.open import open_model
-from ortune.ort_format import places
+from ortune.engines.ort_format import places
+from ortune.graph.model.open import open_model
+from ortune.measuring.clock import Stopwatch
+from ortune.measuring.watcher import Watcher
 from ortune.records import Matrix
-from ortune.report import markdown, set_words
-from ortune.verbs import convert
+from ortune.show import markdown, set_words
+from ortune.verbs.convert import run as convert
 from simulated_machine import Lab, Weather, measuring_on
 from within import program
 

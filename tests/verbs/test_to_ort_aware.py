@@ -16,8 +16,8 @@ from facts import facts
 from mobile_models import mnist
 from onnx_text import assemble
 from ortune import targets
+from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.model.open import open_model
 from ortune.records import Failed, FeedRef, Measured, Plan, TrialRequest
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run

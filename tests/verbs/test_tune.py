@@ -26,13 +26,13 @@ from git_repository import commit, git
 from onnx_text import assemble
 from ortune import records
 from ortune.errors import UsageError
-from ortune.experiment.watcher import Watcher
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
+from ortune.measuring.sides import SideText, resolve
+from ortune.measuring.watcher import Watcher
 from ortune.records import Plan
-from ortune.report import headline as heads
-from ortune.trials.sides import SideText, resolve
-from ortune.verbs import tune
-from ortune.verbs._session import experiment, go_on
+from ortune.show import headline as heads
+from ortune.verbs._shared.session import experiment, go_on
+from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, measuring_on
 from within import program
 

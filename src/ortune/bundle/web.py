@@ -19,12 +19,12 @@ from ortune.bundle.languages._literals import comment
 from ortune.bundle.languages._source import claim, templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
+from ortune.graph.model.open import OpenModel
 from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_build import IMPORTS, default_of
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_isolation import KNOB as _ISOLATION
 from ortune.knobs.web.web_threads import KNOB as THREADS
-from ortune.model.open import OpenModel
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
 

@@ -167,7 +167,7 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
         {flag for parameter in error.ctx.command.params for flag in parameter.opts} if error.ctx else set()
     )
     if unknown and unknown not in offered:
-        from ortune.options.guesses import instead
+        from ortune.cli.guesses import instead
 
         better = instead(unknown, arguments, offered)
         if better:

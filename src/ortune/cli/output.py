@@ -14,14 +14,14 @@ import typer
 from ortune import files
 from ortune.errors import OrtuneError, UsageError
 from ortune.printable import lines
-from ortune.report import escape
-from ortune.report.numbers import shorten
+from ortune.show import escape
+from ortune.show.numbers import shorten
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ortune.records import Envelope, Record
-    from ortune.report.document import Document
+    from ortune.show.document import Document
 
 
 def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
@@ -132,7 +132,7 @@ def write_document(document: Document, form: str, output: str | None, *, whole: 
     Raises:
         UsageError, typer.Exit: As ``write_text``.
     """
-    from ortune.report import github, markdown, terminal
+    from ortune.show import github, markdown, terminal
 
     if form == "markdown":
         write_text(markdown.render(document), output)
@@ -147,7 +147,7 @@ def write_document(document: Document, form: str, output: str | None, *, whole: 
 
 def write_answer(document: Document, output: str) -> None:
     """Says on stderr what was written to a file: the first sentences of the answer, a gate's included, and the file."""
-    from ortune.report.document import Line
+    from ortune.show.document import Line
 
     answer = []
     for block in document.blocks:

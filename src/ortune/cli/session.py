@@ -16,8 +16,8 @@ from ortune.cli import output
 from ortune.durations import in_words
 from ortune.errors import Interrupted, OrtuneError, Stopped, UsageError
 from ortune.printable import lines
-from ortune.report import escape
-from ortune.report.numbers import shorten
+from ortune.show import escape
+from ortune.show.numbers import shorten
 
 if TYPE_CHECKING:
     from ortune.records import Envelope

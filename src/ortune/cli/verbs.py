@@ -19,9 +19,9 @@ from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
-    from ortune.options.spelling import OptionField
     from ortune.records import Envelope
-    from ortune.report.document import Document
+    from ortune.show.document import Document
+    from ortune.verbs._shared.spelling import OptionField
 
 
 def short_help(verb: str) -> str:
@@ -31,7 +31,7 @@ def short_help(verb: str) -> str:
 
 def options_of(verb: str) -> Any:
     """The module that says what a verb can be asked, and in which formats it answers."""
-    return importlib.import_module(f"ortune.options.{verb}")
+    return importlib.import_module(f"ortune.verbs.{verb}.options")
 
 
 def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
@@ -39,7 +39,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
-    from ortune.options.spelling import Argument, Option, option_fields
+    from ortune.verbs._shared.spelling import Argument, Option, option_fields
 
     asked = options_of(verb)
     fields = [field for field in option_fields(asked.Options) if field.spelling is not None]
@@ -55,7 +55,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if output is not None:
                 files.require_writable(Path(output), "--output")
             began_s = _started_s() if whole else None
-            module = importlib.import_module(f"ortune.verbs.{verb}")
+            module = importlib.import_module(f"ortune.verbs.{verb}.run")
             options = asked.Options(**values)
             if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
                 options = dataclasses.replace(options, timeline=True)
@@ -125,7 +125,7 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
     if form == "json":
         write_envelope(envelope, place)
     elif form == "html":
-        from ortune.report.html import pages
+        from ortune.show.html import pages
 
         write_text(pages.render(envelope), place, safe=True)
     elif form == "sarif":
@@ -137,11 +137,11 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
 
 
 def _words(verb: str) -> Any:
-    return importlib.import_module(f"ortune.report.{verb}_words")
+    return importlib.import_module(f"ortune.verbs.{verb}.words")
 
 
 def _document(verb: str, envelope: Envelope[Any]) -> Document:
-    from ortune.report.finding_words import alerted
+    from ortune.show.finding_words import alerted
 
     return alerted(_words(verb).document(envelope), envelope)
 
@@ -170,7 +170,7 @@ def _default(field: OptionField) -> Any:
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
     """Returns where the answer goes, and how it looks."""
-    from ortune.options.spelling import OUT
+    from ortune.verbs._shared.spelling import OUT
 
     parameters = []
     if not own_output:

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import scalar
 from ortune.graph.heads import SPLIT, Heads, heads_of, keys_of, scaled
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import Scope, is_op, maker_of, only_user, other_input
 from ortune.graph.shape_elements import perm_of, symbols
-from ortune.model.graphs import op_set
 
 PRODUCTS = op_set("MatMul Einsum FusedMatMul MatMulInteger")
 _BEFORE = op_set("Add Mul Div Where Cast Reshape Sub")

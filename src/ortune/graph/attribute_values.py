@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import AttributeProto
 
-from ortune.model.graphs import op_set
+from ortune.graph.model.graphs import op_set
 
 WORDS = op_set(
     """NOTSET SAME_UPPER SAME_LOWER VALID constant reflect edge wrap nearest linear cubic bilinear bicubic half_pixel

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import attribute_tensors, tensor_value
+from ortune.graph.model.graphs import attribute_tensors, tensor_value
 
 SMALL_BYTES = 1024
 """Tensors up to this are compared by content where they cannot be compared by identity."""

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.graph.attributes import tensor_of
+from ortune.graph.model.graphs import NEVER_FED
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import NEVER_FED
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
-from ortune.model.extent import LOOP_ROUNDS
-from ortune.model.graphs import subgraphs
+from ortune.graph.model.extent import LOOP_ROUNDS
+from ortune.graph.model.graphs import subgraphs
 
 State = TypeVar("State")
 

@@ -15,10 +15,10 @@ from typing import TypeVar
 import onnx_ir as ir
 
 from ortune.graph.constants import is_overridable, stored
+from ortune.graph.model.graphs import attribute_tensors, op_set, stored_bytes, type_text
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.tensors import FileTensor
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import attribute_tensors, op_set, stored_bytes, type_text
-from ortune.model.operators import STANDARD
-from ortune.model.tensors import FileTensor
 
 MOST_SHAPE_ELEMENTS = 64
 """int64 tensors up to this size hold shapes, axes and indices: part of the structure, not weights."""

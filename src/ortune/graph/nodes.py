@@ -8,8 +8,8 @@ from typing import overload
 import onnx
 import onnx_ir as ir
 
-from ortune.model.graphs import listing_of, nested, nodes, scopes
-from ortune.model.operators import STANDARD
+from ortune.graph.model.graphs import listing_of, nested, nodes, scopes
+from ortune.graph.model.operators import STANDARD
 
 Scope = ir.Graph | ir.Function
 

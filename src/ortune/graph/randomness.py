@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import constant
 from ortune.graph.dataflow import Flow
-from ortune.model.graphs import name_of, nodes, op_set, subgraphs
+from ortune.graph.model.graphs import name_of, nodes, op_set, subgraphs
 
 RANDOM = op_set(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"

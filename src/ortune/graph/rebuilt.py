@@ -12,8 +12,8 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, numpy_helper
 
+from ortune.graph.model.tensors import WeightFiles
 from ortune.graph.randomness import SIZES
-from ortune.model.tensors import WeightFiles
 
 FEW = 4
 """Constants of up to so many elements stay: axes, bounds, epsilons, scales."""

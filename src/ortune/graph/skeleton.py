@@ -18,10 +18,10 @@ from onnx import AttributeProto, TensorProto
 
 from ortune.errors import ModelError
 from ortune.graph.attribute_values import CHOICES, OF_TREES, WORDS, kind_of, letters, ordinals
+from ortune.graph.model import operators
+from ortune.graph.model.onnx_file import read_proto
+from ortune.graph.model.tensors import WeightFiles
 from ortune.graph.rebuilt import FEW, Rebuilt, whole_bytes
-from ortune.model import operators
-from ortune.model.onnx_file import read_proto
-from ortune.model.tensors import WeightFiles
 
 _ML = "ai.onnx.ml"
 

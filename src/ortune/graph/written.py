@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from ortune.graph.attributes import SMALL_BYTES, signature
-from ortune.model.graphs import graphs
+from ortune.graph.model.graphs import graphs
 
 Signature = tuple[object, ...]
 

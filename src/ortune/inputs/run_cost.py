@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from ortune.analysis import cost
+from ortune.graph import cost
 from ortune.inputs import workload
 from ortune.records import Case, ModelCost, Workload
 

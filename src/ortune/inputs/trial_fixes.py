@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import msgspec
 import onnx_ir as ir
 
-from ortune.analysis.failing_nodes import named_node
 from ortune.errors import InputError, ModelError
+from ortune.graph.failing_nodes import named_node
 from ortune.graph.shapes.held_sizes import wrong_sizes
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, notes_on

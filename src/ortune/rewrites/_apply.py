@@ -15,9 +15,9 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.errors import ModelError
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.graph.written import Fingerprint
-from ortune.model.open import OpenModel, open_model
-from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import ONNX, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._checks import problem

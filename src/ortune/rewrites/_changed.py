@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.errors import OrtuneError
+from ortune.graph.model.graphs import nodes
 from ortune.graph.written import node_signature
-from ortune.model.graphs import nodes
 from ortune.records import RewriteSpec
 from ortune.rewrites._registry import find
 

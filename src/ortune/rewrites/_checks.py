@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from ortune.model.graphs import FREE_INITIALIZERS_IR, scopes, subgraphs
+from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, scopes, subgraphs
 
 Names = tuple[dict[str, ir.Value], ...]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subgraphs
+from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subgraphs
 
 
 def release(node: ir.Node) -> list[ir.Value]:

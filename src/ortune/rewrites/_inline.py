@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nested
+from ortune.graph.model.graphs import nested
 from ortune.rewrites._editor import Editor
 
 

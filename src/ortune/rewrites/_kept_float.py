@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import stored
+from ortune.graph.model.graphs import subgraphs
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import subgraphs
 from ortune.rewrites.dead_nodes import remove
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED, nodes
 from ortune.graph.written import Fingerprint, Signature, node_signature
-from ortune.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED, nodes
 
 NODE_KEY = "ortune.rewrite"
 """Metadata of a node that a rewrite made or changed: the names, separated by commas."""

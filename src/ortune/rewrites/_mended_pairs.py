@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import stored
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import op_set
 from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites.dead_nodes import remove
 

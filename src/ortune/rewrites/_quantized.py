@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from ortune.graph.constants import stored
 from ortune.graph.groups import layer_groups
-from ortune.model.graphs import nodes
-from ortune.model.operators import STANDARD
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.operators import STANDARD
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import Param
 from ortune.rewrites._kept_float import keep_float

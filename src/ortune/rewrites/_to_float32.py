@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.model.graphs import attribute_tensors, graphs, tensor_value
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import attribute_tensors, graphs, tensor_value
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

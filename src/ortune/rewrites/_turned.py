@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes
-from ortune.model.graphs import op_set
 
 _UNARY = op_set(
     "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "

@@ -21,10 +21,10 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
+from ortune.graph.model.graphs import name_of, nodes
 from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of
 from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
-from ortune.model.graphs import name_of, nodes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict, takes_name

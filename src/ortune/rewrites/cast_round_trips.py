@@ -15,9 +15,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op, only_user
 from ortune.graph.shapes.known import Known
-from ortune.model.graphs import op_set
 from ortune.rewrites._editor import Editor, name_conflict, takes_name
 from ortune.rewrites._pattern import Look, Pattern
 

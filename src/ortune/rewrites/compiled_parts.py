@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune import providers
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
 from ortune.rewrites._marks import mend

@@ -25,9 +25,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import graph_of, has_parameters, optional_int
 from ortune.graph.constants import constant, is_constant
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.nodes import is_op, scopes_of
 from ortune.graph.shapes.known import SMALL_BYTES, Dims, Known, known_values
-from ortune.model.graphs import nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

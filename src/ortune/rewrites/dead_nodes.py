@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import graphs, subgraphs
+from ortune.graph.model.graphs import graphs, subgraphs
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import release

@@ -18,9 +18,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import signature, small_contents
 from ortune.graph.fingerprints import equal_tensors
+from ortune.graph.model.graphs import graphs, subgraphs
 from ortune.graph.nodes import scopes_of
 from ortune.graph.randomness import is_random
-from ortune.model.graphs import graphs, subgraphs
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

@@ -18,9 +18,9 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.graph.model.graphs import graphs
 from ortune.graph.shapes.growing import growing_dimensions, growing_inputs
 from ortune.graph.shapes.held_sizes import wrong_sizes
-from ortune.model.graphs import graphs
 from ortune.records import Case, Workload
 from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from ortune import providers
-from ortune.model.graphs import attribute_tensors, graphs
+from ortune.graph.model.graphs import attribute_tensors, graphs
 from ortune.records import Workload
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import SHADERS_OF_FLOAT16, Proposed, Rewrite

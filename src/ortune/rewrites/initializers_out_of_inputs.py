@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.graph.constants import is_overridable
-from ortune.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED
+from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult, unchanged
 

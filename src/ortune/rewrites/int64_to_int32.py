@@ -24,7 +24,7 @@ import onnx_ir as ir
 from ortune import providers
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

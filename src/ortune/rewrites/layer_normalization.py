@@ -23,10 +23,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
+from ortune.graph.model.graphs import op_set, scopes
+from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import is_op, scopes_of, source_of
 from ortune.graph.shapes.nearby import reduced_axis
-from ortune.model.graphs import op_set, scopes
-from ortune.model.operators import STANDARD
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread

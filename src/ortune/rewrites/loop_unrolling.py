@@ -20,9 +20,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import graph_of
 from ortune.graph.constants import constant
+from ortune.graph.model.graphs import nested
 from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.randomness import is_random
-from ortune.model.graphs import nested
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

@@ -22,9 +22,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import has_parameters, int_of, ints_of, is_parameter
 from ortune.graph.constants import constant
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of, is_op, scopes_of
 from ortune.graph.shapes.known import Known, known_values
-from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict, takes_name

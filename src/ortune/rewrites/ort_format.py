@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Workload
 from ortune.rewrites._base import ORT, Param, Proposed, Rewrite

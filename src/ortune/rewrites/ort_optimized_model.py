@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import made_by, mend

@@ -23,8 +23,8 @@ import onnx_ir as ir
 from ortune import providers
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import Array, constant
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, operator
-from ortune.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.graph.attention import Core, cores
+from ortune.graph.model.graphs import nodes, scopes
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes, scopes
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend

@@ -21,8 +21,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, is_op, operator
-from ortune.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor

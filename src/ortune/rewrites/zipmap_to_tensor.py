@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.graph.attributes import ints_of, texts_of
+from ortune.graph.model.graphs import name_of
 from ortune.graph.shapes.known import known_values
-from ortune.model.graphs import name_of
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 

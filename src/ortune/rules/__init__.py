@@ -27,8 +27,8 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from ortune.errors import UsageError
+from ortune.graph.model.graphs import unchanged
 from ortune.graph.shapes.known import remembering
-from ortune.model.graphs import unchanged
 from ortune.printable import operand
 from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity

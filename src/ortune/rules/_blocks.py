@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import msgspec
 import onnx_ir as ir
 
-from ortune.analysis.regions import regions
-from ortune.model.graphs import name_of, nodes
+from ortune.graph.model.graphs import name_of, nodes
+from ortune.graph.regions import regions
 from ortune.records import Finding, InBlocks
 from ortune.rules._words import listed
 

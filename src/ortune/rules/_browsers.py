@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.analysis.ort_files import FUSED_CONV, has_residual, is_fused
+from ortune.graph.model.graphs import nodes
+from ortune.graph.ort_files import FUSED_CONV, has_residual, is_fused
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
-from ortune.model.graphs import nodes
 from ortune.providers import targets
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI

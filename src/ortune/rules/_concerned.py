@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import onnx_ir as ir
 
-from ortune.model.graphs import name_of, nodes
+from ortune.graph.model.graphs import name_of, nodes
 from ortune.records import Finding, ModelCost, ProfileResult
 
 OPERATIONS_A_BYTE = 16.0
@@ -92,6 +92,6 @@ def _by_name(model: ir.Model) -> dict[str, list[ir.Node]]:
 
 @lru_cache(maxsize=1)
 def _steps(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    from ortune.analysis.mapping import step_names  # of a profile alone: a check has none
+    from ortune.graph.mapping import step_names  # of a profile alone: a check has none
 
     return step_names(model)

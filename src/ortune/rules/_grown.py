@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import graphs
 from ortune.graph.nodes import is_op, source_of
-from ortune.model.graphs import graphs
 
 
 def insertions(model: ir.Model) -> list[ir.Node]:

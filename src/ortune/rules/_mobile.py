@@ -15,8 +15,8 @@ from ortune.rules.facts import Facts
 
 # What providers take is read for their targets alone.
 if TYPE_CHECKING:
-    from ortune.partitions.partition import Partition
-    from ortune.partitions.support import Format
+    from ortune.engines.partitions.partition import Partition
+    from ortune.engines.partitions.support import Format
 
 ACCELERATORS = (NNAPI.target, COREML.target, QNN.target)
 """Targets whose provider copies tensors from the CPU and back."""
@@ -33,7 +33,7 @@ def format_of(facts: Facts) -> Format | None:
     """The form in which the target's provider takes models; None for targets that are not on phones."""
     if facts.target not in PHONES:
         return None
-    from ortune.partitions.support import find
+    from ortune.engines.partitions.support import find
 
     return find(NETWORK if facts.target == COREML.target and not in_program(facts) else facts.target)
 
@@ -43,6 +43,6 @@ def partition_of(facts: Facts) -> Partition | None:
     form = format_of(facts)
     if facts.model is None or form is None:
         return None
-    from ortune.partitions.partition import partition
+    from ortune.engines.partitions.partition import partition
 
     return partition(facts.model.ir, form, facts.ort_version)

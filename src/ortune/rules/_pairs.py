@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from ortune.graph.constants import constant
 from ortune.graph.limits import limits
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op, maker_of, only_user, with_operator
-from ortune.model.graphs import op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import name_of, subject

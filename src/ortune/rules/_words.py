@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from ortune.model import graphs
+from ortune.graph.model import graphs
 from ortune.records import ProfiledNode, fused_with
 
 KINDS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ortune.model.open import OpenModel
+from ortune.graph.model.open import OpenModel
 from ortune.platform import Snapshot, Topology
 from ortune.providers import CPU, Provider, of_target
 from ortune.records import (

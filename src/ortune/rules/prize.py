@@ -16,7 +16,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
-from ortune.model.graphs import nodes, parameters
+from ortune.graph.model.graphs import nodes, parameters
 from ortune.records import Brought, Finding, ModelCost, ProfileResult
 from ortune.rules._concerned import named_nodes, share_of_run, share_of_work
 

@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ortune.fleet.environment import clean_environment
 from ortune.records import Applied
+from ortune.runtimes.environment import clean_environment
 
 PRELOAD_VARIABLE = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
 ROOM_BYTES = 16 << 20

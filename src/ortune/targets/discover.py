@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ortune.fleet import libraries
-from ortune.fleet.elf import needed
-from ortune.fleet.here import lacking
-from ortune.fleet.probe import Answer, absent, use
 from ortune.providers import CPU, Provider, find
 from ortune.records import ProviderReport, Runtime
+from ortune.runtimes import libraries
+from ortune.runtimes.elf import needed
+from ortune.runtimes.here import lacking
+from ortune.runtimes.probe import Answer, absent, use
 
 NO_DEVICE = "no such device was found"
 

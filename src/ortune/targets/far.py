@@ -20,9 +20,9 @@ from typing import IO, Any
 import msgspec
 
 from ortune import launcher
-from ortune.fleet.environment import clean_environment
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import ToolRequest, TrialRequest
+from ortune.runtimes.environment import clean_environment
 
 _FOLDER = "//ortune-relay//"
 """Stands for the folder there in what is said: as ``worker/relay.py`` has it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ortune import targets
-from ortune.fleet.probe import Answer, ask
-from ortune.fleet.runtimes import builds
 from ortune.providers.others import REMOTE
 from ortune.records import ProviderReport, Runtime, RuntimeReport
+from ortune.runtimes.probe import Answer, ask
+from ortune.runtimes.runtimes import builds
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import tried
 

@@ -14,7 +14,6 @@ import msgspec
 
 from ortune import launcher, monotonic, platform
 from ortune.errors import OrtuneError
-from ortune.fleet.environment import clean_environment
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
     Applied,
@@ -27,6 +26,7 @@ from ortune.records import (
     TimeSource,
     source_answers,
 )
+from ortune.runtimes.environment import clean_environment
 from ortune.targets.archive import write_sources
 from ortune.targets.machine import held_bytes, over_memory
 from ortune.targets.process import Process

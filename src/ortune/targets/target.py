@@ -57,8 +57,8 @@ class Target:
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
         """Finds whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
-        from ortune.fleet import made
-        from ortune.fleet.here import lacking
+        from ortune.runtimes import made
+        from ortune.runtimes.here import lacking
         from ortune.targets.discover import tried
 
         del browser
@@ -79,7 +79,7 @@ class Target:
 
     def where_it_is(self, system: str) -> str:
         """What has the provider that a build lacks, or why nothing has it on that ``platform.system()``."""
-        from ortune.fleet.here import lacking, systems
+        from ortune.runtimes.here import lacking, systems
 
         p = self.provider
         if not p.wheel:

@@ -14,7 +14,7 @@ import msgspec
 
 from ortune import platform
 from ortune.errors import OrtuneError
-from ortune.model.open import open_model
+from ortune.graph.model.open import open_model
 from ortune.records import (
     Applied,
     FailureReason,

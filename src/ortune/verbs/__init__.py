@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortune.experiment.watcher import Watcher
+    from ortune.measuring.watcher import Watcher
     from ortune.records import Envelope
 
 
@@ -23,11 +23,11 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
         UsageError: A file that was asked for cannot be written; where that can be seen before anything is done, it is.
         OrtuneError: As the verb itself.
     """
-    from ortune.experiment.clock import Stopwatch
-    from ortune.experiment.watcher import Watcher
-    from ortune.options.groups import Kept
-    from ortune.options.spelling import path, require_places
-    from ortune.verbs._page import write_page
+    from ortune.measuring.clock import Stopwatch
+    from ortune.measuring.watcher import Watcher
+    from ortune.verbs._shared.groups import Kept
+    from ortune.verbs._shared.page import write_page
+    from ortune.verbs._shared.spelling import path, require_places
 
     watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
     require_places(options)

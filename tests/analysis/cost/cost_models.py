@@ -10,7 +10,7 @@ from onnx import helper as h
 from onnx import numpy_helper
 
 from onnx_text import assemble
-from ortune.analysis.cost import costs
+from ortune.graph.cost import costs
 from ortune.records import ModelCost, NodeCost
 
 ort.set_default_logger_severity(4)

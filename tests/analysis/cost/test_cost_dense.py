@@ -11,7 +11,7 @@ from onnx import helper as h
 
 from facts import facts
 from onnx_text import assemble
-from ortune.analysis.cost import costs
+from ortune.graph.cost import costs
 
 ONE = np.float32(1)
 ZERO = np.uint8(0)

@@ -16,10 +16,10 @@ from onnx import helper as h
 
 import zoo
 from facts import facts
-from ortune.analysis.cost import costs
+from ortune.engines.profiling.nodes import executions
+from ortune.graph.cost import costs
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
-from ortune.profiling.nodes import executions
 from ortune.trace.read import read_trace
 
 

@@ -23,12 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from cost_graphs import BRANCHES, W, info, model, weight
 
 import zoo
-from ortune.analysis.cost import costs
-from ortune.analysis.cost.call import Executions
 from ortune.errors import InputError
+from ortune.graph.cost import costs
+from ortune.graph.cost.call import Executions
+from ortune.graph.model.extent import written_nodes
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.extent import written_nodes
-from ortune.model.open import open_model
 from ortune.rules.graph import inlined_functions
 
 

@@ -24,12 +24,12 @@ from onnx_text import assemble
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import zoo
-from ortune.analysis.cost import costs
-from ortune.analysis.cost.graph import GraphCounter
-from ortune.analysis.mapping import as_logged, originals, own_shapes
+from ortune.engines.profiling.nodes import executions
+from ortune.graph.cost import costs
+from ortune.graph.cost.graph import GraphCounter
+from ortune.graph.mapping import as_logged, originals, own_shapes
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.model.open import open_model
-from ortune.profiling.nodes import executions
 from ortune.trace.read import read_trace
 from ortune.trace.tensors import tensors
 

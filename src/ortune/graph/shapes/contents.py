@@ -10,7 +10,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.graph.attributes import int_of, ints_of, tensor_of
-from ortune.model.operators import STANDARD
+from ortune.graph.model.operators import STANDARD
 
 Array = NDArray[np.generic]
 

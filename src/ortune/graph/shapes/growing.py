@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes, size_of
 from ortune.graph.shapes.walk import Walk
-from ortune.model.graphs import op_set
 
 _MOVES = op_set("Identity Cast Transpose Reshape Squeeze Unsqueeze Gather Slice Split")
 """Operators that hand on the elements of their first input."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import own_name
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.symbols import feedable, input_sizes
 from ortune.graph.shapes.walk import Walk
-from ortune.model.graphs import own_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,10 @@ from onnx import shape_inference
 
 from ortune.graph.attributes import cast_to, has_parameters, optional_int, tensor_of
 from ortune.graph.constants import constant, is_overridable
+from ortune.graph.model.graphs import Listing, graphs, listing_of, op_set, stored_bytes
+from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import is_op
 from ortune.graph.written import Fingerprint
-from ortune.model.graphs import Listing, graphs, listing_of, op_set, stored_bytes
-from ortune.model.operators import STANDARD
 
 SMALL_BYTES = 1024
 """Tensors up to this may be sizes, and inference reads them."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import subgraphs
 from ortune.graph.nodes import input_of
 from ortune.graph.shapes import rules_attention, rules_compute, rules_data
 from ortune.graph.shapes.helpers import broadcast
 from ortune.graph.shapes.symbols import Dim, within
 from ortune.graph.shapes.walk import Shape, Walk
-from ortune.model.graphs import subgraphs
 
 HANDLERS = rules_attention.HANDLERS | rules_compute.HANDLERS | rules_data.HANDLERS
 

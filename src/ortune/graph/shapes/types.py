@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from ortune.graph.attributes import optional_int, tensor_of
-from ortune.model.graphs import element_type, op_set
+from ortune.graph.model.graphs import element_type, op_set
 
 _Type = ir.DataType | None
 

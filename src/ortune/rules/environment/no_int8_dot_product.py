@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.dot_products import lacks_it
+from ortune.graph.dot_products import lacks_it
 from ortune.records import Finding
 from ortune.rewrites.dynamic_int8 import REWRITE
 from ortune.rules.facts import Facts

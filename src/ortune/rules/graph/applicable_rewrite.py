@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune import rewrites
-from ortune.model.graphs import name_of
+from ortune.graph.model.graphs import name_of
 from ortune.records import Finding
 from ortune.rules._fixes import sure_of
 from ortune.rules.facts import Facts

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import op_set, scopes, subgraphs
 from ortune.graph.nodes import holds, is_op
 from ortune.knobs.cpu.graph_optimization_level import KNOB
-from ortune.model.graphs import op_set, scopes, subgraphs
 from ortune.records import Finding
 from ortune.rewrites.constant_folding import constant_branches
 from ortune.rules._words import counted, name_of

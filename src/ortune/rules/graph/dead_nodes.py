@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.model.graphs import graphs
+from ortune.graph.model.graphs import graphs
 from ortune.records import Finding
 from ortune.rewrites.dead_nodes import REWRITE, dead_nodes
 from ortune.rules._fixes import mended_by

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import onnx
 import onnx_ir as ir
 
-from ortune.model.extent import copies
-from ortune.model.graphs import nested
+from ortune.graph.model.extent import copies
+from ortune.graph.model.graphs import nested
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import scalar
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of, is_op, maker_of, source_of, with_operator
-from ortune.model.graphs import op_set
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts

@@ -18,8 +18,8 @@ from functools import cache
 import onnx_ir as ir
 from onnx import defs
 
+from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import scopes_of
-from ortune.model.operators import STANDARD
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import onnx
 import onnx.parser
 
-from ortune.model.graphs import name_of
+from ortune.graph.model.graphs import name_of
 from ortune.records import Finding
 from ortune.rules._grown import insertions
 from ortune.rules._words import counted

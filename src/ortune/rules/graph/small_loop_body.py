@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nested, nodes, op_set, subgraphs
+from ortune.graph.model.graphs import nested, nodes, op_set, subgraphs
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

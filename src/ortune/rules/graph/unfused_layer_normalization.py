@@ -19,9 +19,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.model.open import OpenModel
 from ortune.graph.nodes import holds, with_operator
 from ortune.graph.ort_fusions import layer_normalization_ending
-from ortune.model.open import OpenModel
 from ortune.records import Finding
 from ortune.rewrites import Look
 from ortune.rewrites.layer_normalization import REWRITE, may_begin, written_otherwise

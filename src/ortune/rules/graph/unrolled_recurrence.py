@@ -20,8 +20,8 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import graphs, name_of, op_set
 from ortune.graph.nodes import scopes_of
-from ortune.model.graphs import graphs, name_of, op_set
 from ortune.records import Finding
 from ortune.rewrites import Look, Recurrence
 from ortune.rewrites.unrolled_recurrence import REWRITE, written_out

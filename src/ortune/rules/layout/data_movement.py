@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.model.graphs import op_set
+from ortune.graph.model.graphs import op_set
 from ortune.records import Finding
 from ortune.rules._words import KINDS, percent
 from ortune.rules.facts import Facts

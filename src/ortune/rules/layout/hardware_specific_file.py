@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import name_of
 from ortune.rules.facts import Facts

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ortune.analysis import outputs
+from ortune.graph import outputs
 from ortune.records import Finding
 from ortune.rules._words import duration
 from ortune.rules.facts import Facts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis import outputs
+from ortune.graph import outputs
 from ortune.records import Finding
 from ortune.rules._words import counted_names
 from ortune.rules.facts import Facts

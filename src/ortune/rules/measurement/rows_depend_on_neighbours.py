@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.rows import MixedRows, mixed_rows
+from ortune.graph.rows import MixedRows, mixed_rows
 from ortune.records import Finding, RowCheck, RowDifference
 from ortune.rules._words import listed, name_of, subject
 from ortune.rules.facts import Facts

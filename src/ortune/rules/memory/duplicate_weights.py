@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.graph.fingerprints import equal_tensors
-from ortune.model.graphs import parameters, stored_bytes
+from ortune.graph.model.graphs import parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rewrites.duplicate_nodes import REWRITE
 from ortune.rules._fixes import sure_of

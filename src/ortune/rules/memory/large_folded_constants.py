@@ -18,9 +18,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import SMALL, constant
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.nodes import source_of
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
-from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

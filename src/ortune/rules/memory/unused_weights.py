@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from ortune.model.graphs import graphs, parameters, stored_bytes
+from ortune.graph.model.graphs import graphs, parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rewrites.dead_nodes import REWRITE
 from ortune.rules._fixes import sure_of

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import parameters, stored_bytes
 from ortune.graph.shapes.types import n_bytes
-from ortune.model.graphs import parameters, stored_bytes
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._mobile import partition_of
@@ -26,7 +26,7 @@ from ortune.rules._words import name_of
 from ortune.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from ortune.partitions.partition import Partition
+    from ortune.engines.partitions.partition import Partition
 
 CODE = "MOB008"
 TIER = "preview"

@@ -23,7 +23,7 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from ortune.partitions.partition import Partition
+    from ortune.engines.partitions.partition import Partition
 
 CODE = "MOB005"
 TIER = "preview"

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
+from ortune.graph.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._browsers import back

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune import knobs, providers
+from ortune.graph.model.graphs import nodes, op_set
+from ortune.graph.model.open import OpenModel
 from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
-from ortune.model.graphs import nodes, op_set
-from ortune.model.open import OpenModel
 from ortune.providers import ON_CPU
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs

@@ -17,9 +17,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import parameters
+from ortune.graph.model.tensors import pieces
 from ortune.knobs.cpu.set_denormal_as_zero import KNOB
-from ortune.model.graphs import parameters
-from ortune.model.tensors import pieces
 from ortune.providers import CPU
 from ortune.records import Finding, Plan
 from ortune.rules._words import listed, percent, plural

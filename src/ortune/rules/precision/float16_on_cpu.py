@@ -20,8 +20,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.shapes.known import Values, known_values
-from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rewrites.float16_to_float32 import REWRITE
 from ortune.rules._fixes import mended_by

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.model.graphs import nodes, parameters
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes, parameters
 from ortune.records import Finding
 from ortune.rewrites.float64_to_float32 import REWRITE
 from ortune.rules._fixes import mended_by

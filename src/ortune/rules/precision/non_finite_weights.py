@@ -21,9 +21,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
+from ortune.graph.model.graphs import name_of, nodes, op_set
+from ortune.graph.model.tensors import not_finite
 from ortune.graph.nodes import FLOATS, is_op, source_of
-from ortune.model.graphs import name_of, nodes, op_set
-from ortune.model.tensors import not_finite
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

@@ -18,8 +18,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
+from ortune.graph.model.graphs import graphs, type_name
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import graphs, type_name
 from ortune.records import Finding
 from ortune.rules._words import are, plural
 from ortune.rules.facts import Facts

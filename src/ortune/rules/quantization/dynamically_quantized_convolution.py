@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.dot_products import DOT_PRODUCTS
-from ortune.model.graphs import nodes
+from ortune.graph.dot_products import DOT_PRODUCTS
+from ortune.graph.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of

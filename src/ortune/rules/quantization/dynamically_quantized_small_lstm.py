@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.model.graphs import name_of
+from ortune.graph.model.graphs import name_of
 from ortune.records import Finding
 from ortune.rewrites.small_lstm_to_float import MOST_HIDDEN, REWRITE, small_ones
 from ortune.rules._fixes import sure_of

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rules._browsers import GPU

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.dot_products import saturates
 from ortune.graph.constants import stored
+from ortune.graph.dot_products import saturates
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import operator
 from ortune.knobs.cpu.x64_quant_precision import KNOB
-from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of

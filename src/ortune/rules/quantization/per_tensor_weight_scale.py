@@ -19,8 +19,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant, one_number
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, is_op, maker_of, source_of
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

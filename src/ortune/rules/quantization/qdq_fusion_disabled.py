@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.model.graphs import nodes
 from ortune.knobs.cpu.disable_quant_qdq import KNOB
-from ortune.model.graphs import nodes
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ortune.analysis.dot_products import lacks_it
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.dot_products import lacks_it
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rules._words import KINDS, name_of
 from ortune.rules.facts import Facts

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.rows import batch_axes, masks, mixed_rows
+from ortune.graph.rows import batch_axes, masks, mixed_rows
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts

@@ -17,8 +17,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, source_of
-from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import are, listed
 from ortune.rules.facts import Facts

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
+from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import op_set
 from ortune.records import Finding
 from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._fixes import mended_by

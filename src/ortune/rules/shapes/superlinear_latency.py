@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ortune.errors import InputError
-from ortune.model.open import OpenModel
+from ortune.graph.model.open import OpenModel
 from ortune.records import BenchRow, Case, Finding, NodeCost
 from ortune.rules._grown import concatenations, insertions
 from ortune.rules._words import duration, name_of, subject
@@ -126,7 +126,7 @@ def _nodes_that_grow(model: OpenModel, small: _Point, large: _Point) -> tuple[st
 
 
 def _work(model: OpenModel, case: Case) -> Mapping[str, NodeCost]:
-    from ortune.analysis.cost import costs  # of a bench alone: a check counts no operations for this rule
+    from ortune.graph.cost import costs  # of a bench alone: a check counts no operations for this rule
 
     shapes = {choice.name: choice.shape for choice in case.inputs}
     return {cost.called: cost for cost in costs(model.ir, shapes).nodes if cost.known and cost.times}

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.model.graphs import op_set
 from ortune.knobs.cpu.execution_mode import KNOB
-from ortune.model.graphs import op_set
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.ort_files import is_blocked
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
+from ortune.graph.ort_files import is_blocked
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
 from ortune.rules._browsers import back

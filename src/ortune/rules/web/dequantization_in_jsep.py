@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.model.graphs import nodes
 from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.model.graphs import nodes
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, Plan
 from ortune.rules._browsers import JSEP, build_run

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.model.graphs import nodes, op_set
 from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, JSEP, build_run

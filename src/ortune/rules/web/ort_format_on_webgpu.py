@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.ort_files import FUSED_CONV, is_fused, saved_at
-from ortune.model.graphs import nodes
+from ortune.graph.model.graphs import nodes
+from ortune.graph.ort_files import FUSED_CONV, is_fused, saved_at
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, back
 from ortune.rules._words import counted, name_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.model.open import OpenModel
+from ortune.graph.model.open import OpenModel
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
@@ -60,7 +60,7 @@ def _flops(model: OpenModel) -> float:
     """The operations of one run; 0 where they are not known."""
     if model.facts.n_nodes > _MOST_NODES:
         return 0.0
-    from ortune.analysis.cost import costs  # of a browser's GPU alone
+    from ortune.graph.cost import costs  # of a browser's GPU alone
 
     total = costs(model.ir, {})
     return 0.0 if total.unknown else float(total.flops)

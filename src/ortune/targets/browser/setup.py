@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from ortune import files, launcher, temporary
 from ortune.errors import RuntimeNotFound
-from ortune.fleet.environment import clean_environment
 from ortune.records import Runtime
+from ortune.runtimes.environment import clean_environment
 
 VERSION = "1.30.0"
 """Of onnxruntime-web, where the user names none: the one that ortune is tested with."""

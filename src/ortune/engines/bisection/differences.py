@@ -1,0 +1,186 @@
+"""How far the two values of each pair are apart, and how much of that rounding explains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ortune.engines.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
+from ortune.engines.bisection.looked_at import Running
+from ortune.engines.bisection.matching import Pair
+from ortune.engines.bisection.seen import (
+    FARTHEST,
+    Seen,
+    Steps,
+    differing_share,
+    in_steps,
+    precision,
+    relative_l2,
+    worst_slice,
+)
+from ortune.graph.grids import Grid, grids
+from ortune.graph.nodes import operator
+from ortune.outputs import rounding
+from ortune.outputs.files import family
+from ortune.records import GridSteps, SliceError, ValuePair
+
+SHOWN = 0.05
+"""Relative L2 from which a break shows, or a slice counts beside the whole."""
+OWN_MOVES = 32.0
+"""Times as far as a value moves when what goes in moves by one step: every sum along the way is rounded too."""
+GRID_MOVES = 4.0
+"""The same behind a quantization, where what moves a value is a few elements that were rounded to the next step."""
+MOST_MOVES = 0.1
+"""Relative L2 that is taken for rounding at the most, where a value does not move nearly as far by itself."""
+STEPS_ONCE, STEPS_EACH = 0.25, 0.75
+"""Root of the mean square, in steps of a grid, that rounding makes of values on it: at all, and by each quantization on
+the way. A processor whose products of 8 bits saturate is a little below; a bias that is read wrong is far above."""
+WORST_STEPS = 4.0
+"""Times as many, of the worst slice."""
+DIFFERING_SHARE = 0.01
+"""Of the elements of integers inside a graph, those that may have been rounded the other way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Every pair with what is known of it.
+
+    Attributes:
+        values: By the name in A.
+        moves: How far a value of A moves when what goes in moves by one step of rounding; relative L2.
+        steps: Of values on one grid that are not the same.
+    """
+
+    values: dict[str, ValuePair] = field(default_factory=dict)
+    moves: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, Steps] = field(default_factory=dict)
+
+
+def compare_pairs(
+    a: Running,
+    b: Running,
+    pairs: Mapping[str, Pair],
+    seen_a: Mapping[str, Seen],
+    seen_b: Mapping[str, Seen],
+    moved: Mapping[str, Seen],
+    exact: Collection[str] = (),
+) -> Compared:
+    """Measures the difference of every pair, and how much rounding explains.
+
+    Args:
+        a: The base.
+        b: What is held against it.
+        pairs: By the name in A.
+        seen_a: Values of A.
+        seen_b: Values of B.
+        moved: Those of A with inputs and small weights one step away.
+        exact: Values whose integers must all be equal: outputs that are known to differ.
+    """
+    makers = {str(v.name): node for node in a.nodes for v in node.outputs}
+    scales = grids(a.graph), grids(b.graph)
+    behind = behind_grids(a.graph.graph)
+    compared = Compared()
+    for name, pair in pairs.items():
+        mine, theirs, node = seen_a[name], seen_b[pair.b], makers[name]
+        alike_in_shape = mine.shape == theirs.shape or pair.sorted
+        grid, grid_b = scales[0].get(name), scales[1].get(pair.b)
+        # ONNX Runtime makes uint8 of int8: the same values, with another integer for zero.
+        zero, zero_b = zero_of(grid, mine.onnx_type), zero_of(grid_b, theirs.onnx_type)
+        distance = FARTHEST
+        if alike_in_shape:
+            distance = relative_l2(mine, theirs, any_order=pair.sorted, zero=zero, zero_b=zero_b)
+        if name in moved and moved[name].shape == mine.shape:
+            compared.moves[name] = relative_l2(mine, moved[name], zero=zero)
+        own = compared.moves.get(name, 0.0)
+        # What the types can hold, and what a move of the inputs by one step of rounding does to this very value: a
+        # limit that is the same for all values would be too strict behind a Softmax and too lax behind a Relu.
+        limit = max(precision(mine, theirs), _explained(own, behind_grid=name in behind))
+        equal = distance <= limit or (alike_in_shape and _zeros_that_move(mine, theirs, moved.get(name)))
+        steps: GridSteps | None = None
+        worst: SliceError | None = None
+        if mine.shape == theirs.shape and distance > 0.0 and not pair.sorted:
+            apart = _steps(mine, theirs, grid, grid_b)
+            # On one grid whole steps are counted: relative errors say nothing of values that have few steps.
+            if apart is not None:
+                equal = explained_by_rounding(apart, 1)
+                compared.steps[name] = apart
+                steps = GridSteps(
+                    scale=step_of(grid) or 1.0,
+                    most=round(apart.most),
+                    share=apart.share,
+                    same=round(apart.most) <= 1,
+                )
+            # One channel that is wrong among hundreds moves the whole by next to nothing, and is the answer all the
+            # same.
+            elif family(mine.onnx_type) == "float":
+                # An error of one channel in 256 is a sixteenth of itself in the whole.
+                worst = _worst_slice(mine, theirs)
+                equal = equal and (worst is None or worst.relative_l2 <= max(SHOWN, OWN_MOVES * own))
+            elif name in exact:
+                equal = False
+            elif not equal:
+                equal = differing_share(mine, theirs) <= DIFFERING_SHARE  # one that was rounded the other way
+        compared.values[name] = ValuePair(
+            a=name,
+            b=pair.b,
+            node=node.name or "",
+            operator=operator(node),
+            matched_by=pair.by,
+            onnx_type=mine.onnx_type,
+            shape=mine.shape,
+            relative_l2=None if distance >= FARTHEST else distance,
+            limit=min(limit, FARTHEST),
+            equal=equal,
+            steps=steps,
+            slice=worst,
+            shape_b=None if alike_in_shape else theirs.shape,
+        )
+    return compared
+
+
+def _explained(own: float, *, behind_grid: bool) -> float:
+    """Relative L2 that rounding explains of a value that moves so far by itself.
+
+    It is never so far that nothing could be found: what moves far by itself is given three times as much.
+    """
+    if own >= FARTHEST:
+        return 0.0  # of zeros, which have no measure of their own
+    most = max(MOST_MOVES, rounding.FORGIVEN * own)
+    # Example: a value that moves by 0.001 may be 0.032 apart, and 0.004 behind a grid.
+    return min((GRID_MOVES if behind_grid else OWN_MOVES) * own, most)
+
+
+def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
+    """Returns whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
+    # Zeros have no relative distance: how much they become is compared instead.
+    if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
+        return False
+    return theirs.figures[0] <= OWN_MOVES * moved.figures[0]
+
+
+def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> Steps | None:
+    """The difference in steps, where both lie on one grid."""
+    step = step_of(grid)
+    moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
+    integers = mine.onnx_type in INTEGERS and theirs.onnx_type in INTEGERS
+    if not (integers and mine.onnx_type == theirs.onnx_type) and (step is None or step != step_of(other)):
+        return None
+    return in_steps(mine, theirs, 1.0 if integers or step is None else step, moved)
+
+
+def explained_by_rounding(steps: Steps, quantizations: int) -> bool:
+    """Returns whether rounding explains so many steps behind so many quantizations."""
+    limit = STEPS_ONCE + STEPS_EACH * max(1, quantizations)
+    return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
+
+
+def _worst_slice(mine: Seen, theirs: Seen) -> SliceError | None:
+    worst = worst_slice(mine, theirs)
+    if worst is None:
+        return None
+    return SliceError(
+        axis=worst.axis,
+        first=worst.index,
+        last=worst.index,
+        relative_l2=min(worst.relative_l2, FARTHEST),
+    )

@@ -1,0 +1,151 @@
+"""From two sides whose outputs differ to the places where their values part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ortune.engines.bisection.differences import compare_pairs
+from ortune.engines.bisection.looked_at import Eyes, Running, nudged
+from ortune.engines.bisection.matching import match
+from ortune.engines.bisection.not_finite import first_of
+from ortune.engines.bisection.partings import ordered, partings, stepped
+from ortune.graph.mapping import originals
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.measuring.executor import Executor
+from ortune.measuring.sides import Resolved
+from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+
+OFF = "disable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A side with the feed for which its outputs differ most."""
+
+    name: Literal["A", "B"]
+    resolved: Resolved
+    model: OpenModel
+    feed: FeedRef
+
+    @property
+    def runtime(self) -> Runtime:
+        """What runs its plan."""
+        return self.resolved.runtime_of(self.resolved.plan)
+
+    @property
+    def plan_off(self) -> Plan:
+        """The side's plan with ONNX Runtime's optimiser off."""
+        plan = self.resolved.plan
+        return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: OFF})
+
+    @property
+    def optimised(self) -> bool:
+        """Returns whether its plan lets ONNX Runtime change the graph."""
+        return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
+
+    def as_file(self) -> Running:
+        """Runs the model as stored in its file."""
+        return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
+
+    def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
+        """Runs the graph that ONNX Runtime optimised.
+
+        Raises:
+            ToolFailed: It cannot be saved: a provider compiled parts of it, say.
+        """
+        if not self.optimised:
+            return self.as_file()
+        # The tool saves each level by itself, so the level is no setting of its session.
+        settings = {k: v for k, v in self.resolved.plan.settings.items() if k != LEVEL.name}
+        tool = ToolProcess(
+            runtime=self.runtime,
+            folder=scratch,
+            plan=Plan(settings=settings, providers=self.resolved.plan.providers),
+            custom_ops=custom_ops,
+            limits=limits,
+        )
+        path = scratch / f"optimised-{self.name}.onnx"
+        level = str(self.resolved.plan.settings.get(LEVEL.name, LEVEL.default))
+        tool("optimize", self.resolved.runs, path, {"level": level})
+        optimised = open_model(path)
+        return Running(
+            graph=optimised.ir,
+            plan=self.plan_off,
+            runtime=self.runtime,
+            feed=self.feed,
+            names=originals(self.model.ir, optimised.ir).of,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        partings: The decisive one in front.
+        first: The first in the order of A's nodes, where that is another one.
+        stepped: Values on one grid are steps of it apart.
+        values: Every pair, in the order of A's nodes.
+        n_values_a, n_values_b: Values that were looked at.
+        bodies: Some nodes have graphs of their own.
+    """
+
+    partings: tuple[Parting, ...]
+    first: Parting | None
+    stepped: GridDifference | None
+    not_finite: tuple[NotFinite, ...]
+    values: tuple[ValuePair, ...]
+    n_values_a: int
+    n_values_b: int
+    bodies: bool
+
+
+def find(
+    a: Running,
+    b: Running,
+    joined: Mapping[str, str],
+    executor: Executor,
+    folder: Path,
+    seed: int,
+    line: Callable[[str], None],
+    *,
+    differ: bool = True,
+) -> Found:
+    """Compares every value of two graphs and finds where they diverge.
+
+    Args:
+        a: The base with its feed.
+        b: What is held against it.
+        joined: Inputs and outputs of B by those of A that they stand for.
+        executor: Whose processes run them.
+        folder: To be made for models and samples.
+        seed: Of the directions in which inputs are moved.
+        line: Is told how far it is.
+        differ: The outputs differ by more than rounding, so one integer of an output counts.
+    """
+    eyes = Eyes(executor, folder, line)
+    seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
+    moved = eyes.look(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
+    line("comparing the values")
+    exact = [str(value.name) for value in a.graph.graph.outputs] if differ else []
+    compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved, exact)
+    places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
+    first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
+    return Found(
+        partings=places,
+        first=earliest,
+        stepped=stepped(a, b, compared),
+        not_finite=tuple(item for item in first if item is not None),
+        values=tuple(compared.values.values()),
+        n_values_a=len(seen_a),
+        n_values_b=len(seen_b),
+        bodies=a.bodies or b.bodies,
+    )

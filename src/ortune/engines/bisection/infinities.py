@@ -1,0 +1,255 @@
+"""Which node made the infinities behind a NaN: one that overflows, or divides by zero, and not a mask.
+
+An infinity is followed from a result to the operands that hold it: element by element through elementwise operators,
+by its sign through the others. A mask of minus infinity beside a score that overflows is left behind in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.engines.bisection.looked_at import Running
+from ortune.engines.bisection.seen import KEPT, Seen
+from ortune.graph.constants import stored
+from ortune.graph.model.graphs import subgraphs
+from ortune.graph.model.operators import PUBLIC_DOMAINS
+from ortune.graph.model.tensors import not_finite
+from ortune.graph.nodes import is_op
+from ortune.inputs import feed_files
+from ortune.outputs.files import Array, family
+from ortune.records import InfinityKind
+
+Signs = frozenset[int]
+
+_ELEMENTWISE = frozenset({
+    "Abs", "Add", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Div", "Dropout", "Elu", "Erf", "Exp", "Floor",
+    "Gelu", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "PRelu",
+    "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum",
+    "Swish", "Tan", "ThresholdedRelu", "Where",
+})  # fmt: skip
+_KEEPS_SIGN = frozenset({
+    "AveragePool", "Concat", "CumSum", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+    "GlobalAveragePool", "GlobalMaxPool", "LogSoftmax", "MaxPool", "Pad", "ReduceLogSumExp", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceSum", "Reshape", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth",
+    "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze",
+})  # fmt: skip
+"""An infinity that comes out went in with the same sign, or was made here."""
+_LOGARITHMS = frozenset({"Log", "ReduceLogSum"})
+_DIVISOR = {"Div": 1, "Pow": 0, "Reciprocal": 0}
+"""Input that is zero where these divide by zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A node whose result holds infinities, and none of its computed operands does.
+
+    Attributes:
+        value: Its result.
+        kind: "" where it reads them from a stored value or an input, or how it makes them is not known.
+        given: They are in a stored value or an input.
+    """
+
+    value: ir.Value
+    node: ir.Node
+    kind: InfinityKind
+    given: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Numbers:
+    """What is known of a value: signs of its infinities, and elements in the order of a sample."""
+
+    shape: tuple[int, ...]
+    onnx_type: str
+    signs: Signs
+    whole: bool
+    elements: Callable[[], Array]
+
+
+class Infinities:
+    """Follows infinities of one run from results to operands.
+
+    Args:
+        side: The graph with its inputs.
+        values: What its nodes returned.
+    """
+
+    def __init__(self, side: Running, values: Mapping[str, Seen]) -> None:
+        self._side, self._values = side, values
+        self._order = {node: i for i, node in enumerate(side.graph.graph)}
+        self._known: dict[ir.Value, _Numbers | None] = {}
+        self._feeds: dict[str, Array] | None = None
+
+    def first(self, values: Iterable[ir.Value]) -> Origin | None:
+        """The first node that makes infinities behind these values; one that computes them comes before a given one.
+
+        Args:
+            values: Of NaN where they hold some, else of infinities.
+        """
+        return min(
+            (origin for value in values for origin in self._origins(value)),
+            key=lambda origin: (origin.given, self._order[origin.node]),
+            default=None,
+        )
+
+    def unlike_a_mask(self, value: ir.Value) -> bool:
+        """Returns whether a value holds infinities that are not minus infinity among finite numbers."""
+        numbers, data = self._numbers(value), self._values.get(str(value.name))
+        return (
+            data is not None and numbers is not None and (1 in numbers.signs or 0 < data.n_inf == data.size)
+        )
+
+    def _origins(self, last: ir.Value) -> Iterator[Origin]:
+        waiting: list[tuple[ir.Value, Signs | None]] = [(last, self._wanted(last))]
+        met = set[ir.Value]()
+        while waiting:
+            value, signs = waiting.pop()
+            node = value.producer()
+            if value in met or node is None:
+                continue
+            met.add(value)
+            behind = self._behind(node, value, signs)
+            computed = [(v, s) for v, s in behind if v.producer() is not None and stored(v) is None]
+            waiting += computed
+            # A node that makes NaN of finite numbers has no infinities behind it.
+            if not computed and (signs is not None or behind):
+                kind: InfinityKind = "" if behind else self._kind(node, value)
+                yield Origin(value=value, node=node, kind=kind, given=bool(behind))
+
+    def _wanted(self, value: ir.Value) -> Signs | None:
+        """Signs of the infinities to be followed; None for NaN."""
+        data, numbers = self._values.get(str(value.name)), self._numbers(value)
+        if data is not None and data.n_nan:
+            return None
+        signs = frozenset() if numbers is None else numbers.signs
+        # Minus infinity may be a mask that is meant: where both signs occur, plus infinity is the one to explain.
+        return signs & {1} or signs
+
+    def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
+        """Operands whose infinities are behind those of a result, with their signs."""
+        operands = [
+            (v, numbers)
+            for v in dict.fromkeys(node.inputs)
+            if v is not None and (numbers := self._numbers(v)) is not None and numbers.signs
+        ]
+        if is_op(node, *_ELEMENTWISE) and (exact := self._at_its_places(value, signs, operands)) is not None:
+            return exact
+        if signs is None and is_op(node, "Softmax", "LogSoftmax"):
+            # One plus infinity makes a row NaN. Minus infinity is 0 in the result, unless the whole row holds it.
+            signs = frozenset({1}) if any(1 in numbers.signs for _, numbers in operands) else None
+        if signs is None or not is_op(node, *_KEEPS_SIGN, "Softmax"):
+            return [(v, numbers.signs) for v, numbers in operands]
+        return [(v, signs & numbers.signs) for v, numbers in operands if signs & numbers.signs]
+
+    def _at_its_places(
+        self, value: ir.Value, signs: Signs | None, operands: Iterable[tuple[ir.Value, _Numbers]]
+    ) -> list[tuple[ir.Value, Signs]] | None:
+        """Operands that are infinite at the places of a result's NaN or infinities; None where that is not known."""
+        result = self._numbers(value)
+        if result is None or not (places := _places(result, signs)).size:
+            return None
+        behind = []
+        for operand, numbers in operands:
+            elements = _aligned(numbers, result, places)
+            if elements is None:
+                return None
+            if at_places := _signs(elements):
+                behind.append((operand, at_places))
+        return behind
+
+    def _kind(self, node: ir.Node, value: ir.Value) -> InfinityKind:
+        """How a node makes infinities of finite operands; "" where that is not known."""
+        operands = [(v, self._numbers(v)) for v in node.inputs if v is not None]
+        unknown = any(numbers is None and stored(v) is None for v, numbers in operands)
+        if unknown or node.domain not in PUBLIC_DOMAINS or any(True for _ in subgraphs(node)):
+            return ""
+        if is_op(node, *_LOGARITHMS):
+            return "division-by-zero"
+        if is_op(node, *_DIVISOR):
+            return self._divided(self._numbers(value), self._numbers(node.inputs[_DIVISOR[node.op_type]]))
+        # A normalization divides, too. What reads no float, such as ConstantOfShape, is told the infinity.
+        floats = any(n is not None and family(n.onnx_type) == "float" for _, n in operands)
+        computes = is_op(node, "Cast") or (floats and "Norm" not in node.op_type and node.op_type != "Atanh")
+        return "overflow" if computes else ""
+
+    def _divided(self, result: _Numbers | None, divisor: _Numbers | None) -> InfinityKind:
+        """Whether a quotient is infinite because its divisor is zero, or because it is too large."""
+        if result is None or divisor is None or not (places := _places(result, result.signs)).size:
+            return ""
+        elements = _aligned(divisor, result, places)
+        return "" if elements is None else "division-by-zero" if (elements == 0).any() else "overflow"
+
+    def _numbers(self, value: ir.Value | None) -> _Numbers | None:
+        """What is known of a value; None where nothing is."""
+        if value is None:
+            return None
+        if value not in self._known:
+            self._known[value] = self._read(value)
+        return self._known[value]
+
+    def _read(self, value: ir.Value) -> _Numbers | None:
+        seen = self._values.get(str(value.name))
+        if seen is not None:
+            signs = ({-1} if seen.n_minus_inf else set()) | ({1} if seen.n_inf > seen.n_minus_inf else set())
+            return _Numbers(
+                shape=seen.shape,
+                onnx_type=seen.onnx_type,
+                signs=frozenset(signs),
+                whole=seen.whole,
+                elements=lambda: seen.values().reshape(-1),
+            )
+        tensor, fed = stored(value), self.feeds.get(str(value.name)) if value.is_graph_input() else None
+        if fed is not None:
+            array = fed
+        elif tensor is not None and (tensor.size <= KEPT or not_finite(tensor)[1]):
+            array = np.asarray(tensor.numpy())
+        else:
+            return None
+        kind = feed_files.onnx_type(array)
+        if kind == "string" or array.dtype.kind == "c":
+            return None
+        elements = array.reshape(-1).astype(np.float64)
+        return _Numbers(
+            shape=array.shape, onnx_type=kind, signs=_signs(elements), whole=True, elements=lambda: elements
+        )
+
+    @property
+    def feeds(self) -> dict[str, Array]:
+        """The tensors that the model is fed."""
+        if self._feeds is None:
+            feeds = feed_files.read_feeds(Path(self._side.feed.path))
+            self._feeds = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+        return self._feeds
+
+
+def _signs(elements: Array) -> Signs:
+    return frozenset(sign for sign in (-1, 1) if (elements == sign * np.inf).any())
+
+
+def _places(result: _Numbers, signs: Signs | None) -> Array:
+    """Elements of a result's sample that are NaN (None), or infinite with one of these signs."""
+    elements = result.elements()
+    if signs is None:
+        return np.flatnonzero(np.isnan(elements))
+    return np.flatnonzero(np.isin(elements, [sign * np.inf for sign in signs]))
+
+
+def _aligned(operand: _Numbers, result: _Numbers, places: Array) -> Array | None:
+    """Elements of an operand that go into those of a result; None where the samples have no elements in common."""
+    if operand.shape == result.shape and operand.whole == result.whole:
+        return operand.elements()[places]
+    if not operand.whole:
+        return None
+    size = int(np.prod(result.shape))
+    # The sample of a large result is every ``step``-th element, so element i of it is element i * step of the result.
+    step = 1 if result.whole else max(1, -(-size // KEPT))
+    try:
+        broadcast = np.broadcast_to(operand.elements().reshape(operand.shape), result.shape)
+    except ValueError:
+        return None
+    return np.asarray(broadcast[np.unravel_index(places * step, result.shape)])

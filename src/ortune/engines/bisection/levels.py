@@ -1,0 +1,140 @@
+"""What a verb asks of one side alone: which node ONNX Runtime's optimiser breaks, or makes wrong, or a NaN does.
+
+The functions are given what every measuring verb holds: the side, one of its feeds, and an executor. Those for wrong
+values run the model several times with all of its values as outputs, so they are for what was seen to be wrong, not for
+asking whether it is. A verb imports them; what is in ``trials`` is given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ortune.engines.bisection.find import OFF, Side, find
+from ortune.engines.bisection.looked_at import Eyes
+from ortune.engines.bisection.not_finite import first_of
+from ortune.errors import Interrupted, OrtuneError
+from ortune.graph.failing_nodes import NamedNode, sources_by_name
+from ortune.graph.mapping import originals
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.measuring.executor import Executor
+from ortune.measuring.sides import Resolved
+from ortune.records import FeedRef, GraphNode, NotFinite, Plan
+
+
+def first_decisive(
+    side: Resolved,
+    feed: FeedRef,
+    executor: Executor,
+    folder: Path,
+    *,
+    custom_ops: tuple[str, ...] = (),
+    seed: int = 0,
+    line: Callable[[str], None] = lambda text: None,
+) -> GraphNode | None:
+    """The first node of the model from which on its plan's level parts from level none for good.
+
+    Args:
+        side: The model with its plan and its runtime.
+        feed: Inputs for which its outputs are wrong.
+        executor: Whose processes run it.
+        folder: To be made for models and samples; it may go afterwards.
+        custom_ops: Libraries with operators of the model.
+        seed: Of the directions in which inputs are moved.
+        line: Is told how far it is.
+
+    Returns:
+        None where no value parts beyond rounding, or where the values cannot be looked at.
+    """
+    if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
+        return None
+    try:
+        on = Side(name="B", resolved=side, model=_model(side), feed=feed)
+        off = replace(on, name="A").as_file()
+        folder.mkdir(parents=True)
+        optimised = on.as_optimised(folder, custom_ops, executor.limits)
+        values = find(off, optimised, _joined(on.model), executor, folder / "values", seed, line)
+    except Interrupted:
+        raise
+    except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
+        return None
+    parting = next(iter(values.partings), None)
+    return parting.at if parting is not None else None
+
+
+def first_not_finite(
+    side: Resolved,
+    feed: FeedRef,
+    executor: Executor,
+    folder: Path,
+    *,
+    line: Callable[[str], None] = lambda text: None,
+) -> NotFinite | None:
+    """The node of the model, at level none, from which its NaN or infinities come, and the weight that they are from.
+
+    Args:
+        side: The model with its plan and its runtime.
+        feed: Inputs for which an output is not finite.
+        executor: Whose processes run it.
+        folder: To be made for models and samples; it may go afterwards.
+        line: Is told how far it is.
+
+    Returns:
+        None where every value is finite, or where the values cannot be looked at.
+    """
+    try:
+        running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        folder.mkdir(parents=True)
+        values = Eyes(executor, folder / "values", line).look(running, side.label)
+    except Interrupted:
+        raise
+    except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
+        return None
+    return first_of(running, values, "A")
+
+
+def made_from(
+    side: Resolved,
+    plan: Plan,
+    node: NamedNode,
+    executor: Executor,
+    folder: Path,
+    *,
+    custom_ops: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """The nodes of the model that became a node of the optimised graph.
+
+    Args:
+        side: The model with its runtime.
+        plan: With the level of optimisation that makes the node.
+        node: As an error names it.
+        executor: Has the limits of a process.
+        folder: To be made for the optimised model; it may go afterwards.
+        custom_ops: Libraries with operators of the model.
+
+    Returns:
+        By names alone where the optimised graph cannot be saved, which it cannot if it does not load.
+    """
+    model = _model(side)
+    try:
+        folder.mkdir(parents=True)
+        running = Side(
+            name="A", resolved=replace(side, plan=plan), model=model, feed=FeedRef(name="", path="")
+        ).as_optimised(folder, custom_ops, executor.limits)
+        made = originals(model.ir, running.graph).of.get(node.name, ())
+    except Interrupted:
+        raise
+    except OrtuneError:  # it may fail to load there: that is what is asked about
+        made = ()
+    return made or sources_by_name(model.ir, node)
+
+
+def _model(side: Resolved) -> OpenModel:
+    return side.model if side.runs == side.model.path else open_model(side.runs)
+
+
+def _joined(model: OpenModel) -> dict[str, str]:
+    graph = model.ir.graph
+    return {str(value.name): str(value.name) for value in (*graph.inputs, *graph.outputs)}

@@ -1,0 +1,193 @@
+"""Looking at every value of a graph's top level while it runs: in parts, each in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.engines.bisection.seen import Seen, see
+from ortune.errors import MeasurementError
+from ortune.graph import cost
+from ortune.graph.model.graphs import subgraphs
+from ortune.graph.model.save import save_model
+from ortune.graph.nodes import is_op, operator
+from ortune.inputs import feed_files
+from ortune.measuring import failures
+from ortune.measuring.executor import Arm, Executor
+from ortune.outputs import rounding
+from ortune.outputs.files import read_outputs
+from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
+
+PART_BYTES = 256 << 20
+"""Values of one process, which has them all in its memory at once, and once more as numpy's."""
+UNKNOWN_BYTES = 16 << 20
+MOST_AT_ONCE = 256
+MOST_FAILURES = 40
+"""Parts that fail, as they do where a value cannot be an output, before the graph is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A graph as it is run to be looked at.
+
+    Attributes:
+        graph: Its nodes and weights; changed in clones alone.
+        plan: With the optimiser off: values that are fused away are not there to be seen.
+        names: The user's nodes behind each node, where the graph is ONNX Runtime's own.
+    """
+
+    graph: ir.Model
+    plan: Plan
+    runtime: Runtime
+    feed: FeedRef
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[ir.Node]:
+        """The nodes of the top level, in the order in which they can run."""
+        return [node for node in self.graph.graph if not is_op(node, "Constant")]
+
+    @property
+    def bodies(self) -> bool:
+        """Returns whether nodes have graphs of their own, which are not looked into."""
+        return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
+
+
+def described(node: ir.Node, side: Running) -> GraphNode:
+    """A node as documents have it."""
+    return GraphNode(
+        name=node.name or "",
+        operator=operator(node),
+        value=next((str(v.name) for v in node.outputs if v.name), ""),
+        of=side.names.get(node.name or "", ()),
+        bodies=any(True for _ in subgraphs(node)),
+    )
+
+
+class Eyes:
+    """Runs graphs with their values as outputs and samples them.
+
+    Args:
+        executor: Whose processes run them.
+        folder: For models and samples; what is in it may go.
+        line: Is told how far it is.
+    """
+
+    def __init__(self, executor: Executor, folder: Path, line: Callable[[str], None]) -> None:
+        self._executor, self._folder, self._line = executor, folder, line
+        self._count = self._failures = 0
+        folder.mkdir()
+
+    def look(self, running: Running, what: str) -> dict[str, Seen]:
+        """Returns a sample of every value that can be an output, by name."""
+        values: dict[str, Seen] = {}
+        parts = _parts(running)
+        for i, names in enumerate(parts):
+            self._line(f"reading the values of {what}: part {i + 1} of {len(parts)}")
+            values |= self._part(running, names)
+        return values
+
+    def _part(self, running: Running, names: Sequence[str]) -> dict[str, Seen]:
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        path = folder / "looked-at.onnx"
+        save_model(_tapped(running.graph, names), path)
+        arm = Arm(name="look", plan=running.plan, model=path, runtime=running.runtime, feeds=(running.feed,))
+        outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        for file in (path, folder / f"{path.name}.data"):
+            file.unlink(missing_ok=True)
+        if not isinstance(outcome, Measured):
+            # A value that cannot be given out takes those of its part with it.
+            half = len(names) // 2
+            self._failures += 1
+            if self._failures > MOST_FAILURES:
+                failures.raise_if_unrunnable(outcome, arm)
+                raise MeasurementError(
+                    f"the model does not run with its intermediate values as outputs: {failures.describe(outcome)}",
+                    where=running.graph.graph.name or "",
+                    do=failures.remedy(outcome),
+                    code=outcome.reason,
+                )
+            if not half:
+                return {}
+            return self._part(running, names[:half]) | self._part(running, names[half:])
+        left = read_outputs(Path(outcome.outputs_path) / running.feed.name)
+        values = {
+            name: data
+            for i, (name, value) in enumerate(left.items())
+            if (data := see(value, folder / f"{i}.npy")) is not None
+        }
+        shutil.rmtree(outcome.outputs_path, ignore_errors=True)
+        return values
+
+
+def nudged(running: Running, folder: Path, seed: int) -> Running:
+    """Perturbs inputs and small weights by one rounding step, to estimate rounding errors."""
+    graph = rounding.nudged(running.graph, seed) or running.graph
+    return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
+
+
+def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:
+    """Values to look at, node by node."""
+    values = []
+    for node in running.nodes:
+        names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
+        values.append((node, names))
+    return values
+
+
+def _no_tensor(value: ir.Value) -> bool:
+    return value.type is not None and not isinstance(value.type, ir.TensorType)
+
+
+def _parts(running: Running) -> list[list[str]]:
+    """The values, in order, in parts that memory holds."""
+    sizes = _sizes(running)
+    parts: list[list[str]] = []
+    room = 0
+    for node, names in _values(running):
+        size = sizes.get(node, UNKNOWN_BYTES)
+        if not parts or size > room or len(parts[-1]) + len(names) > MOST_AT_ONCE:
+            parts.append([])
+            room = PART_BYTES
+        parts[-1] += names
+        room -= size
+    return [part for part in parts if part]
+
+
+def _sizes(running: Running) -> dict[ir.Node, int]:
+    """Bytes that each node makes, as far as its shapes are known."""
+    feeds = feed_files.read_feeds(Path(running.feed.path))
+    shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    whole = {
+        name: value
+        for name, value in feeds.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iub"
+    }
+    counted = [
+        node_cost for node_cost in cost.costs(running.graph, shapes, whole).nodes if not node_cost.inside
+    ]
+    nodes = list(running.graph.graph)
+    if len(counted) != len(nodes):  # functions were written out
+        return {}
+    return {
+        node: node_cost.bytes_written
+        for node, node_cost in zip(nodes, counted, strict=True)
+        if node_cost.known
+    }
+
+
+def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:
+    """A copy whose outputs are these values and no others."""
+    copy = model.clone()
+    wanted = set(names)
+    values = [v for node in copy.graph for v in node.outputs if v.name in wanted]
+    copy.graph.outputs.clear()
+    copy.graph.outputs.extend(values)
+    return copy

@@ -1,0 +1,394 @@
+"""Which value of one graph is which of another: by what it is computed of, by name where that holds, by its elements.
+
+What is left is matched by what makes it of what: the same operator on values that belong together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import onnx_ir as ir
+
+from ortune.engines.bisection.keys import Keying, Keys
+from ortune.engines.bisection.looked_at import Running
+from ortune.engines.bisection.seen import Seen, alike, relative_l2
+from ortune.graph.attributes import texts
+from ortune.graph.constants import stored
+from ortune.graph.fingerprints import COMMUTATIVE
+from ortune.graph.model.graphs import op_set
+from ortune.outputs.files import family
+from ortune.records import MatchedBy
+
+CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
+"""What they make stands for what goes in, as another type has it."""
+NEAR = 1e-2
+"""Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
+NEAR_ENOUGH = 0.2
+"""The same where nothing else comes as near: what goes through a coarser type on its way, say."""
+RIVAL = 3.0
+"""Times as far: what is nearer than that could be meant as well."""
+NAMED_NEAR = 0.5
+"""The same of two values with one name: exporters that count give one name to different values."""
+SORTED_NEAR = 1e-4
+FIGURES_NEAR = 1e-5
+FEWEST = 16
+"""Elements below which values are too often the same by chance: lengths, axes, flags."""
+MOST_COMPARED = 64
+"""Candidates for one value whose elements are compared."""
+MOST_ROUNDS = 32
+"""Nodes that differ, behind each of which the keys of all values are made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A value of A and its counterpart in B.
+
+    Attributes:
+        sorted: They have other layouts, so that their elements are compared in order of size.
+    """
+
+    a: str
+    b: str
+    by: MatchedBy
+    sorted: bool = False
+
+
+def match(
+    a: Running, b: Running, seen_a: Mapping[str, Seen], seen_b: Mapping[str, Seen], outputs: Mapping[str, str]
+) -> dict[str, Pair]:
+    """Pairs the values of two graphs, by the name in A, in the order of A's nodes.
+
+    Args:
+        a: The base.
+        b: What is held against it.
+        seen_a: Values of the base.
+        seen_b: Values of the other.
+        outputs: B's outputs and inputs by those of A that they stand for.
+    """
+    # The surest ways come first, since a pair is never undone: what the interfaces tie, what is computed alike, equal
+    # names, equal elements. Only then what must be concluded: from the nodes around it, and from how near it lies.
+    matching = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
+    for mine, theirs in outputs.items():
+        if matching.comparable(mine, theirs):
+            matching.take(mine, theirs, "name")
+    names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
+    # Inputs of B under the names that A's have, or nothing behind them would have a key in common.
+    called = {theirs: mine for mine, theirs in outputs.items()}
+    sides = Keying(a, {str(v.name): str(v.name) for v in a.graph.graph.inputs}), Keying(b, called)
+    keys = matching.by_key(names, sides)
+    for name in names:
+        matching.by_equal_name(name)
+    for name in names:
+        matching.by_elements(name)
+    keys = matching.by_key(names, sides, keys)
+    joined = {mine: theirs for mine, theirs in outputs.items() if mine not in seen_a}
+    # What is behind a node that differs is told by its key once that node is paired.
+    for _ in range(MOST_ROUNDS):
+        if not _by_structure(a, b, matching, joined, keys, most=1):
+            break
+        keys = matching.by_key(names, sides, keys)
+    _by_structure(a, b, matching, joined, keys)
+    roots = _carried_from(b)
+    nearest = [name for name in names if matching.by_nearest(name, roots)]
+    if nearest:
+        _by_structure(a, b, matching, joined, keys)
+    return {name: matching.pairs[name] for name in names if name in matching.pairs}
+
+
+class _Matching:
+    """Pairs so far."""
+
+    def __init__(
+        self,
+        seen_a: Mapping[str, Seen],
+        seen_b: Mapping[str, Seen],
+        makers_a: Mapping[str, str],
+        makers_b: Mapping[str, str],
+    ) -> None:
+        self.seen_a, self.seen_b = seen_a, seen_b
+        self.makers_a, self.makers_b = makers_a, makers_b
+        self.pairs: dict[str, Pair] = {}
+        self.taken: set[str] = set()
+        self.differing: dict[str, str] = {}  # pairs that are not computed in one way
+        self._by_size: dict[int, list[str]] = defaultdict(list)
+        for name, value in seen_b.items():
+            self._by_size[value.size].append(name)
+
+    def take(self, mine: str, theirs: str, by: MatchedBy, *, any_order: bool = False) -> None:
+        """Two values belong together."""
+        if mine not in self.pairs and theirs not in self.taken:
+            self.pairs[mine] = Pair(a=mine, b=theirs, by=by, sorted=any_order)
+            self.taken.add(theirs)
+
+    def fits(self, mine: str, theirs: str) -> bool:
+        """Returns whether two values can be held against each other element by element."""
+        a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
+        if a is None or b is None:
+            return False
+        return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
+
+    def comparable(self, mine: str, theirs: str) -> bool:
+        """Returns whether two values could stand for each other, but for their lengths, which may depend on values."""
+        a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
+        if a is None or b is None:
+            return False
+        return len(a.shape) == len(b.shape) and family(a.onnx_type) == family(b.onnx_type)
+
+    def by_key(
+        self, names: Iterable[str], sides: tuple[Keying, Keying], keys_before: tuple[Keys, Keys] | None = None
+    ) -> tuple[Keys, Keys]:
+        """Values that are computed in one way of the same; of several that of the same name, or the next.
+
+        Args:
+            names: Of A's values in the order of its nodes.
+            sides: What gives both their keys.
+            keys_before: The keys so far: pairs that they do not explain are taken for the same from here on.
+
+        Returns:
+            The keys that were used.
+        """
+        if keys_before is not None:
+            mine, others = (keys.of for keys in keys_before)
+            # A pair that is computed otherwise on either side gets one key for both from here on: what lies behind it
+            # is then alike again, and its difference is not that of everything after it.
+            unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))
+            self.differing |= {pair.a: pair.b for pair in unlike}
+        keys_a = sides[0].keys({mine: mine for mine in self.differing})
+        keys_b = sides[1].keys({theirs: mine for mine, theirs in self.differing.items()})
+        theirs: dict[str, list[str]] = defaultdict(list)
+        for name in self.seen_b:
+            if name in keys_b.of and name not in self.taken:
+                theirs[keys_b.of[name]].append(name)
+        for name in names:
+            free = theirs.get(keys_a.of[name], []) if name in keys_a.of and name not in self.pairs else []
+            fitting = [other for other in free if self.fits(name, other)]
+            if fitting:
+                other = name if name in fitting else fitting[0]
+                self.take(name, other, "name" if name == other else "structure")
+                free.remove(other)
+        return keys_a, keys_b
+
+    def by_equal_name(self, name: str, near: float = NEAR) -> None:
+        """A name that both have, of values that are alike: exporters that count give one name to different values."""
+        if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= near:
+            self.take(name, name, "name")
+
+    def by_elements(self, name: str) -> None:
+        """A value of B with the same elements, whatever it is called and however it is laid out."""
+        mine = self.seen_a[name]
+        if name in self.pairs or mine.size < FEWEST or _flat(mine):
+            return
+        # Figures first, elements only of what these do not rule out: of thousands of values few are of one size and
+        # alike.
+        near = [
+            other
+            for other in self._by_size[mine.size]
+            if other not in self.taken and alike(mine, self.seen_b[other], NEAR)
+        ]
+        distances = {other: self._distance(name, other) for other in near[:MOST_COMPARED]}
+        same = {other: distance for other, distance in distances.items() if distance is not None}
+        if same:
+            # Views and copies have the same elements: then that which is made alike, in the order of the nodes.
+            def less_like(other: str) -> tuple[bool, float, bool, bool]:
+                made_alike = self.makers_a[name] == self.makers_b[other]
+                return not self.fits(name, other), same[other], other != name, not made_alike
+
+            best = min(same, key=less_like)
+            self.take(name, best, "values", any_order=not self.fits(name, best))
+
+    def by_nearest(self, name: str, roots: Mapping[str, str]) -> bool:
+        """The value of B that is much nearer than all others; of those that only carry one on, the nearest.
+
+        Args:
+            name: In A.
+            roots: What values of B carry on in another type.
+        """
+        mine = self.seen_a[name]
+        if name in self.pairs or mine.size < FEWEST or _flat(mine):
+            return False
+        distances = {
+            other: relative_l2(mine, self.seen_b[other])
+            for other in self._by_size[mine.size]
+            if other not in self.taken
+            and self.fits(name, other)
+            and alike(mine, self.seen_b[other], NEAR_ENOUGH)
+        }
+        if not distances or len(distances) > MOST_COMPARED:
+            return False
+        best = min(distances, key=lambda other: distances[other])
+        # Several values may carry one number on in another type: these are one rival together, not rivals.
+        limit = min(NEAR_ENOUGH, RIVAL * distances[best])
+        rivals = {roots.get(other, other) for other, distance in distances.items() if distance <= limit}
+        if distances[best] > NEAR_ENOUGH or rivals != {roots.get(best, best)}:
+            return False
+        self.take(name, best, "values")
+        return True
+
+    def _distance(self, name: str, other: str) -> float | None:
+        """How far two values are apart; None where they are two."""
+        mine, theirs = self.seen_a[name], self.seen_b[other]
+        if self.fits(name, other):
+            distance = relative_l2(mine, theirs)
+            return distance if distance <= NEAR else None
+        if mine.whole:
+            distance = relative_l2(mine, theirs, any_order=True)
+            return distance if distance <= SORTED_NEAR else None
+        return FIGURES_NEAR if alike(mine, theirs, FIGURES_NEAR) else None
+
+
+def _makers(side: Running) -> dict[str, str]:
+    """The operator that makes each value."""
+    return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
+
+
+def _carried_from(side: Running) -> dict[str, str]:
+    """The name of the value that each value in another type stands for."""
+    roots: dict[str, str] = {}
+    for node in side.nodes:
+        if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
+            source = str(node.inputs[0].name)
+            roots[str(node.outputs[0].name)] = roots.get(source, source)
+    return roots
+
+
+def _flat(value: Seen) -> bool:
+    """One number over and over, which many values are."""
+    least, largest = value.figures[3:5]
+    return least == largest
+
+
+def _by_structure(
+    a: Running,
+    b: Running,
+    matching: _Matching,
+    joined: Mapping[str, str],
+    keys: tuple[Keys, Keys],
+    most: int | None = None,
+) -> bool:
+    """Matches the same operator on values that belong together, else what has the same name in both.
+
+    Args:
+        a: The base.
+        b: What is held against it.
+        matching: The pairs so far.
+        joined: Inputs of B by those of A.
+        keys: The keys of both.
+        most: Nodes after which to stop.
+
+    Returns:
+        Whether any were found.
+    """
+    roots_a, roots_b = _carried_from(a), _carried_from(b)
+    readers: dict[str, list[ir.Node]] = defaultdict(list)
+    for node in b.nodes:
+        read = [str(v.name) for v in node.inputs if v is not None]
+        for name in dict.fromkeys([*read, *(roots_b[name] for name in read if name in roots_b)]):
+            readers[name].append(node)
+    partners = {**joined, **{pair.a: pair.b for pair in matching.pairs.values()}}
+    keys_a, keys_b = keys
+
+    def counterpart(mine: ir.Value | None) -> str | None:
+        """What stands for an input in B, or for what it carries on."""
+        name = "" if mine is None else str(mine.name)
+        return partners.get(name) or partners.get(roots_a.get(name, ""))
+
+    def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
+        # An input that may be left out, and is a constant on one side alone.
+        if mine is None:
+            return theirs is None or _is_stored(theirs, keys_b)
+        if theirs is None:
+            return _is_stored(mine, keys_a)
+        other = counterpart(mine)
+        if other is not None:
+            return other in (theirs.name, roots_b.get(str(theirs.name)))
+        return _is_stored(mine, keys_a) and _is_stored(theirs, keys_b)
+
+    def same_inputs(node: ir.Node, other: ir.Node) -> bool:
+        pairs = zip_longest(node.inputs, other.inputs)
+        if all(same_input(mine, theirs) for mine, theirs in pairs):
+            return True
+        swapped = len(node.inputs) == 2 and other.op_type == node.op_type in COMMUTATIVE
+        return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
+
+    def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
+        """How much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
+        outputs = zip(node.outputs, other.outputs, strict=False)
+        stored = zip(node.inputs, other.inputs, strict=False)
+        return (
+            sum(not matching.fits(str(mine.name), str(theirs.name)) for mine, theirs in outputs),
+            sum(keys_a.stored(mine) != keys_b.stored(theirs) for mine, theirs in stored),
+            len(texts(node).items() ^ texts(other).items()),
+        )
+
+    def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
+        """The node of B on the counterparts of this one's inputs that is most like it: the same operator, or any."""
+        # Only readers of one counterpart are looked at, so that a pass takes as long as the graph has edges.
+        starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
+        fitting = []
+        for other in readers[starts[0]] if starts else ():
+            alike_ones = (other.op_type, other.domain) == (node.op_type, node.domain)
+            if (len(other.inputs) != len(node.inputs) and not alike_ones) or (same and not alike_ones):
+                continue
+            free = any(str(v.name) not in matching.taken for v in other.outputs)
+            if free and same_inputs(node, other):
+                fitting.append(other)
+        return (
+            min(fitting, key=lambda other: unlike(node, other))
+            if len(fitting) > 1
+            else next(iter(fitting), None)
+        )
+
+    def join(node: ir.Node, other: ir.Node | None, *, same: bool) -> None:
+        fitting = matching.comparable if same else matching.fits
+        for mine, theirs in zip(node.outputs, other.outputs if other else (), strict=False):
+            if fitting(str(mine.name), str(theirs.name)):
+                matching.take(str(mine.name), str(theirs.name), "structure")
+
+    count = 0
+    for node in a.nodes:
+        names = [str(v.name) for v in node.outputs if v.name in matching.seen_a]
+        was = len(matching.pairs)
+        if any(name not in matching.pairs for name in names):
+            # The same operator first, then the same name, and any operator last: what was exchanged for another
+            # operator is told by its inputs alone.
+            join(node, partner(node, same=True), same=True)
+            for name in names:
+                matching.by_equal_name(name, NAMED_NEAR)
+            join(node, partner(node, same=False), same=False)
+        # What was just paired is a counterpart for the nodes after it in the same pass.
+        partners |= {name: matching.pairs[name].b for name in names if name in matching.pairs}
+        count += len(matching.pairs) > was
+        if count == most:
+            break
+    return count > 0
+
+
+def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
+    """Returns whether a value is in the file; with keys, whether it is computed of such alone too."""
+    if keys is not None and str(value.name) in keys.fixed:
+        return True
+    return stored(value) is not None
+
+
+def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[set[str], list[ir.Node]]:
+    """The nearest values upstream that are paired, and the nodes between."""
+    reached: set[str] = set()
+    between: list[ir.Node] = []
+    waiting, visited = [v for v in values if v is not None], set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        if value in visited:
+            continue
+        visited.add(value)
+        if str(value.name) in paired:
+            reached.add(str(value.name))
+            continue
+        producer = value.producer()
+        if producer is not None and not _is_stored(value):
+            if producer not in between:
+                between.append(producer)
+            waiting += [v for v in producer.inputs if v is not None]
+    return reached, between

@@ -1,0 +1,94 @@
+"""The nodes of a place where values part: fewer than its whole neighbourhood, and the one that a reader looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.engines.bisection.looked_at import Running, described
+from ortune.engines.bisection.matching import CARRIERS, NEAR, paired_before
+from ortune.engines.bisection.seen import Seen, relative_l2
+from ortune.records import GraphNode, ValuePair
+
+GROWTH = 8.0
+"""Times as far as what goes in: less is a difference that grows on its way, and begins elsewhere."""
+_PRODUCTS = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
+
+
+def narrowed(
+    ours: list[ir.Node],
+    others: list[ir.Node],
+    pair: ValuePair,
+    inputs: Sequence[ValuePair],
+    seen_a: Mapping[str, Seen],
+    seen_b: Mapping[str, Seen],
+    apart: float,
+) -> tuple[list[ir.Node], list[ir.Node]]:
+    """The nodes of both sides without those that still make, or no longer get, what the other side has.
+
+    Args:
+        ours: Nodes of A between values that were paired.
+        others: Those of B.
+        pair: What comes out of them.
+        inputs: What goes in.
+        seen_a: Values of A.
+        seen_b: Values of B.
+        apart: How far the values of ``pair`` are apart; relative L2.
+    """
+    # B first: where B still makes A's value on the way, what is between that and its own result is the whole
+    # difference; and the other way round.
+    behind = _behind(others, seen_b, seen_a[pair.a], pair.limit)
+    behind = behind or _spoiling(others, seen_b, [(seen_a[p.a], p.limit) for p in inputs], apart)
+    if behind:
+        return [], behind
+    behind = _behind(ours, seen_a, seen_b[pair.b], pair.limit)
+    behind = behind or _spoiling(ours, seen_a, [(seen_b[p.b], p.limit) for p in inputs], apart)
+    return (behind, []) if behind else (ours, others)
+
+
+def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
+    """The nodes behind the one that makes this value; none where none does."""
+    # The last node makes the result itself.
+    for node in nodes[:-1]:
+        if any(distance <= limit for distance in _distances(node, values, wanted)):
+            into = {node, *paired_before(node.inputs, set())[1]}
+            return [other for other in nodes if other not in into]
+    return []
+
+
+def _spoiling(
+    nodes: list[ir.Node], values: Mapping[str, Seen], inputs: Sequence[tuple[Seen, float]], apart: float
+) -> list[ir.Node]:
+    """The first node, if any, that makes of an input that input again, but for an error: a conversion, say.
+
+    The error is such that it explains how far the result is apart.
+    """
+    for node in nodes[:-1]:
+        for wanted, limit in inputs:
+            for distance in _distances(node, values, wanted):
+                if limit < distance <= NEAR and apart <= GROWTH * distance:
+                    return [node]
+    return []
+
+
+def _distances(node: ir.Node, values: Mapping[str, Seen], wanted: Seen) -> list[float]:
+    results = (values.get(str(value.name)) for value in node.outputs)
+    return [relative_l2(wanted, data) for data in results if data is not None and data.shape == wanted.shape]
+
+
+def node_of(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Running) -> GraphNode:
+    """The node that a reader looks for: A's own that does the work, or B's where A has none."""
+    if not ours:
+        return described(max(others, key=work_of), b)
+    behind = b.names.get(max(others, key=work_of).name or "", ()) if others else ()
+    own = {node.name: node for node in ours}
+    own_node = next((own[name] for name in behind[:1] if name in own), None)
+    return described(own_node or max(ours, key=work_of), a)
+
+
+def work_of(node: ir.Node) -> int:
+    """How much of the work of its neighbourhood a node does, by its kind: products, what is computed, what is moved."""
+    if node.op_type in CARRIERS:
+        return 0
+    return 2 if any(kind in node.op_type for kind in _PRODUCTS) else 1

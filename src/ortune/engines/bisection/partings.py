@@ -1,0 +1,206 @@
+"""Where values part: what comes out of a node is farther apart than what goes in explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.engines.bisection.differences import SHOWN, Compared, explained_by_rounding
+from ortune.engines.bisection.looked_at import Running, described
+from ortune.engines.bisection.matching import CARRIERS, paired_before
+from ortune.engines.bisection.narrowing import GROWTH, narrowed, node_of, work_of
+from ortune.engines.bisection.node_changes import node_changes
+from ortune.engines.bisection.seen import FARTHEST, Seen
+from ortune.engines.bisection.weights import faults
+from ortune.graph.grids import quantizes
+from ortune.graph.model.graphs import op_set
+from ortune.outputs.files import family
+from ortune.records import GridDifference, Parting, ValuePair, WeightFault
+
+BREAK = 4.0
+"""Times as far as what goes in, where that is not equal: the least of a break, and only of one that shows."""
+FAULTY_BREAK = 2.0
+"""The same where a weight of the node is at fault on one side."""
+DECISIVE_SHARE = 0.25
+"""Of the farthest of all partings: the first that is so far is the answer, not the first that trembles."""
+_JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
+"""A little before these is much behind them, or nothing."""
+
+
+def _whole(pair: ValuePair) -> float:
+    return FARTHEST if pair.relative_l2 is None else pair.relative_l2
+
+
+def _worst(pair: ValuePair) -> float:
+    """The distance of a whole value, or of its worst slice where that shows."""
+    worst = 0.0 if pair.slice is None else pair.slice.relative_l2
+    return max(_whole(pair), worst if worst >= SHOWN else 0.0)
+
+
+def partings(
+    a: Running,
+    b: Running,
+    compared: Compared,
+    seen_a: Mapping[str, Seen],
+    seen_b: Mapping[str, Seen],
+) -> tuple[Parting, ...]:
+    """Finds every place where values diverge, in the order of A's nodes."""
+    values = compared.values
+    by_b = {pair.b: pair for pair in values.values()}
+    makers = {str(v.name): node for node in b.nodes for v in node.outputs}
+    places = [{node: i for i, node in enumerate(side.graph.graph)} for side in (a, b)]
+    places_apart: list[Parting] = []
+    for node in a.nodes:
+        pair = next((values[str(v.name)] for v in node.outputs if _differs(values.get(str(v.name)))), None)
+        if pair is None:
+            continue
+        into, before = paired_before(node.inputs, set(values))
+        theirs = makers[pair.b]
+        into_b, before_b = paired_before(theirs.inputs, set(by_b))
+        inputs = {p.a: p for p in (*(values[n] for n in into), *(by_b[n] for n in into_b))}
+        weights = _weights([node, *before], [theirs, *before_b])
+        # A difference that the inputs explain came from upstream; only what grows here is a place of its own.
+        goes_in = tuple(inputs.values())
+        # The side that quantizes more often on the way rounds more often, and decides how many steps are rounding.
+        several = max(map(_quantizations, ([node, *before], [theirs, *before_b])))
+        if not _parts(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):
+            continue
+        if _heals([v for v in node.outputs if str(v.name) == pair.a], values):
+            continue  # a step on another way to the same values
+        after, before_it = _worst(pair), max(map(_worst, goes_in), default=0.0)
+        ours = sorted({node, *before}, key=places[0].__getitem__)
+        others = sorted({theirs, *before_b}, key=places[1].__getitem__)
+        alone = len(ours) == len(others) == 1
+        if not alone:
+            ours, others = narrowed(ours, others, pair, goes_in, seen_a, seen_b, after)
+        places_apart.append(
+            Parting(
+                value=pair,
+                a=tuple(described(node, a) for node in ours),
+                b=tuple(described(node, b) for node in others),
+                at=node_of(ours, others, a, b),
+                at_b=described(max(others, key=work_of), b) if others else None,
+                inputs=goes_in,
+                changes=tuple(node_changes(node, theirs)) if alone else (),
+                before=None if before_it >= FARTHEST else before_it,
+                after=None if after >= FARTHEST else after,
+                weights=weights,
+            )
+        )
+    return tuple(places_apart)
+
+
+def _parts(
+    pair: ValuePair,
+    node: ir.Node,
+    inputs: Sequence[ValuePair],
+    compared: Compared,
+    *,
+    faulty: bool,
+    quantizations: int,
+) -> bool:
+    """Returns whether what comes out is farther apart than what goes in explains.
+
+    Where what goes in is equal, it is by eight times. Where it is not, a difference that was there before grows, or is
+    rounded to the next step: then it is a break only if it shows, and no value of the same place grows so by itself
+    when what goes in is moved by one step of rounding. Less is enough where a weight is at fault.
+    """
+    steps = compared.steps.get(pair.a)
+    if steps is not None and explained_by_rounding(steps, quantizations):
+        return False
+    moves = compared.moves
+    equal, whole = all(p.equal for p in inputs), max(map(_whole, inputs), default=0.0)
+    if pair.shape_b is not None:
+        return equal
+    # How much a node enlarges a small move of what goes in, as measured on A. Growth up to there is its nature.
+    moved_in = max((moves.get(p.a, 0.0) for p in inputs), default=0.0)
+    own = max(1.0, moves.get(pair.a, 0.0) / moved_in) if moved_in else 1.0
+    if equal:
+        return _worst(pair) > max(GROWTH, BREAK * own) * whole
+    rounded = family(pair.onnx_type) != "float" and pair.steps is None
+    if node.op_type in _JUMPING or rounded:
+        return False
+    # Beyond 1 nothing is left of a value, so no growth is told from there.
+    after = min(_whole(pair), 1.0)
+    before = FAULTY_BREAK * whole if faulty else BREAK * own * max(map(_worst, inputs), default=0.0)
+    return after > max(SHOWN, before)
+
+
+def _quantizations(nodes: Sequence[ir.Node]) -> int:
+    """How many of these nodes round to a grid."""
+    return sum(map(quantizes, nodes))
+
+
+def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
+    """The places with the decisive one in front, and the first of them where it is another one.
+
+    It is the first that is nearly as far apart as the farthest; of these one with a weight at fault, if there is one.
+    """
+    if not places:
+        return (), None
+
+    def size(place: Parting) -> float:
+        return 1.0 if place.after is None else min(1.0, place.after)
+
+    # Relative to the farthest: in a network whose values all tremble a little, the first tremble is no cause.
+    farthest = max(map(size, places))
+    large = [place for place in places if size(place) >= DECISIVE_SHARE * farthest]
+    decisive = next((place for place in large if place.weights), large[0])
+    rest = tuple(place for place in places if place is not decisive)
+    return (decisive, *rest), (places[0] if decisive is not places[0] else None)
+
+
+def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None:
+    """Finds the node from which on values on one grid are a step or more apart, and how much of them at most."""
+    values = compared.values
+    apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
+    if not apart:
+        return None
+    node = next(node for node in a.nodes for value in node.outputs if str(value.name) == apart[0].a)
+    _, before = paired_before(node.inputs, set(values) - _carried(node, values))
+    steps = max((pair.steps for pair in apart if pair.steps), key=lambda steps: (steps.most, steps.share))
+    ours = sorted({node, *before}, key=list(a.graph.graph).index)
+    return GridDifference(node=node_of(ours, [], a, b), steps=steps)
+
+
+def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
+    """The values that are only carried on to a node that quantizes: what computes them is the place."""
+    if node.op_type not in CARRIERS:
+        return set()
+    return {str(value.name) for value in node.inputs[:1] if value is not None}
+
+
+def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[WeightFault, ...]:
+    """The weights that are at fault on one side and not on the other."""
+    mine, theirs = tuple(faults(ours, "A")), tuple(faults(others, "B"))
+
+    def what(fault: WeightFault) -> tuple[str, int, int]:
+        return fault.kind, fault.n, fault.size
+
+    both = {what(fault) for fault in mine} & {what(fault) for fault in theirs}
+    return tuple(fault for fault in (*mine, *theirs) if what(fault) not in both)
+
+
+def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
+    """Returns whether all that is next made of a value is equal: the two get there on different ways."""
+    waiting, visited, met = list(results), set[ir.Value](), False
+    while waiting:
+        value = waiting.pop()
+        if value.is_graph_output():
+            return False
+        for consumer, _ in value.uses():
+            for result in consumer.outputs:
+                pair = values.get(str(result.name))
+                if pair is not None and not pair.equal:
+                    return False
+                met = met or pair is not None
+                if pair is None and result not in visited:
+                    visited.add(result)
+                    waiting.append(result)
+    # Nothing compared behind it shows nothing: that is no healing.
+    return met
+
+
+def _differs(pair: ValuePair | None) -> bool:
+    return pair is not None and not pair.equal

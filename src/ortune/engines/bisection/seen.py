@@ -1,0 +1,238 @@
+"""One value of a run: figures over all of it, and a sample of its elements that stays on the disk."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortune.inputs.value_files import StoredValue
+from ortune.outputs.files import Array, decode, family, load_array, pieces
+
+KEPT = 1 << 18
+"""Elements of a value that are kept; of a larger one, evenly spaced."""
+
+FARTHEST = 1e9
+"""Relative L2 of what has no common measure: against nothing but zeros, or values that are not finite elsewhere."""
+
+LONGEST_AXIS = 512
+SLICE_FLOOR = 1e-3
+
+_PRECISION = {"float16": 2.0**-7, "bfloat16": 2.0**-4, "double": 2.0**-46}
+"""Eight steps of the coarse types, 64 of the others: what a few sums in another order amount to."""
+_USUAL_PRECISION = 2.0**-17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Statistics and a sample of one value.
+
+    Attributes:
+        sample: ``.npy`` with at most ``KEPT`` elements, as they are stored.
+        n_nan, n_inf: Elements that are not finite.
+        n_minus_inf: Of the infinities, those below 0.
+        figures: Norm, sum of sizes, sum, least and largest, over the finite elements.
+    """
+
+    onnx_type: str
+    shape: tuple[int, ...]
+    sample: Path
+    n_nan: int
+    n_inf: int
+    n_minus_inf: int
+    figures: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def whole(self) -> bool:
+        """Returns whether the sample holds every element."""
+        return self.size <= KEPT
+
+    def values(self) -> Array:
+        """The sample as float64."""
+        return decode(np.asarray(load_array(self.sample)), self.onnx_type).astype(np.float64)
+
+
+def see(value: StoredValue, sample: Path) -> Seen | None:
+    """Samples a value from a worker's file, piece by piece; None for strings and non-tensors."""
+    if value.kind != "tensor" or value.onnx_type == "string":
+        return None
+    array = load_array(value.files[0])
+    n_nan = n_inf = n_minus_inf = 0
+    norm2 = sizes = total = 0.0
+    low, high = math.inf, -math.inf
+    for (piece,) in pieces(array):
+        values = decode(piece, value.onnx_type).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        n_nan += int(np.isnan(values).sum())
+        n_inf += int(np.isinf(values).sum())
+        n_minus_inf += int(np.isneginf(values).sum())
+        if finite.size:
+            with np.errstate(over="ignore"):
+                norm2 += float(finite @ finite)
+            sizes += float(np.abs(finite).sum())
+            total += float(finite.sum())
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    # Evenly spaced, and so the same elements of two values of one shape.
+    step = max(1, -(-array.size // KEPT))
+    np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
+    # Nothing finite was met: the limits are still as they began.
+    none = math.inf in (low, -high)
+    return Seen(
+        onnx_type=value.onnx_type,
+        shape=tuple(array.shape),
+        sample=sample,
+        n_nan=n_nan,
+        n_inf=n_inf,
+        n_minus_inf=n_minus_inf,
+        figures=(math.sqrt(norm2), sizes, total, 0.0 if none else low, 0.0 if none else high),
+    )
+
+
+def precision(a: Seen, b: Seen) -> float:
+    """Relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
+    return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
+
+
+def relative_l2(
+    a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0, zero_b: float | None = None
+) -> float:
+    """Returns the relative L2 distance of two values of the same size.
+
+    Args:
+        a: The reference.
+        b: Held against it.
+        any_order: Compare them sorted: what is the same in another layout.
+        zero: The integer that stands for zero.
+        zero_b: The one of B; the same where not given.
+    """
+    # B's integers as if its zero were A's.
+    old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
+    if old.size != new.size:
+        return FARTHEST
+    if any_order:
+        old, new = np.sort(old), np.sort(new)
+    finite = np.isfinite(old) & np.isfinite(new)
+    rest = ~finite
+    if ((old[rest] != new[rest]) & ~(np.isnan(old[rest]) & np.isnan(new[rest]))).any():
+        return FARTHEST
+    if (a.n_nan, a.n_inf) != (b.n_nan, b.n_inf):
+        return FARTHEST
+    with np.errstate(over="ignore"):
+        error = float(np.linalg.norm(new[finite] - old[finite]))
+        # Of what the integers stand for, not of the integers.
+        norm = float(np.linalg.norm(old[finite] - zero))
+    # Before the norm is asked for: zeros that stayed zeros are equal.
+    if error == 0.0:
+        return 0.0
+    return FARTHEST if norm == 0.0 or not math.isfinite(error) else min(FARTHEST, error / norm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstSlice:
+    """The slice across one axis that is farthest from its reference: a channel, a row."""
+
+    relative_l2: float
+    axis: int
+    index: int
+
+
+def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
+    """The worst of all slices along axes of moderate length; None where there are none, or not every element is kept.
+
+    A slice that is nearly zero beside the others is measured against a thousandth of what they have.
+    """
+    if not (a.whole and b.whole) or a.shape != b.shape:
+        return None
+    old, new = (value.values().reshape(a.shape) for value in (a, b))
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
+        return None
+    worst = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        error2, norm2 = (new - old) ** 2, old**2
+        for axis, length in enumerate(a.shape):
+            if not 2 <= length <= LONGEST_AXIS or a.size == length:
+                continue
+            others = tuple(i for i in range(old.ndim) if i != axis)
+            # Sums over all other axes: one figure for each slice.
+            errors, norms = error2.sum(axis=others), norm2.sum(axis=others)
+            floor = SLICE_FLOOR**2 * float(norms.mean())
+            shares = errors / np.maximum(norms, floor) if floor else np.zeros(length)
+            at = int(np.argmax(shares))
+            share = math.sqrt(float(shares[at]))
+            if math.isfinite(share) and (worst is None or share > worst.relative_l2):
+                worst = WorstSlice(relative_l2=share, axis=axis, index=at)
+    return worst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """How far two values on one quantization grid are apart, in its steps.
+
+    Attributes:
+        most: Largest difference.
+        typical: Root of the mean of their squares.
+        worst: The same of the slice that is farthest apart, across any axis of moderate length.
+        share: Of the elements, those that are half a step apart or more.
+    """
+
+    most: float
+    typical: float
+    worst: float
+    share: float
+
+
+def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
+    """The difference in steps of a grid; None where there is none to tell.
+
+    Args:
+        a: The reference.
+        b: Held against it.
+        step: Of the grid.
+        moved: How much higher the integer is in A that stands for zero.
+    """
+    old, new = a.values(), b.values() + moved
+    if old.size != new.size or not old.size:
+        return None
+    apart = np.abs(new - old) / step
+    if not np.isfinite(apart).all():
+        return None
+    # Not the largest: one element in a million may be rounded over a step, and does not make the value wrong.
+    typical = worst = float(np.sqrt((apart**2).mean()))
+    if a.whole and b.whole and a.shape == b.shape:
+        squares = (apart**2).reshape(a.shape)
+        for axis, length in enumerate(a.shape):
+            if 2 <= length <= LONGEST_AXIS and length < a.size:
+                others = tuple(i for i in range(squares.ndim) if i != axis)
+                worst = max(worst, float(np.sqrt(squares.mean(axis=others).max())))
+    return Steps(
+        most=float(apart.max()),
+        typical=typical,
+        worst=worst,
+        share=float((apart >= 0.5).mean()),
+    )
+
+
+def differing_share(a: Seen, b: Seen) -> float:
+    """Share of the elements of integers that are not the same."""
+    old, new = a.values(), b.values()
+    return float((old != new).mean()) if old.size else 0.0
+
+
+def alike(a: Seen, b: Seen, limit: float) -> bool:
+    """Returns whether two values may be equal by their statistics, whatever their element order."""
+    if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
+        return False
+    if family(a.onnx_type) != family(b.onnx_type):
+        return False
+    norm = max(a.figures[0], b.figures[0])
+    # Sums of many elements are as large as the norm times the root of their number.
+    root = math.sqrt(a.size)
+    units = (norm, root * norm, root * norm, norm, norm)
+    return all(abs(x - y) <= limit * unit for x, y, unit in zip(a.figures, b.figures, units, strict=True))

@@ -1,0 +1,52 @@
+"""Naming the node at fault: a wrong model's values held against those of a conversion that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.engines.bisection.find import Side, find
+from ortune.errors import OrtuneError
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.sides import Resolved
+from ortune.outputs import pairing
+from ortune.records import FeedRef, NotFinite, Parting
+
+
+def node_at_fault(
+    right: Resolved,
+    wrong: Resolved,
+    feed: FeedRef,
+    baseline: Baseline,
+    folder: Path,
+    line: Callable[[str], None],
+) -> tuple[Parting | None, NotFinite | None]:
+    """Finds where a wrong model's values part from a right one's, and stop being finite; None where nothing tells.
+
+    Args:
+        right: A conversion of the same source whose outputs are the source's.
+        wrong: The model at fault.
+        feed: Inputs that show it, of the wrong model.
+        baseline: Of either, whose processes run both.
+        folder: To be made for models and samples.
+        line: Is told how far it is.
+    """
+    try:
+        ours, theirs = right.model.ir, wrong.model.ir
+        inputs = pairing.pair_inputs(theirs, ours, {}, "the correct conversion")
+        (ref,) = pairing.feeds_for((feed,), ours, inputs, folder / "feeds", "the correct conversion")
+        outputs = pairing.pair_outputs(ours, theirs)
+        joined = dict(inputs) | {mine: its for its, mine in outputs.items()}
+        divergence = find(
+            Side(name="A", resolved=right, model=right.model, feed=ref).as_file(),
+            Side(name="B", resolved=wrong, model=wrong.model, feed=feed).as_file(),
+            joined,
+            baseline.executor,
+            folder / "values",
+            0,
+            line,
+        )
+    except OrtuneError:
+        return None, None  # the two take other inputs, or one does not run with its values as outputs
+    overflow = next((value for value in divergence.not_finite if value.side == "B"), None)
+    return (divergence.partings[0] if divergence.partings else None), overflow

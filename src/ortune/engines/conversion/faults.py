@@ -1,0 +1,118 @@
+"""What kind of fault two sets of outputs show, and in which output first."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+
+from ortune.errors import OrtuneError
+from ortune.outputs.files import Array, load_array, read_outputs
+from ortune.records import CheckedCase, ConversionFault, FaultKind, OutputDifference
+
+MOST_AXES = 5
+_NEAR = 1e-3
+"""Relative L2 of what is the same but for the order of its axes."""
+
+
+def fault_of(
+    case: CheckedCase, source: Path, model: Path | None, *, frozen: bool, right: int, of: int
+) -> ConversionFault:
+    """What is wrong in a case.
+
+    Args:
+        case: Whose outputs differ, or which did not run.
+        source: Folder of the source's outputs.
+        model: Folder of the model's; None where it gave none.
+        frozen: The same model gives the source's outputs at the sizes that it was exported with.
+        right: Sets of inputs with the source's outputs.
+        of: All of them.
+    """
+    if case.outputs is None or model is None:
+        kind: FaultKind = "frozen-size" if frozen else "does-not-run"
+        return ConversionFault(
+            kind=kind, case=case.name, what=_at(case, f"the model does not run: {case.failed}")
+        )
+    output, kind, what = _first(case.outputs, source, model)
+    if frozen and kind in ("values", "output-shape"):
+        kind = "frozen-branch" if kind == "values" else "frozen-size"
+        what += "; a size, or a branch that depends on it, was frozen during tracing"
+    elif kind == "values" and right:
+        kind = "frozen-branch"
+        what += (
+            f"; outputs match the source's on {right} of {of} sets of inputs, so a branch on values may have been "
+            "frozen during tracing"
+        )
+    return ConversionFault(kind=kind, output=output, case=case.name, what=_at(case, what))
+
+
+def _at(case: CheckedCase, what: str) -> str:
+    place = ", ".join(f"{name}={size}" for name, size in case.sizes.items())
+    return f"at {place}: {what}" if place else what
+
+
+def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str, FaultKind, str]:
+    """The first output that differs, how, and in words."""
+    ours, theirs = read_outputs(model), read_outputs(source)
+    if len(theirs) != len(ours):
+        return "", "output-count", f"the source has {len(theirs)} outputs, and the model {len(ours)}"
+    for output in difference.nonfinite:
+        if output.nonfinite_candidate and not output.nonfinite_reference:
+            n = output.nonfinite_candidate
+            what = (
+                f"output {output.name!r} overflows: {n} values are NaN or infinite, and finite in the source"
+            )
+            return output.name, "overflow", what
+    for name, reference in theirs.items():
+        if name not in ours or reference.kind != "tensor" or ours[name].kind != "tensor":
+            continue
+        try:
+            old, new = load_array(reference.files[0]), load_array(ours[name].files[0])
+        except OrtuneError:
+            continue
+        order = _turned(old, new)
+        if order is not None:
+            what = (
+                f"output {name!r} equals the source's with its axes reordered (Transpose perm={list(order)})"
+            )
+            return name, "axes-swapped", what
+        if old.shape != new.shape:
+            shapes = f"{_text(new.shape)}, and {_text(old.shape)} in the source"
+            return name, "output-shape", f"output {name!r} is {shapes}"
+    bad = [output for output in difference.outputs if output.relative_l2 > output.limit]
+    return (bad[0].name if bad else ""), "values", difference.what
+
+
+def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
+    """The order of axes that makes one of the other; None where they are the same, or none does."""
+    if (
+        old.dtype.kind != "f"
+        or not 2 <= old.ndim == new.ndim <= MOST_AXES
+        or old.size != new.size
+        or not old.size
+    ):
+        return None
+    if old.shape == new.shape and _near(old, new):
+        return None
+    return next(
+        (
+            order
+            # At most 5 axes, so at most 120 orders.
+            for order in permutations(range(old.ndim))
+            if tuple(old.shape[i] for i in order) == new.shape and _near(np.transpose(old, order), new)
+        ),
+        None,
+    )
+
+
+def _near(a: Array, b: Array) -> bool:
+    size = float(np.linalg.norm(np.asarray(a, dtype=np.float64)))
+    return (
+        float(np.linalg.norm(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)))
+        <= _NEAR * size
+    )
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "a scalar"

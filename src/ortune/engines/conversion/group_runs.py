@@ -1,0 +1,210 @@
+"""One group of inputs, run by the source and by its ONNX model at two levels of the optimiser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ortune.errors import OrtuneError
+from ortune.graph.outputs import random_ops
+from ortune.inputs.feeds import Kind
+from ortune.measuring import failures
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.feeding import write_case_feeds
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved
+from ortune.outputs.pairing import rename_outputs
+from ortune.outputs.tolerance import Tolerance
+from ortune.records import CheckedCase, Failed, FeedRef, Measured, OutputDifference, RunSource, SourceRan
+from ortune.search.blocks import BASE
+from ortune.targets.source import SourceProcess, SourceProcessFailed
+
+Level = Literal["disable", "all"]
+LIMIT_S = 300.0
+"""Seconds to load the ONNX model, and as many to run it."""
+
+
+MadeUp = tuple[str, int, Kind]
+"""Values that are made up: their name, what is added to the seed, and their kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseGroup:
+    """One group of inputs, run by both."""
+
+    cases: list[CheckedCase]
+    refs: dict[str, FeedRef]
+    source: Path
+    model: dict[str, Path]
+
+    @property
+    def wrong(self) -> CheckedCase | None:
+        """The first case whose outputs are others, that of level none in front."""
+        bad = [
+            case for case in self.cases if case.failed or (case.outputs is not None and not case.outputs.ok)
+        ]
+        return min(bad, key=lambda case: case.level != "disable", default=None)
+
+
+class SourceRefuses(Exception):
+    """The source itself takes no inputs of that size."""
+
+
+class GroupRuns:
+    """Runs groups of inputs through the source and through a model.
+
+    Attributes:
+        notes: Inputs that the source did not take, in words.
+
+    Args:
+        opened: The experiment.
+        process: The framework's, with the source opened.
+        place: Where it may read what it is run on.
+        tolerance: Of the comparison; None for the usual one.
+    """
+
+    def __init__(
+        self, opened: Experiment, process: SourceProcess, place: Path, tolerance: Tolerance | None
+    ) -> None:
+        self.opened, self.process, self.place, self.tolerance = opened, process, place, tolerance
+        self.notes: list[str] = []
+        self._numbers = count()
+
+    def run(
+        self,
+        side: Resolved,
+        pairs: Mapping[str, str],
+        options: InputOptions,
+        kinds: Sequence[MadeUp],
+        sizes: Mapping[str, int] | None = None,
+    ) -> CaseGroup:
+        """One group of inputs through the source, and through the model at both levels."""
+        folder = self.folder()
+        baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
+        first_kind = kinds[0][0] if kinds else "inputs"
+        refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
+        outputs = self.process.folder / folder.name
+        run = [ref for ref in refs if self._source_runs(ref, pairs, outputs, side, strict=sizes is not None)]
+        if trouble or not run:
+            failed = [] if not trouble else [
+                CheckedCase(name=first_kind, sizes=dict(sizes or {}), level="all", failed=trouble)
+            ]  # fmt: skip
+            return CaseGroup(cases=failed, refs={}, source=outputs, model={})
+        baseline.refs = tuple(run)
+        at: dict[str, Path] = {}
+        cases: list[CheckedCase] = []
+        levels: tuple[Level, ...] = ("all", "disable")
+        for level in levels:
+            for case in self._level(baseline, level, outputs, at):
+                cases.append(msgspec.structs.replace(case, sizes=dict(sizes or {})))
+        return CaseGroup(cases=cases, refs={ref.name: ref for ref in run}, source=outputs, model=at)
+
+    def _refs(
+        self, baseline: Baseline, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
+    ) -> tuple[list[FeedRef], str]:
+        """The inputs, and why the model does not run on them, "" where it does."""
+        trouble = ""
+        try:
+            baseline.settle(LIMIT_S)
+        except OrtuneError as error:
+            trouble = error.what
+            if not at_sizes:
+                raise
+        if not kinds:
+            return list(baseline.refs), trouble
+        refs = []
+        for name, step, kind in kinds:
+            work = msgspec.structs.replace(baseline.work, seed=baseline.work.seed + step)
+            (ref, *_) = write_case_feeds(baseline.side.model.ir, work, folder / name.replace(" ", "-"), kind)
+            refs.append(msgspec.structs.replace(ref, name=name.replace(" ", "-"), weight=1.0))
+        return refs, trouble
+
+    def _source_runs(
+        self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
+    ) -> bool:
+        """Computes the source's outputs; False, with a note, where it takes no such inputs."""
+        try:
+            ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
+        except SourceProcessFailed as error:
+            if error.reason != "failed":
+                raise
+            if strict:
+                raise SourceRefuses from error
+            self.notes.append(f"the source does not run on the inputs {ref.name!r}: {error.what}")
+            return False
+        names = [str(value.name) for value in side.model.ir.graph.outputs]
+        rename_outputs(folder / ref.name, dict(zip(ran.outputs, names, strict=False)))
+        return True
+
+    def _level(
+        self, baseline: Baseline, level: Level, source: Path, at: dict[str, Path]
+    ) -> Iterator[CheckedCase]:
+        """The cases at one level of the optimiser."""
+        check = baseline.check
+        if baseline.lowered is not None:  # it is said once: at the level of users
+            broken = baseline.lowered.level
+            what = (
+                f"ONNX Runtime's optimiser breaks the model at level {broken.level} (it runs at level "
+                f"{broken.right}): {broken.what}"
+            )
+            if level == "all":
+                yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
+            return
+        if level == "all":
+            arm = baseline.arm(BASE)
+            outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            if isinstance(outcome, Failed):
+                what = failures.describe(outcome)
+                yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
+                return
+            check.begin()
+            check.first = outcome
+            if random_ops(baseline.side.model.ir):
+                again = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+                check.notice_randomness(baseline.require_measured(arm, again))
+        else:
+            there = check.levels.outputs(level) if at else None
+            if there is None:
+                return  # some models have no kernels for what the optimiser would replace
+            outcome = msgspec.structs.replace(check.first, outputs_path=str(there))
+        at[level] = Path(outcome.outputs_path)
+        yield from self._judged(baseline, level, outcome, source)
+
+    def _judged(
+        self, baseline: Baseline, level: Level, outcome: Measured, source: Path
+    ) -> Iterator[CheckedCase]:
+        check, tolerance = baseline.check, self.tolerance
+        # All inputs together first, as limits on shares (labels that flip) need many of them. Where these hold, each
+        # input does; where they do not and each alone would, the worst one stands for them.
+        whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
+        differences = {
+            ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
+            for ref in baseline.refs
+        }
+        if whole.ok:
+            differences = {
+                name: msgspec.structs.replace(difference, ok=True, what="")
+                for name, difference in differences.items()
+            }
+        elif all(difference.ok for difference in differences.values()):
+            worst = max(differences, key=lambda name: _distance(differences[name]))
+            differences[worst] = whole
+        for name, difference in differences.items():
+            yield CheckedCase(name=name, level=level, outputs=difference)
+
+    def folder(self) -> Path:
+        """A new folder for what a group needs."""
+        folder = self.place / f"check-{next(self._numbers)}"
+        folder.mkdir()
+        return folder
+
+
+def _distance(difference: OutputDifference) -> float:
+    return difference.relative_l2 if difference.comparable else math.inf

@@ -1,0 +1,116 @@
+"""Opening a source: the interpreter that has its framework, and what its process is asked first."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortune.engines.conversion.kinds import SourceKind
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.inputs.user_feeds import read_arrays
+from ortune.measuring.watcher import Watcher
+from ortune.records import OpenSource, SourceOpened
+from ortune.runtimes import made, runtimes
+from ortune.targets.source import SourceProcess, fence_of
+from ortune.worker import fence
+
+
+def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) -> str:
+    """The interpreter that has the framework: the user's, or that of the environment that is made once.
+
+    Args:
+        kind: What the source is.
+        named: The user's interpreter or environment; None takes the one that is made.
+        option: What named it, as errors say.
+        watch: Is told what is made first.
+
+    Raises:
+        RuntimeNotFound: There is none, or it cannot be made.
+    """
+    if named is None:
+        with watch.clock.stopped():
+            return made.require(kind.converter.name, watch.say).runtime.python
+    python = runtimes.interpreter(named)
+    if not python:
+        raise RuntimeNotFound("there is no Python interpreter", where=f"{option} {named}")
+    return python
+
+
+def require_fence(kind: SourceKind, *, trusted: bool) -> None:
+    """Stops before anything is opened, or installed, if this system cannot confine the source.
+
+    Raises:
+        UsageError: It cannot, and the user does not trust the source.
+    """
+    lacking = "" if trusted else fence.missing()
+    if lacking:
+        raise UsageError(
+            f"{kind.converter.framework} opens a source only confined, and this system cannot: {lacking}",
+            where=kind.text,
+            do="if you trust the source, pass --trust-source; otherwise use Linux 5.13 or newer",
+            code="source-unfenced",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedSource:
+    """A source in the process of its framework.
+
+    Attributes:
+        process: Its process.
+        request: What opened it.
+        told: What the process said of it.
+        example: The source's own inputs; {} if it has none.
+    """
+
+    process: SourceProcess
+    request: OpenSource
+    told: SourceOpened
+    example: Mapping[str, np.ndarray]
+
+
+@contextlib.contextmanager
+def opened_source(
+    kind: SourceKind,
+    python: str,
+    folder: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    trusted: bool,
+    feeds: Path | None = None,
+) -> Iterator[OpenedSource]:
+    """Opens a source in a process of its framework, confined unless the user trusts the source.
+
+    Args:
+        kind: What the source is.
+        python: The interpreter that has its framework.
+        folder: The process's own folder, all that it may write to.
+        shapes: Of inputs, if the source has none of its own.
+        trusted: It is not confined.
+        feeds: The folder of the inputs that it is asked to run on.
+
+    Raises:
+        OrtuneError: It cannot be opened.
+    """
+    example = folder / "example.npz"
+    # A function may read its own folder: its module imports others from there.
+    own = Path.cwd() if kind.factory else Path(kind.text).resolve()
+    with SourceProcess(python, folder, kind.text) as process:
+        request = OpenSource(
+            kind=kind.kind,
+            source=kind.text if kind.factory else str(own),
+            factory=kind.factory,
+            folder=str(Path.cwd()),
+            shapes=dict(shapes),
+            example=str(example),
+            fence=None if trusted else fence_of([own, *([feeds] if feeds else [])], folder),
+        )
+        told = process.ask(request, SourceOpened)
+        arrays = read_arrays(example, f"the example of {kind.text}") if told.example else {}
+        assert isinstance(arrays, Mapping)  # of an archive
+        values = {name: np.asarray(array) for name, array in arrays.items()}
+        yield OpenedSource(process=process, request=request, told=told, example=values)

@@ -1,0 +1,113 @@
+"""A source as a side of a comparison: opened by its framework, and joined with an ONNX model."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.engines.conversion.kinds import SourceKind, module_files
+from ortune.engines.conversion.opening import opened_source
+from ortune.engines.conversion.pairing import NotPaired, pair_inputs
+from ortune.errors import InputError
+from ortune.graph.model.open import OpenModel, stamp
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved
+from ortune.records import Plan, Runtime, SourceOpened, SourceSide
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceModel(OpenModel):
+    """A source under the graph of the ONNX model that it is joined with; its files are known as far as can be."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """The sha256 of its own files; "" of a function whose module is not in this folder."""
+        if not self.stamps:
+            return ""
+        digest = hashlib.sha256()
+        for path, _, _ in self.stamps:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()
+
+
+def sides_of(
+    kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan, *, trusted: bool
+) -> tuple[list[Resolved], str]:
+    """A source as its framework runs it, a side for each way, the usual one first.
+
+    Args:
+        kind: What the source is.
+        python: The interpreter that has its framework.
+        opened: What is measured.
+        onnx: The ONNX model that it is joined with, whose inputs it is fed.
+        plan: Its threads, which are all that a framework takes.
+        trusted: Its processes are not confined.
+
+    Returns:
+        The sides, and why another way is left out, "" where none is.
+
+    Raises:
+        OrtuneError: It cannot be opened, or takes other inputs.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
+    opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")
+    with opened_source(kind, python, folder, opened.terms.feeds.shapes, trusted=trusted) as found:
+        source, request = found.told, found.request
+    try:
+        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, found.example)
+    except NotPaired as error:
+        do = f"compare it with its own conversion: ortune convert {kind.text}"
+        raise InputError(str(error), where=kind.text, do=do) from error
+    sides = []
+    for style in source.styles:
+        side = SourceSide(
+            framework=source.framework,
+            kind=kind.kind,
+            source=request.source,
+            factory=kind.factory,
+            folder=request.folder,
+            shapes=request.shapes,
+            style=style,
+            compiles=style != source.styles[0],
+            inputs=pairs,
+            outputs=tuple(str(value.name) for value in onnx.model.ir.graph.outputs),
+            trusted=trusted,
+        )
+        runtime = Runtime(python=python, name=kind.converter.name, source=side)
+        model = _model(kind, source, onnx.model)
+        sides.append(
+            Resolved(
+                label=kind.text, model=model, plan=plan, runtime=runtime, runs=Path(kind.text), onnx=onnx
+            )
+        )
+    return sides, source.left_out
+
+
+def _model(kind: SourceKind, source: SourceOpened, onnx: OpenModel) -> SourceModel:
+    path = Path(kind.text)
+    if kind.factory:
+        own = module_files(kind.text)
+    elif files.is_folder(path):
+        own = tuple(sorted(file for file in path.rglob("*") if file.is_file()))
+    else:
+        own = (path,)
+    stamps = tuple(map(stamp, own))
+    facts = msgspec.structs.replace(
+        onnx.facts,
+        path=kind.text,
+        format="source",
+        size_bytes=sum(size for _, size, _ in stamps),
+        external_bytes=0,
+        producer=source.framework,
+        ir_version=0,
+        opsets={},
+        n_nodes=0,
+    )
+    return SourceModel(path=path, ir=onnx.ir, facts=facts, stamps=stamps)

@@ -1,0 +1,81 @@
+"""The lock file: where it lies, written so that a person can compare two of them, and read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.engines.locks.take import SCHEMA
+from ortune.errors import UsageError
+from ortune.graph.model import from_git
+from ortune.printable import operand
+from ortune.records import Snapshot, read_json
+
+SUFFIX = ".lock.json"
+
+
+def default_path(model: str) -> Path:
+    """The lock file of a model: beside it, and one for all its git revisions."""
+    git = from_git.split(model)
+    path = Path(git[0] if git else model)
+    return path.with_name(path.name + SUFFIX)
+
+
+def encoded(snapshot: Snapshot) -> str:
+    """The lock file's text: sorted, one fact a line, the same for the same snapshot."""
+    text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
+    # A shape on one line is what a person compares.
+    shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
+    return shapes.sub(lambda match: f"[{' '.join(match.group().strip('[]').split())}]", text) + "\n"
+
+
+def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
+    """Writes a lock file; a link in the place that it has by default is replaced, since nobody named that.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        files.write(path, encoded(snapshot), typed=typed)
+    except OSError as error:
+        raise UsageError(
+            f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
+        ) from error
+
+
+def read(path: Path, model: str) -> Snapshot:
+    """Reads a lock file.
+
+    Raises:
+        UsageError: It is not there, is damaged, or of another number.
+    """
+    named = [] if path == default_path(model) else ["--output", str(path)]
+    again = shlex.join(["ortune", "lock", operand(model), *named])
+    try:
+        text = files.read(path)
+    except FileNotFoundError:
+        raise UsageError("there is no lock file", where=str(path), do=f"write it: {again}") from None
+    except OSError as error:
+        raise UsageError(
+            f"the lock file cannot be read: {error.strerror}", where=str(path), do="check its permissions"
+        ) from error
+    try:
+        snapshot = read_json(text, Snapshot)
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"not a readable lock file: {error}",
+            where=str(path),
+            do=f"create it again: {again}",
+        ) from error
+    levels = {**snapshot.levels, **snapshot.hardware.levels}
+    if snapshot.schema != SCHEMA or not {"disable", "extended", snapshot.run.level} <= levels.keys():
+        what = f"the lock has schema {snapshot.schema!r}, and this ortune reads {SCHEMA!r}"
+        if snapshot.schema == SCHEMA:
+            what = "the lock lacks levels that every lock has"
+        raise UsageError(what, where=str(path), do=f"create it again: {again}")
+    return snapshot

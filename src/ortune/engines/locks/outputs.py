@@ -1,0 +1,129 @@
+"""Outputs as a few figures that another machine gives too: rounded, so that the order of sums does not show."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ortune.inputs.value_files import StoredValue
+from ortune.outputs.figures import leaves
+from ortune.outputs.files import Array, decode, family, load_array, load_json, pieces, read_outputs
+from ortune.records import OutputSnapshot
+
+DIGITS = 6
+"""Of a figure's unit: another order of sums moves the last one, and every tolerance worth asking for is far above."""
+
+
+def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
+    """Every output that a worker left in a folder, in the model's order.
+
+    Raises:
+        OrtuneError: A file is missing or damaged.
+    """
+    return tuple(_snapshot(entry, random) for entry in read_outputs(folder).values())
+
+
+def _snapshot(entry: StoredValue, random: bool) -> OutputSnapshot:
+    if entry.kind == "json":
+        values = load_json(entry.files[0])
+        return _of_maps(entry.name, values, random)
+    arrays = [load_array(name) for name in entry.files]
+    one = arrays[0] if entry.kind == "tensor" else None
+    # A sequence is told by its length, an absent optional by having none.
+    shape = tuple(one.shape) if one is not None else (len(arrays),)
+    dtype = entry.onnx_type if one is not None else f"{entry.kind}({entry.onnx_type})"
+    if random:
+        return OutputSnapshot(name=entry.name, dtype=dtype, shape=(-1,) * len(shape))
+    kind = family(entry.onnx_type) if entry.onnx_type else "string"
+    exact = "" if kind == "float" else _digest(arrays)
+    if kind == "string":
+        return OutputSnapshot(name=entry.name, dtype=dtype, shape=shape, exact=exact)
+    chunks = (decode(piece, entry.onnx_type) for array in arrays for piece, _ in pieces(array, array))
+    return _of_numbers(entry.name, dtype, shape, chunks, exact)
+
+
+def _of_numbers(
+    name: str, dtype: str, shape: tuple[int, ...], chunks: Iterator[Array], exact: str
+) -> OutputSnapshot:
+    count = start = 0
+    total = squares = sketch = 0.0
+    for chunk in chunks:
+        values = chunk.astype(np.float64)
+        finite = np.isfinite(values)
+        kept = values[finite]
+        weights = _weights(start, values.size)[finite]
+        with np.errstate(over="ignore"):
+            total, squares = total + float(kept.sum()), squares + float(kept @ kept)
+            # Values that change places leave mean and norm as they are, and change this sum.
+            sketch += float(kept @ weights)
+        count, start = count + kept.size, start + values.size
+    l2 = math.sqrt(squares)
+    mean = total / count if count else 0.0
+    return OutputSnapshot(
+        name=name,
+        dtype=dtype,
+        shape=shape,
+        finite=count,
+        mean=_to_digits(mean, l2 / math.sqrt(count)) if count else 0.0,
+        l2=_to_digits(l2, l2),
+        sketch=_to_digits(sketch, l2),
+        exact=exact,
+    )
+
+
+def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
+    """Lists of maps: the numbers in the order of their keys, and a digest of keys and text."""
+    leaf_of = dict(leaves(values))
+    if random:
+        return OutputSnapshot(name=name, dtype="maps", shape=(-1,))
+    numbers = [v for v in leaf_of.values() if isinstance(v, float)]
+    rest = [(place, v) for place, v in leaf_of.items() if not isinstance(v, float)]
+    keys = json.dumps([sorted(leaf_of), rest], sort_keys=True).encode()
+    exact = hashlib.sha256(keys).hexdigest()[:16]
+    return _of_numbers(name, "maps", (len(leaf_of),), iter([np.array(numbers, dtype=np.float64)]), exact)
+
+
+def _weights(start: int, count: int) -> Array:
+    """Numbers between -1 and 1, the same for the same place on every machine (Knuth's multiplicative hash)."""
+    places = np.arange(start, start + count, dtype=np.uint64)
+    return np.asarray(((places + 1) * 2654435761 % 2**32).astype(np.float64) / 2**31 - 1.0)
+
+
+def step(unit: float) -> float:
+    """What figures of that unit are rounded to; 0 where the unit is none."""
+    if not math.isfinite(unit) or unit <= 0.0:
+        return 0.0
+    return float(10.0 ** -_decimals(unit))
+
+
+def _decimals(unit: float) -> int:
+    """Decimal places that are kept; negative ones are before the point."""
+    # Of a unit of 123.4, whose first digit stands for hundreds, 6 - 1 - 2 = 3 decimal places.
+    return DIGITS - 1 - math.floor(math.log10(unit))
+
+
+def _to_digits(value: float, unit: float) -> float:
+    """Rounded to so many digits of the unit: what cancels to nearly nothing is noise below that."""
+    if not math.isfinite(value):
+        return math.copysign(1e308, value)  # JSON has no infinity
+    if not math.isfinite(unit) or unit == 0.0:
+        return float(f"{value:.{DIGITS}g}")
+    return float(round(value, _decimals(unit))) + 0.0
+
+
+def _digest(arrays: list[Array]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.shape}".encode())
+        for piece, _ in pieces(array, array):
+            if piece.dtype.kind == "U":
+                # Fixed-width text is as wide as its longest: a digest of the words, not of the padding.
+                digest.update(json.dumps(piece.tolist()).encode())
+            else:
+                digest.update(np.ascontiguousarray(piece).astype(piece.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()[:16]

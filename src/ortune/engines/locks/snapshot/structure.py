@@ -1,0 +1,52 @@
+"""A graph that ONNX Runtime saved, without its names: operators counted, and what is wired to what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+import onnx_ir as ir
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from ortune.graph.fingerprints import Fingerprints, tensor_kind, weight_kind
+from ortune.graph.model.graphs import graphs
+from ortune.graph.nodes import operator
+
+
+def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """Every node, those of subgraphs after the one that holds them."""
+    for node in graph.node:
+        yield node
+        for inner in graphs_of(node):
+            yield from all_nodes(inner)
+
+
+def operators(graph: GraphProto) -> dict[str, int]:
+    """How many of each operator there are, subgraphs included, in alphabetical order.
+
+    Constants are weights, whether an exporter wrote them as nodes or as initializers.
+    """
+    counts = Counter(operator(node) for node in all_nodes(graph))
+    counts.pop("Constant", None)
+    return dict(sorted(counts.items()))
+
+
+def structure(model: ir.Model, weights: Collection[str] = ()) -> str:
+    """A fingerprint of the main graph, 16 hexadecimal digits, in which a weight is known by its type and shape.
+
+    Args:
+        model: Without functions.
+        weights: Names of inputs that stand for weights.
+    """
+    prints = Fingerprints(tensor_kind)
+    for graph in graphs(model, functions=False):
+        prints.of.update({v: weight_kind(v.dtype, v.shape) for v in graph.inputs if v.name in weights})
+    return prints.graph(model.graph)[:16]

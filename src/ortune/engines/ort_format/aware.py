@@ -1,0 +1,109 @@
+"""Provider-aware files: nodes that a provider takes stay plain ONNX, all others are optimised for the CPU.
+
+ONNX Runtime's own way to such a file is a build with that provider. Here its optimiser is given the model without the
+nodes that are kept, and what it makes of the rest is put back between them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.engines.ort_format.regions import put_back, rest_of, with_types
+from ortune.graph.model.graphs import subgraphs
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.save import save_model
+from ortune.graph.ort_files import KEPT_FOR
+from ortune.records import AwareFile
+from ortune.rewrites import Tool, mend, stamp_model
+
+Takes = Callable[[ir.Model], Collection[ir.Node]]
+"""The nodes of a model's main graph that a provider takes."""
+
+
+def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> ir.Model:
+    """The model as the level basic leaves it, every value with its type.
+
+    Raises:
+        OrtuneError: ONNX Runtime does not load it.
+    """
+    plain, typed = folder / "basic.onnx", folder / "basic.ort"
+    params = {"level": "basic", "platform": platform}
+    tool("optimize", source.path, plain, params)
+    # Only ORT format holds the types of the values between nodes.
+    tool("ort-format", source.path, typed, {**params, "style": "fixed"})
+    model = open_model(plain).ir
+    mend(source.ir, model)
+    with_types(model, open_model(typed).ir)
+    return model
+
+
+def aware_model(
+    basic: ir.Model, provider: str, takes: Takes, folder: Path, tool: Tool, *, level: str, platform: str
+) -> tuple[ir.Model | None, AwareFile]:
+    """The model with plain nodes where the provider takes them, and others optimised to a level.
+
+    Args:
+        basic: As the level basic leaves it.
+        provider: Its target.
+        takes: Which nodes it takes.
+        folder: Where files lie meanwhile.
+        tool: Does what needs ONNX Runtime.
+        level: ``extended`` or ``all``.
+        platform: ``any``, ``arm`` or ``amd64``.
+
+    Returns:
+        The model, None where it gains nothing; and what it keeps.
+
+    Raises:
+        OrtuneError: The rest cannot be optimised alone, or not be put back.
+    """
+    order = list(basic.graph)
+    taken = {node for node in takes(basic) if node.domain in STANDARD and not list(subgraphs(node))}
+    kept = [place for place, node in enumerate(order) if node in taken]
+    record = AwareFile(
+        provider=provider,
+        level=level,
+        n_kept=len(kept),
+        n_rest=len(order) - len(kept),
+        n_rest_after=len(order) - len(kept),
+    )
+    if not kept:
+        return None, _refused(record, f"{provider} supports no node: level {level} gives the same file")
+    if len(kept) == len(order):
+        return None, _refused(record, f"{provider} supports every node: level basic gives the same file")
+    rest = rest_of(basic, kept)
+    save_model(rest, folder / "rest.onnx")
+    optimised = folder / "rest-optimised.onnx"
+    tool("optimize", folder / "rest.onnx", optimised, {"level": level, "platform": platform})
+    after = open_model(optimised).ir
+    if _operators(after) == _operators(rest):
+        which = "1 node that is" if record.n_rest == 1 else f"{record.n_rest} nodes that are"
+        return None, _refused(record, f"level {level} does not change the {which} on the CPU")
+    # A dot is in the names of domains other than ONNX's: what was fused, not what was only moved or folded.
+    own = Counter({name: n for name, n in _operators(after).items() if "." in name})
+    names = {value.name for place in kept for value in order[place].outputs}
+    whole = put_back(basic, kept, after)
+    n_kept = sum(node.outputs[0].name in names for node in whole.graph)
+    record = msgspec.structs.replace(
+        record,
+        n_kept=n_kept,
+        n_rest_after=len(whole.graph) - n_kept,
+        made=dict((own - _operators(rest)).most_common()),
+    )
+    whole.metadata_props[KEPT_FOR] = provider
+    stamp_model(whole, "ort-format")
+    return whole, record
+
+
+def _refused(record: AwareFile, why: str) -> AwareFile:
+    return msgspec.structs.replace(record, gains_nothing=why)
+
+
+def _operators(model: ir.Model) -> Counter[str]:
+    return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.graph)

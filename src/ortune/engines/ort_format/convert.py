@@ -1,0 +1,170 @@
+"""A model into ORT format for a stated place, with what each optimisation level does to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune import rewrites
+from ortune.engines.ort_format.aware import Takes, aware_model, basic_model
+from ortune.engines.ort_format.places import Choice
+from ortune.errors import ModelError
+from ortune.graph.levels import LEVELS, compare_levels
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import save_model
+from ortune.graph.ort_files import inspect
+from ortune.records import AwareFile, LevelComparison, OrtConversion
+from ortune.rewrites import Tool, stamp_model
+
+CONFIG = ".config"
+"""What the name of the list of needed operators ends in, after that of the model."""
+_INPUTS_ARE_CONSTANTS = 3
+"""The newest IR version in which every initializer is a graph input too."""
+LARGEST_BYTES = 1 << 31
+"""A flatbuffer's offsets hold no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A file that was written, and what is to be said of it.
+
+    Attributes:
+        path: The file; None where a provider-aware one gains nothing.
+        record: What documents hold of it; None then too.
+        aware: What a provider-aware file keeps.
+    """
+
+    path: Path | None
+    record: OrtConversion | None
+    aware: AwareFile | None = None
+
+
+def convert(
+    source: OpenModel,
+    choice: Choice,
+    folder: Path,
+    tool: Tool,
+    *,
+    name: str,
+    takes: Takes | None = None,
+    levels: LevelComparison | None = None,
+) -> Converted:
+    """Write a model in ORT format.
+
+    Args:
+        source: An .onnx.
+        choice: How it is written.
+        folder: Where it is written, beside what lies there meanwhile.
+        tool: Does what needs ONNX Runtime.
+        name: Of the file that is written, without its ending.
+        takes: Which nodes the place's provider takes: a provider-aware file keeps these plain.
+        levels: What each level does to the model, where that is known already.
+
+    Raises:
+        ModelError: The model is in ORT format, or too large for it.
+        OrtuneError: ONNX Runtime does not load it, or cannot write it.
+    """
+    require_convertible(source)
+    source = _without_constant_inputs(source, folder)
+    params = {"style": choice.style, "platform": choice.platform, "needed": choice.needed}
+    target, aware = folder / f"{name}.ort", None
+    if takes is None:
+        # The format's converter drops no metadata, so the mark is in what it is given.
+        model, level, before = source.ir.clone(), choice.level, folder / "before.onnx"
+        stamp_model(model, "ort-format")
+    else:
+        basic = basic_model(source, folder, tool, choice.platform)
+        whole, aware = aware_model(
+            basic, choice.place.target, takes, folder, tool, level=choice.level, platform=choice.platform
+        )
+        if whole is None:
+            return Converted(path=None, record=None, aware=aware)
+        # Optimised already where it may be: another pass would fuse the nodes that are kept.
+        model, level, before = whole, "disable", folder / "before.onnx"
+    save_model(model, before)
+    tool("ort-format", before, target, {**params, "level": level})
+    written = inspect(open_model(target))
+    assert written is not None
+    needed = target.with_name(target.name + CONFIG)
+    record = OrtConversion(
+        place=choice.place.name,
+        level=choice.level,
+        style=choice.style,
+        platform=choice.platform,
+        against=choice.against,
+        file=written,
+        levels=levels or levels_of(source, folder, tool, choice.platform),
+        aware=aware,
+        needed_path=str(needed) if choice.needed and needed.exists() else "",
+        needed=_lines(needed) if choice.needed and needed.exists() else (),
+    )
+    return Converted(path=target, record=record, aware=aware)
+
+
+def require_convertible(source: OpenModel) -> None:
+    """Refuses what ORT format cannot hold, before anything is done.
+
+    Raises:
+        ModelError: The model is in ORT format, or too large for it.
+    """
+    if source.facts.format == "ort":
+        raise ModelError(
+            "The model is in ORT format already, and its graph cannot be changed.",
+            where=str(source.path),
+            do="Convert the .onnx that it was converted from.",
+        )
+    size = source.facts.size_bytes + source.facts.external_bytes
+    if size >= LARGEST_BYTES:
+        raise ModelError(
+            f"The model is {size / 1e9:.1f} GB, and ORT format holds less than 2.1 GB.",
+            where=str(source.path),
+            do="Ship the .onnx with its external data, or make its weights smaller: ortune rewrite MODEL lists how.",
+            code="too-large",
+        )
+
+
+def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
+    """The model without the inputs that IR version 3 lists for each initializer.
+
+    ONNX Runtime treats these as constants. In ORT format, an input whose initializer was folded away must be fed.
+    """
+    if source.ir.ir_version > _INPUTS_ARE_CONSTANTS:
+        return source
+    copy = source.ir.clone()
+    if not rewrites.find("initializers-out-of-inputs").apply(copy, {}).modified:
+        return source
+    path = folder / "without-inputs.onnx"
+    save_model(copy, path)
+    return open_model(path)
+
+
+def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> LevelComparison:
+    """What each level does to a model.
+
+    Args:
+        source: An .onnx.
+        folder: Where the graphs are saved meanwhile.
+        tool: Does what needs ONNX Runtime.
+        platform: ``any``, ``arm`` or ``amd64``.
+
+    Raises:
+        OrtuneError: ONNX Runtime does not load it.
+    """
+    graphs = folder / "levels"
+    graphs.mkdir(exist_ok=True)
+    tool("levels", source.path, graphs, {"levels": ",".join(LEVELS.values()), "platform": platform})
+    saved = {
+        level: open_model(graphs / f"{name}.onnx").ir for level, name in LEVELS.items() if level != "none"
+    }
+    try:
+        saved["none"] = open_model(graphs / f"{LEVELS['none']}.onnx").ir
+    except ModelError:
+        # Where ONNX Runtime inlines a branch, a name may be there twice; without optimisation it is the source.
+        saved["none"] = source.ir
+    return compare_levels(source.ir, {level: saved[level] for level in LEVELS})
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    """The list of needed operators without comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line.strip() and not line.startswith("#"))

@@ -1,0 +1,188 @@
+"""The set of files that is worth measuring at a place: by the CPU alone, by the provider, and provider-aware."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ortune import files, temporary
+from ortune.engines.ort_format.aware import Takes
+from ortune.engines.ort_format.convert import Converted, convert
+from ortune.engines.ort_format.places import PLACES, Choice, Place, choose
+from ortune.errors import ModelError, UsageError
+from ortune.graph.model.open import OpenModel
+from ortune.graph.model.save import require_free
+from ortune.inputs.value_files import StoredValue
+from ortune.providers import CPU
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.records import Matrix, MatrixEntry, MatrixInput, OrtConversion
+from ortune.rewrites import Tool
+
+MANIFEST = "matrix.json"
+PHONES = (NNAPI.target, COREML.target, XNNPACK.target, QNN.target)
+"""Places with a provider, and with a bench for them."""
+_TYPES = {
+    "float": "FLOAT", "double": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int16": "INT16",
+    "int32": "INT32", "int64": "INT64", "bool": "BOOL",
+}  # fmt: skip
+"""Element types as Java's binding calls them."""
+
+
+@contextlib.contextmanager
+def staged(place: Path, *, replace: bool) -> Iterator[Path]:
+    """A folder beside a set's place, in which it is made; it goes with what was not delivered.
+
+    Args:
+        place: Where the set is to be.
+        replace: A set that is there may be replaced; another folder never is.
+
+    Raises:
+        UsageError: It cannot be written there.
+    """
+    if not replace:
+        require_free(place)
+    if not files.exists(place):
+        files.require_writable(place, "--output")
+    elif not (place / MANIFEST).is_file():
+        raise UsageError(
+            "was not written by ortune convert --matrix, so it is not replaced",
+            where=str(place),
+            do="choose another --output",
+        )
+    with temporary.folder(place.resolve().parent) as beside:
+        folder = beside / "set"
+        folder.mkdir()
+        yield folder
+
+
+def deliver(folder: Path, place: Path) -> None:
+    """Put a set in its place."""
+    if files.exists(place):
+        shutil.rmtree(place)
+    folder.rename(place)
+
+
+def require_phone(place: Place) -> None:
+    """Refuses a place without a bench.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if place.name not in PHONES:
+        raise UsageError(
+            f"not available for {place.name}",
+            where="--matrix",
+            do=f"use --for {', '.join(PHONES)}; elsewhere ortune compare runs the files itself",
+        )
+
+
+def make(
+    source: OpenModel,
+    place: Place,
+    folder: Path,
+    scratch: Path,
+    tool: Tool,
+    takes: Takes,
+    line: Callable[[str], None],
+) -> tuple[list[tuple[MatrixEntry, OrtConversion]], list[str]]:
+    """Write the files of a set.
+
+    Args:
+        source: An .onnx.
+        place: Where its provider is.
+        folder: Where they are written.
+        scratch: Where others lie meanwhile.
+        tool: Does what needs ONNX Runtime.
+        takes: Which nodes the provider takes.
+        line: Is told what happens.
+
+    Returns:
+        The entries with how each was made, the CPU's first; and what was left out, with the reason.
+
+    Raises:
+        OrtuneError: The model cannot be converted.
+    """
+    cpu = PLACES["cpu-arm64"]
+    choices: list[tuple[str, str, Choice, Takes | None]] = [
+        (CPU.target, CPU.target, choose(cpu), None),
+        (f"{place.name}-basic", place.target, choose(place), None),
+        (f"{place.name}-aware", place.target, choose(place, aware=True), takes),
+    ]
+    left_out = []
+    pairs: list[tuple[MatrixEntry, OrtConversion]] = []
+    for name, provider, choice, taking in choices:
+        line(f"converting {name}")
+        own = scratch / name
+        own.mkdir(parents=True)
+        levels = pairs[0][1].levels if pairs else None  # the processor is the same
+        converted = convert(source, choice, own, tool, name=name, takes=taking, levels=levels)
+        if converted.path is None or converted.record is None:
+            assert converted.aware is not None
+            left_out.append(f"{name}: {converted.aware.gains_nothing}")
+            continue
+        pairs.append((_entry(converted, folder, name, provider, choice), converted.record))
+    return pairs, left_out
+
+
+def _entry(converted: Converted, folder: Path, name: str, provider: str, choice: Choice) -> MatrixEntry:
+    assert converted.path is not None
+    place = converted.path.replace(folder / f"{name}.ort")
+    sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
+    return MatrixEntry(name=name, file=place.name, provider=provider, level=choice.level, sha256=sha256)
+
+
+def inputs_of(values: Sequence[StoredValue], folder: Path) -> tuple[MatrixInput, ...]:
+    """Write inputs as the bytes that the benches read.
+
+    Args:
+        values: The inputs of one run.
+        folder: Where they are written.
+
+    Raises:
+        ModelError: One is no tensor of numbers.
+    """
+    inputs = []
+    for number, value in enumerate(values):
+        if value.kind != "tensor" or value.onnx_type not in _TYPES:
+            raise ModelError(
+                f"The input {value.name!r} is {value.onnx_type or value.kind}, which the benchmark apps cannot feed.",
+                where="--matrix",
+                do="Convert without --matrix, and measure in your own app.",
+            )
+        array = np.load(value.files[0], allow_pickle=False)
+        file = f"input-{number}.bin"
+        (folder / file).write_bytes(np.ascontiguousarray(array).tobytes())
+        inputs.append(
+            MatrixInput(name=value.name, file=file, type=_TYPES[value.onnx_type], shape=tuple(array.shape))
+        )
+    return tuple(inputs)
+
+
+def matrix_of(
+    source: OpenModel,
+    place: Place,
+    entries: Sequence[MatrixEntry],
+    inputs: Sequence[MatrixInput],
+    folder: Path,
+    left_out: Sequence[str],
+) -> Matrix:
+    """The set's description."""
+    digest = hashlib.sha256("".join(entry.sha256 for entry in entries).encode())
+    for value in inputs:
+        digest.update((folder / value.file).read_bytes())
+    return Matrix(
+        id=digest.hexdigest()[:16],
+        model=source.path.name,
+        place=place.name,
+        entries=tuple(entries),
+        inputs=tuple(inputs),
+        left_out=tuple(left_out),
+    )

@@ -1,0 +1,179 @@
+"""What the checks of providers read of one node: its version, and the shapes, types and constants of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortune.engines.partitions.units import Unit
+from ortune.graph.attributes import float_of, int_of, ints_of, text_of
+from ortune.graph.constants import SMALL, constant, is_constant
+from ortune.graph.model.graphs import type_name
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.nodes import operator
+from ortune.graph.shapes.known import Values
+from ortune.records import NodeReason
+from ortune.records.partition import ReasonCode
+
+Check = Iterator[NodeReason | None]
+"""What a check gives, in order: None where a demand is met. The first reason ends it, so later ones may rely on it."""
+
+
+def reason(code: ReasonCode, detail: str = "") -> NodeReason:
+    """Why a node is left."""
+    return NodeReason(code=code, detail=detail)
+
+
+class NodeFacts:
+    """One node. Of a quantized one the inputs are those before their DequantizeLinear: what is stored.
+
+    Methods that are named for a demand give None where it is met, and else the reason.
+    """
+
+    def __init__(self, unit: Unit, values: Values, opset: int) -> None:
+        self.unit, self.node, self.values = unit, unit.target, values
+        self._opset = opset
+
+    def beside(self, unit: Unit) -> NodeFacts:
+        """Another node of the same graph."""
+        return NodeFacts(unit, self.values, self._opset)
+
+    @property
+    def operator(self) -> str:
+        """The operator with its domain, where that is not ONNX's."""
+        return operator(self.node)
+
+    @property
+    def quantized(self) -> bool:
+        """Returns whether QDQ nodes around it belong to it."""
+        return bool(self.unit.quantizers)
+
+    @cached_property
+    def version(self) -> int:
+        """The version of the operators in which this one became what it is."""
+        node, domain = self.node, "" if self.node.domain in STANDARD else self.node.domain
+        opset = node.version or self._opset
+        if not onnx.defs.has(node.op_type, opset, domain):
+            return 1
+        return int(onnx.defs.get_schema(node.op_type, opset, domain).since_version)
+
+    # --- inputs ------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """Inputs, without those left out at the end."""
+        places = [i for i, value in enumerate(self.node.inputs) if value is not None]
+        return places[-1] + 1 if places else 0
+
+    def value(self, place: int) -> ir.Value | None:
+        """An input; None where it is left out."""
+        before = self.unit.dequantized.get(place)
+        if before is not None:
+            return before.inputs[0]
+        return self.node.inputs[place] if place < len(self.node.inputs) else None
+
+    def has(self, place: int) -> bool:
+        """Returns whether the input is there."""
+        return self.value(place) is not None
+
+    def shape(self, place: int) -> tuple[int | None, ...]:
+        """The sizes of an input, None for each that is open; () where not even their number is known."""
+        return self.values.sizes(self.value(place)) or ()
+
+    def output_shape(self, place: int = 0) -> tuple[int | None, ...]:
+        """The sizes of an output."""
+        return self.values.sizes(self.node.outputs[place]) or ()
+
+    def rank(self, place: int) -> int | None:
+        """How many dimensions an input has; None where that is not known."""
+        dims = self.values.dims(self.value(place))
+        return None if dims is None else len(dims)
+
+    def dtype(self, place: int) -> ir.DataType | None:
+        """The element type of an input."""
+        return self.values.of(self.value(place)).dtype
+
+    def numbers(self, place: int) -> np.ndarray:
+        """A small constant input as it is stored, flat; empty where it is left out or no constant."""
+        own = constant(self.value(place), most=SMALL)
+        return own.reshape(-1) if own is not None else np.zeros(0)
+
+    # --- attributes --------------------------------------------------------------------------------------
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return int_of(self.node, name, default)
+
+    def integers(self, name: str) -> list[int]:
+        """An attribute with integers, empty where it is not there."""
+        return ints_of(self.node, name) or []
+
+    def real(self, name: str, default: float) -> float:
+        """An attribute with a number."""
+        return float_of(self.node, name, default)
+
+    def text(self, name: str, default: str) -> str:
+        """A text attribute."""
+        return text_of(self.node, name, default)
+
+    # --- demands -----------------------------------------------------------------------------------------
+
+    def least_opset(self, least: int) -> NodeReason | None:
+        """The operator is of that version or newer."""
+        return reason("old-opset", f"{self.version} < {least}") if self.version < least else None
+
+    def shapes_known(self, *, fixed: bool) -> Check:
+        """Every input has a known number of dimensions, and where they are to be fixed, known sizes."""
+        for place in range(self.count):
+            if self.has(place):
+                sizes = self.values.sizes(self.value(place))
+                if sizes is None:
+                    yield reason("unknown-shape", f"input {place}")
+                elif fixed and None in sizes:
+                    yield reason("dynamic-shape", f"input {place}")
+
+    def ranked(self, place: int, *ranks: int) -> NodeReason | None:
+        """An input has one of these numbers of dimensions."""
+        rank = self.rank(place)
+        return None if rank in ranks else reason("rank", f"input {place} has {rank}")
+
+    def typed(self, place: int, types: Collection[ir.DataType]) -> NodeReason | None:
+        """An input is of one of these element types."""
+        dtype = self.dtype(place)
+        if dtype in types:
+            return None
+        return reason(
+            "element-type", f"input {place} is {type_name(dtype) if dtype is not None else 'unknown'}"
+        )
+
+    def fixed(self, *places: int) -> NodeReason | None:
+        """These inputs are constants, where they are there."""
+        for place in places:
+            if self.has(place) and not is_constant(self.value(place)):
+                return reason("not-constant", f"input {place}")
+        return None
+
+    def one_of(self, name: str, default: str, *allowed: str) -> NodeReason | None:
+        """A text attribute is one of these."""
+        own = self.text(name, default)
+        return None if own in allowed else reason("attribute", f"{name}={own}")
+
+    def integer_is(self, name: str, default: int, wanted: int | None = None) -> NodeReason | None:
+        """An integer attribute is what is wanted: its default, where nothing else is said."""
+        own = self.integer(name, default)
+        return (
+            None if own == (default if wanted is None else wanted) else reason("attribute", f"{name}={own}")
+        )
+
+    def integers_are(self, name: str, wanted: int) -> NodeReason | None:
+        """Every integer of an attribute is that one."""
+        own = self.integers(name)
+        return None if all(n == wanted for n in own) else reason("attribute", f"{name}={own}")
+
+    def without(self, name: str) -> NodeReason | None:
+        """The node has no such attribute."""
+        return reason("attribute", name) if name in self.node.attributes else None

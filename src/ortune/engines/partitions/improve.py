@@ -1,0 +1,145 @@
+"""Which rewrites let a provider take more of a model, in fewer regions: each is applied, and partitioned again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.engines.partitions.partition import Partition, partition
+from ortune.engines.partitions.summary import Work, state
+from ortune.graph.shapes.known import Values
+from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
+
+_SHARE = 0.005
+"""Of the work that a rewrite must add, where it makes no fewer regions."""
+
+
+class Inferred(Protocol):
+    """What is inferred of a model in any state: each costs a pass over its graph, and is needed for each provider."""
+
+    def shares(self, model: ir.Model) -> Work:
+        """Return the share of each node in the model's work."""
+        ...
+
+    def values(self, model: ir.Model) -> Values:
+        """Return the shapes and types of its values."""
+        ...
+
+    def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+        """Return a copy with these rewrites, or None if one of them changed nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improved:
+    """A model after rewrites.
+
+    Attributes:
+        specs: The rewrites, in their order.
+        state: What the provider takes then.
+    """
+
+    specs: tuple[RewriteSpec, ...]
+    state: PartitionState
+
+
+class Candidates:
+    """The exact rewrites that a model calls for where a target runs it, each applied once.
+
+    Args:
+        model: The model; it is not changed.
+        workload: What it is fed.
+        target: Where it runs.
+        inferred: Of models.
+    """
+
+    def __init__(self, model: ir.Model, workload: Workload, target: str, inferred: Inferred) -> None:
+        with rewrites.remembering():
+            called = rewrites.proposals(model, (), workload=workload, target=target, packages={})
+            specs = [spec for spec, _ in called if rewrites.find(spec.name).change is not None]
+            copies = {
+                spec.name: (spec, inferred.rewritten(model, (spec,))) for spec in rewrites.in_order(specs)
+            }
+        self.alone = {name: (spec, copy) for name, (spec, copy) in copies.items() if copy is not None}
+
+
+def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+    """A copy with these rewrites; None where one of them changed nothing."""
+    copy = model.clone()
+    for spec in specs:
+        if not rewrites.find(spec.name).apply(copy, spec.params).modified:
+            return None
+    return copy
+
+
+class Improving:
+    """What the candidates do to one provider's partition.
+
+    Args:
+        candidates: The rewrites.
+        parts: The partition without them.
+        before: The state without them.
+        model: That was partitioned.
+        release: Of ONNX Runtime.
+        inferred: Of models.
+    """
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        parts: Partition,
+        before: PartitionState,
+        model: ir.Model,
+        release: str,
+        inferred: Inferred,
+    ) -> None:
+        self._found, self._before, self._model = parts, before, model
+        self._release, self._inferred = release, inferred
+        self._alone = {
+            name: (spec, *self._after(copy, (spec,))) for name, (spec, copy) in candidates.alone.items()
+        }
+
+    def _after(self, copy: ir.Model, specs: Sequence[RewriteSpec]) -> tuple[Partition, PartitionState]:
+        parts = partition(copy, self._found.format, self._release, self._inferred.values(copy))
+        return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
+
+    def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
+        """The rewrite after which fewest nodes of this operator are left, and the number of regions then."""
+        before = _count(self._found, left)
+        choices = [
+            (_count(parts, left), after.regions, spec)
+            for spec, parts, after in self._alone.values()
+            if _count(parts, left) < before
+        ]
+        if not choices:
+            return None
+        _, regions, spec = min(choices, key=lambda choice: choice[:2])
+        return spec, regions
+
+    def together(self) -> Improved | None:
+        """The rewrites that help, added one by one; None where none does."""
+        kept: tuple[RewriteSpec, ...] = ()
+        now = self._before
+        for spec, _, alone in self._alone.values():
+            if not _better(alone, self._before):
+                continue
+            copy = self._inferred.rewritten(self._model, (*kept, spec)) if kept else None
+            after = self._after(copy, (*kept, spec))[1] if copy is not None else alone
+            if (copy is not None or not kept) and _better(after, now):
+                kept, now = (*kept, spec), after
+        return Improved(specs=kept, state=now) if kept else None
+
+
+def _count(parts: Partition, left: LeftOperator) -> int:
+    return sum(1 for node in parts.left if node.op_type == left.op_type.rpartition(":")[2])
+
+
+def _better(after: PartitionState, before: PartitionState) -> bool:
+    """Returns whether more of the work is taken, or as much of it in fewer regions."""
+    if after.work_ratio > before.work_ratio + _SHARE:
+        return True
+    return after.work_ratio >= before.work_ratio - _SHARE and 0 < after.regions < before.regions

@@ -1,0 +1,119 @@
+"""The regions of a model that a provider takes, and why it leaves the other nodes to the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.engines.partitions.facts import NodeFacts, reason
+from ortune.engines.partitions.regions import Wiring, boundary, grouped
+from ortune.engines.partitions.shapes import shapes
+from ortune.engines.partitions.support import Format
+from ortune.engines.partitions.units import Unit, units_of
+from ortune.graph.shapes.known import Values
+from ortune.records import NodeReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Nodes that are handed to a provider together.
+
+    Attributes:
+        nodes: In the order in which they run.
+        inputs, outputs: The tensors that cross its edge, constants apart.
+    """
+
+    nodes: tuple[ir.Node, ...]
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """What a provider takes of a model's main graph.
+
+    Attributes:
+        format: The provider.
+        release: Of ONNX Runtime, whose operators were looked up; "" where there was no provider yet.
+        regions: In the order in which they run.
+        left: The nodes that stay on the CPU, each with the first reason; without those of subgraphs.
+        values: Shapes and types of the model's values.
+        wiring: How its nodes depend on each other.
+    """
+
+    format: Format
+    release: str
+    regions: tuple[Region, ...]
+    left: Mapping[ir.Node, NodeReason]
+    values: Values
+    wiring: Wiring
+
+    @property
+    def taken(self) -> frozenset[ir.Node]:
+        """The nodes that the provider takes."""
+        return frozenset(node for region in self.regions for node in region.nodes)
+
+
+def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
+    """What a provider takes of a model as it is.
+
+    ONNX Runtime optimises a model at level basic before it asks a provider, so that is the model to give. Nodes of
+    subgraphs are never taken.
+
+    Args:
+        model: The model; it is not changed.
+        format_: The provider.
+        release: Of ONNX Runtime; "" for the newest known.
+        values: Its shapes and types, where they were inferred already.
+    """
+    values = shapes(model) if values is None else values
+    wiring = Wiring(units_of(model.graph, qdq=format_.qdq))
+    refused = refusals(model, wiring.units, values, format_, release)
+    stops = [unit for unit in wiring.units if unit.target.op_type in format_.stop]
+    behind = wiring.downstream(stops)
+    # Nothing behind a stop is handed over, however well the provider could take it.
+    for unit in wiring.units:
+        if id(unit) in behind and id(unit) not in refused:
+            refused[id(unit)] = reason("behind-stop", stops[0].target.op_type)
+    groups = groups_of(wiring, format_, refused)
+    kept = {id(unit) for group in groups for unit in group}
+    left = {
+        node: refused.get(id(unit)) or reason("alone")
+        for unit in wiring.units
+        if id(unit) not in kept
+        for node in unit.nodes
+    }
+    regions = []
+    for group in groups:
+        nodes = tuple(node for unit in group for node in unit.nodes)
+        inputs, outputs = boundary(nodes)
+        regions.append(Region(nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs)))
+    return Partition(
+        format=format_,
+        release=format_.table.release(release),
+        regions=tuple(regions),
+        left=left,
+        values=values,
+        wiring=wiring,
+    )
+
+
+def refusals(
+    model: ir.Model, units: Sequence[Unit], values: Values, format_: Format, release: str
+) -> dict[int, NodeReason]:
+    """Why units are left, by their ids; those that are taken are not in it."""
+    reasons = {}
+    for unit in units:
+        opset = model.opset_imports.get(unit.target.domain, 1)
+        why = format_.refusal(NodeFacts(unit, values, opset), release)
+        if why is not None:
+            reasons[id(unit)] = why
+    return reasons
+
+
+def groups_of(wiring: Wiring, format_: Format, refused: Mapping[int, object]) -> list[list[Unit]]:
+    """The groups that a provider keeps."""
+    groups = grouped(wiring, {id(unit): id(unit) not in refused for unit in wiring.units})
+    return [g for g in groups if not (len(g) == 1 and g[0].target.op_type in format_.not_alone)]

@@ -1,0 +1,103 @@
+"""What a provider takes by the answers that it gave itself, node by node: operator, element type and rank.
+
+``tools/probe_provider.py`` asks the real provider: Qualcomm's emulator for QNN, a software adapter for WebGPU, a build
+for browsers for XNNPACK. What was not asked is decided by what is nearest: another rank of the same type, and for a
+quantized node the float one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+import numpy as np
+import onnx_ir as ir
+
+from ortune.engines.partitions.facts import Check, NodeFacts, reason
+from ortune.engines.partitions.tables import FOLDER
+from ortune.graph.constants import constant
+from ortune.graph.model.graphs import op_set, type_name
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+_WEIGHTED = op_set("Conv ConvTranspose Gemm MatMul")
+_USUAL = {"float32": "float", "float64": "double"}
+"""Names of element types as ONNX's own tests have them."""
+
+
+class Ranks(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks of the first input with which an operator was taken, and with which it was left."""
+
+    taken: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's answers.
+
+    Attributes:
+        fixed_sizes: It leaves what has an open size.
+        constants: Operators of which all inputs but the first have to be constant.
+        forms: By operator and element type; "qdq" is float32 with QDQ nodes around it, and of a Cast it is "float to
+            int64".
+    """
+
+    fixed_sizes: bool
+    constants: frozenset[str]
+    forms: dict[str, dict[str, Ranks]]
+
+
+@cache
+def answers(name: str) -> Answers:
+    """The answers of a provider."""
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Answers)
+
+
+def check_qnn(node: NodeFacts) -> Check:
+    """What QNN's HTP takes."""
+    yield from check_answers(node, answers(QNN.target))
+    if node.quantized and node.node.op_type in _WEIGHTED:
+        yield from _weights(node)
+
+
+def _weights(node: NodeFacts) -> Check:
+    """Returns which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
+    before = node.unit.dequantized.get(1)
+    if before is None:
+        return
+    scale, zero = constant(before.inputs[1]), constant(before.inputs[2]) if len(before.inputs) > 2 else None
+    if scale is not None and scale.size != 1:
+        yield None if node.dtype(1) == ir.DataType.INT8 else reason("quantized-form", "unsigned per-channel")
+        asymmetric = zero is not None and bool(np.any(zero))
+        yield reason("quantized-form", "asymmetric per-channel") if asymmetric else None
+    mixed = (node.dtype(0), node.dtype(1)) == (ir.DataType.INT16, ir.DataType.UINT8)
+    yield reason("quantized-form", "int16 activations with uint8 weights") if mixed else None
+
+
+def check_webgpu(node: NodeFacts) -> Check:
+    """What WebGPU has kernels for."""
+    yield from check_answers(node, answers(WEBGPU.target))
+
+
+def check_answers(node: NodeFacts, provider_answers: Answers) -> Check:
+    """What a provider's answers say of a node."""
+    if node.count:
+        yield from node.shapes_known(fixed=provider_answers.fixed_sizes)
+    if node.node.op_type in provider_answers.constants:
+        yield node.fixed(*range(1, node.count))
+    forms = provider_answers.forms.get(node.operator, {})
+    dtype = node.dtype(0)
+    kind = "qdq" if node.quantized and "qdq" in forms else type_name(dtype) if dtype is not None else ""
+    kind = _USUAL.get(kind, kind)
+    if node.operator == "Cast":
+        after = type_name(ir.DataType(node.integer("to", 0)))
+        kind = f"{kind} to {_USUAL.get(after, after)}"
+    ranks = forms.get("float" if node.quantized and kind not in forms else kind)
+    if ranks is None:
+        yield reason("element-type", f"input 0 is {kind or 'unknown'}") if node.count else None
+        return
+    rank = node.rank(0)
+    if rank in ranks.taken:
+        return
+    yield reason("refused", f"{kind}, {rank} dimensions") if not ranks.taken else None
+    yield reason("rank", f"input 0 has {rank}") if rank in ranks.left else None

@@ -1,0 +1,199 @@
+"""A partition as records: its regions with their share of the work, what is left, and what splits it most."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.engines.partitions.partition import Partition, groups_of
+from ortune.graph.cost import costs
+from ortune.graph.model.graphs import name_of
+from ortune.graph.nodes import operator
+from ortune.graph.shapes.single_nodes import Dims
+from ortune.graph.shapes.types import n_bytes
+from ortune.records import (
+    LeftOperator,
+    NodeReason,
+    PartitionRegion,
+    PartitionState,
+    PartitionVerdict,
+    RewriteSpec,
+)
+
+Work = Mapping[ir.Node, float]
+"""Share of the model's work, by node of the main graph."""
+
+GOOD, SOME = 0.75, 0.5
+"""Shares of the work from which a provider in few regions is worth its copies, surely or perhaps."""
+
+
+def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
+    """The share of each node of the main graph in the model's operations, in its bytes where it has none.
+
+    Args:
+        model: The model.
+        shapes: Of its inputs.
+    """
+    counted = costs(model, shapes)
+    weights = [n.flops if counted.flops else n.bytes_read + n.bytes_written for n in counted.nodes]
+    own: defaultdict[str, float] = defaultdict(float)
+    for cost, weight in zip(counted.nodes, weights, strict=True):
+        # What a subgraph does is its node's work.
+        own[cost.inside.split("/")[0] if cost.inside else cost.called] += weight * cost.times
+    total = math.fsum(own.values())
+    return {node: own.get(name_of(node), 0.0) / total if total else 0.0 for node in model.graph}
+
+
+def state(
+    partition: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()
+) -> PartitionState:
+    """What is taken of the model in one state.
+
+    Args:
+        partition: The partition.
+        work: Of its model.
+        name: Of the state, as ``PartitionState`` has it.
+        rewrites: That made the state.
+    """
+    taken = partition.taken
+    share = math.fsum(work.get(node, 0.0) for node in taken)
+    copied = [_bytes(partition, (*region.inputs, *region.outputs)) for region in partition.regions]
+    return PartitionState(
+        name=name,  # type: ignore[arg-type]
+        verdict=_verdict(len(partition.regions), share),
+        regions=len(partition.regions),
+        n_nodes=len(taken) + len(partition.left),
+        n_taken=len(taken),
+        work_ratio=share,
+        copied_bytes=None if None in copied else sum(filter(None, copied)),
+        rewrites=tuple(rewrites),
+    )
+
+
+def _verdict(regions: int, share: float) -> PartitionVerdict:
+    if not regions:
+        return "none"
+    if regions == 1 and share > GOOD:
+        return "good"
+    return "maybe" if regions <= 2 and share > SOME else "poor"
+
+
+def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
+    """The regions, in the order in which they run."""
+    order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
+    rows = []
+    for region, behind in zip(partition.regions, _behind(partition), strict=True):
+        counts = Counter(map(operator, region.nodes))
+        rows.append(
+            PartitionRegion(
+                nodes=tuple(map(name_of, region.nodes)),
+                operators=dict(counts.most_common()),
+                work_ratio=math.fsum(work.get(node, 0.0) for node in region.nodes),
+                inputs=len(region.inputs),
+                outputs=len(region.outputs),
+                input_bytes=_bytes(partition, region.inputs),
+                output_bytes=_bytes(partition, region.outputs),
+                behind=_grouped(behind, partition),
+                places=_runs(sorted(order[node] for node in region.nodes)),
+            )
+        )
+    return tuple(rows)
+
+
+def left(partition: Partition) -> tuple[LeftOperator, ...]:
+    """What stays on the CPU, by operator and reason, the most frequent first."""
+    return _grouped(partition.left, partition)
+
+
+def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
+    """The operator whose nodes split the model most, and in how many regions it would be were they taken.
+
+    None where no operator alone would make fewer regions, nor add a tenth of the work to the one region.
+    """
+    refused = {
+        id(unit): partition.left[unit.target]
+        for unit in partition.wiring.units
+        if unit.target in partition.left
+    }
+    choices = []
+    for kind in left(partition):
+        # No operator is to blame for sizes that are not known.
+        if kind.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
+            continue
+        names = set(kind.nodes)
+        freed = {
+            id(unit)
+            for unit in partition.wiring.units
+            if operator(unit.target) == kind.op_type and name_of(unit.target) in names
+        }
+        rest = {key: why for key, why in refused.items() if key not in freed}
+        groups = groups_of(partition.wiring, partition.format, rest)
+        gained = math.fsum(work.get(unit.target, 0.0) for unit in partition.wiring.units if id(unit) in freed)
+        if len(groups) < len(partition.regions) or (len(partition.regions) <= 1 and gained > 0.1):
+            choices.append((len(groups), -gained, kind))
+    if not choices:
+        return None
+    count, _, kind = min(choices, key=lambda choice: choice[:2])
+    return kind, count
+
+
+def _behind(partition: Partition) -> list[list[ir.Node]]:
+    """Return, by region, the CPU nodes between it and earlier ones: readers of an earlier region that it needs.
+
+    A node belongs to the first region that needs it. One pass for all regions together: whatever leads to a node that
+    an earlier region needs is needed by that region too.
+    """
+    wiring = partition.wiring
+    units = {node: unit for unit in wiring.units for node in unit.nodes}
+    region_of = {id(units[node]): number for number, r in enumerate(partition.regions) for node in r.nodes}
+    needed_by: dict[int, int] = {}
+    for number, region in enumerate(partition.regions):
+        waiting = [other for node in region.nodes for other in wiring.before[id(units[node])]]
+        while waiting:
+            unit = waiting.pop()
+            if id(unit) not in needed_by:
+                needed_by[id(unit)] = number
+                waiting += wiring.before[id(unit)]
+    behind: list[list[ir.Node]] = [[] for _ in partition.regions]
+    for unit in wiring.units:
+        number = needed_by.get(id(unit), -1)
+        if unit.target in partition.left and any(
+            region_of.get(id(other), number) < number for other in wiring.before[id(unit)]
+        ):
+            behind[number].append(unit.target)
+    return behind
+
+
+def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperator, ...]:
+    by_kind: defaultdict[tuple[str, NodeReason], list[str]] = defaultdict(list)
+    for node in nodes:
+        by_kind[operator(node), partition.left[node]].append(name_of(node))
+    groups = sorted(by_kind.items(), key=lambda item: -len(item[1]))
+    return tuple(LeftOperator(op_type=op, reason=why, nodes=tuple(names)) for (op, why), names in groups)
+
+
+def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
+    """Bytes of tensors; None where a size is not known."""
+    total = 0
+    for value in values:
+        sizes = partition.values.sizes(value)
+        numbers = None if sizes is None or None in sizes else [n for n in sizes if n is not None]
+        size = None if numbers is None else n_bytes(partition.values.of(value).dtype, numbers)
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _runs(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Places that follow each other, as (first, number)."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and place == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((place, 1))
+    return tuple(runs)

@@ -1,0 +1,91 @@
+"""What each provider takes: its operators by release, and its demands on the actual node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ortune.engines.partitions import coreml, nnapi, probed, xnnpack
+from ortune.engines.partitions.facts import Check, NodeFacts, reason
+from ortune.engines.partitions.tables import Table, operators, table
+from ortune.errors import UsageError
+from ortune.graph.model.graphs import subgraphs
+from ortune.providers import Provider
+from ortune.providers.coreml import NETWORK
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.records import NodeReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A provider, in one of the forms in which it takes models.
+
+    Attributes:
+        name: As it is asked for, and the name of its table.
+        provider: All else that is known of it.
+        check: What it demands of a node of a listed operator.
+        qdq: It takes a node with the QDQ nodes around it, or none of them.
+        stop: Operators behind which it takes nothing.
+        not_alone: Operators of which it takes no region of one.
+    """
+
+    name: str
+    provider: Provider
+    check: Callable[[NodeFacts], Check]
+    qdq: bool = False
+    stop: frozenset[str] = frozenset()
+    not_alone: frozenset[str] = frozenset()
+
+    @property
+    def table(self) -> Table:
+        """The table of operators that the provider supports."""
+        return table(self.name)
+
+    def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:
+        """Why a node is left to the CPU; None where it is taken.
+
+        Args:
+            node: The node, by itself: what is around it is not looked at.
+            release: Of ONNX Runtime; "" for the newest known.
+        """
+        if any(subgraphs(node.node)):
+            return reason("not-listed", node.operator)
+        if node.operator not in operators(self.name, release):
+            return reason("not-listed" if node.node.domain in _ONNX else "fused-operator", node.operator)
+        return next((refused for refused in self.check(node) if refused is not None), None)
+
+
+_ONNX = ("", "ai.onnx", "ai.onnx.ml")
+
+FORMATS = (
+    Format(
+        name=NNAPI.target,
+        provider=NNAPI,
+        check=nnapi.check,
+        qdq=True,
+        stop=nnapi.STOP,
+        not_alone=nnapi.NOT_ALONE,
+    ),
+    Format(name=COREML.target, provider=COREML, check=coreml.check_program),
+    Format(name=NETWORK, provider=COREML, check=coreml.check_network),
+    Format(name=QNN.target, provider=QNN, check=probed.check_qnn, qdq=True),
+    Format(name=WEBGPU.target, provider=WEBGPU, check=probed.check_webgpu),
+    Format(name=XNNPACK.target, provider=XNNPACK, check=xnnpack.check, qdq=True),
+)
+
+
+def find(name: str) -> Format:
+    """The format of that name.
+
+    Raises:
+        UsageError: None is called so.
+    """
+    for form in FORMATS:
+        if form.name == name:
+            return form
+    names = ", ".join(form.name for form in FORMATS)
+    raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {names}")

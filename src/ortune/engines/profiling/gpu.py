@@ -1,0 +1,75 @@
+"""What runs on a GPU, where a profile times its kernels: the host only queues them, and its times say nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ortune import targets
+from ortune.engines.profiling.kernels import kernels_a_run, of_kernels
+from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.processes import LEAST_OF_TURN, Process, profile, profiled_arm
+from ortune.engines.profiling.result import difference_of, side_times
+from ortune.errors import OrtuneError
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.records import GpuDifference
+
+
+def kernels_by_side(
+    baseline: Baseline, sides: Mapping[str, Arm], line: Callable[[str], None]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
+
+    Args:
+        baseline: Whose processes run them.
+        sides: By what they are called; those that run elsewhere are passed over.
+        line: Says which is counted.
+    """
+    counts: dict[str, int] = {}
+    trouble: dict[str, str] = {}
+    for name, arm in sides.items():
+        if targets.of(arm.plan).provider != WEB_WEBGPU:
+            continue
+        line(f"counting the kernels of {name}")
+        try:
+            place = baseline.scratch / f"kernels-{arm.name}"
+            (process,) = profile(baseline, [profiled_arm(baseline, arm)], LEAST_OF_TURN, [place])
+        except OrtuneError as error:  # without them outputs and placement are an answer
+            trouble[name] = error.what
+            continue
+        if (count := kernels_a_run(process.trace)) is not None:
+            counts[name] = count
+    return counts, trouble
+
+
+def gpu_difference(
+    sides: tuple[Sequence[Process], Sequence[Process]],
+    graph_origins: Sequence[Origins],
+    counterparts: Mapping[str, str] | None,
+) -> GpuDifference | None:
+    """Compares GPU kernels of both sides, B minus A; None if a side has no kernels with known nodes.
+
+    Args:
+        sides: The profiled processes of each.
+        graph_origins: Of the graph of each.
+        counterparts: Names of B's nodes that are others' in A.
+    """
+    counts = [kernels_a_run(mine[0].trace) for mine in sides]
+    every = [process.trace for mine in sides for process in mine]
+    if None in counts or any(trace.device_only or not len(trace.kernels.row) for trace in every):
+        return None
+    a, b = (
+        side_times("", [(p.trace, of_kernels(p.trace, p.attribution)) for p in mine], origins)
+        for mine, origins in zip(sides, graph_origins, strict=True)
+    )
+    rows = difference_of(a, b, counterparts=counterparts)
+    return GpuDifference(
+        a_ns=rows.a_wall_ns,
+        b_ns=rows.b_wall_ns,
+        low_ns=rows.low_ns,
+        high_ns=rows.high_ns,
+        a_kernels=counts[0] or 0,
+        b_kernels=counts[1] or 0,
+        nodes=rows.nodes,
+    )

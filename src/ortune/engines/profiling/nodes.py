@@ -1,0 +1,361 @@
+"""The nodes of a profile with what the model tells of them: origins, work, floors, layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ortune import targets
+from ortune.engines.profiling.kernels import node_times
+from ortune.engines.profiling.memory import Lifetimes, lifetimes
+from ortune.errors import ModelError, OrtuneError
+from ortune.graph.cost import costs
+from ortune.graph.cost.call import Executions
+from ortune.graph.mapping import (
+    as_logged,
+    counterparts,
+    inherited,
+    originals,
+    own_shapes,
+    placed,
+    remarks,
+    weights,
+)
+from ortune.graph.model.graphs import own_name
+from ortune.graph.model.open import open_model
+from ortune.inputs import workload
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.providers import short
+from ortune.records import Plan, ProfiledNode, Workload
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+from ortune.trace.attribution import Attribution, mean
+from ortune.trace.layers import layer_of
+from ortune.trace.naming import Place, assigned, numbered_kinds, stem
+from ortune.trace.table import NO_PARENT, Trace, numbers_of
+from ortune.trace.tensors import all_bytes, tensors
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from ortune.measuring.sides import Resolved
+
+_LIMIT_S = 300.0
+IN_WASM = "extended"
+_MOST_SHAPES = 64
+"""Of a node that ran with more, as in a loop that grows, so many tell the mean, each from the middle of its part."""
+_LEADS = 0.9
+"""Share of the operations of a fused node's origins that one of them has: the node is where that one is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origins:
+    """Facts about the optimised graph that the trace does not contain.
+
+    Attributes:
+        of: Nodes of the user's model by node of the optimised graph.
+        leading: Of a fused node's origins the one that does nearly all of the work, where one does.
+        purpose: What each node that the optimiser inserted is for.
+        work: Operations and bytes of the mean execution, by node of the optimised graph.
+        remarks: What people should know about that work.
+        weights: Bytes of the constants that one execution reads, by node of the optimised graph.
+        weights_bytes: Of all constants.
+        reads: Whose outputs each node of the optimised graph reads.
+        lifetimes: Of the values of the main graph.
+        places: Where nodes stand whose names differ from process to process.
+        unmapped: Nodes that ran and whose origin is not known.
+        trouble: Why nothing is known, "" where it is.
+    """
+
+    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leading: Mapping[str, str] = field(default_factory=dict)
+    purpose: Mapping[str, str] = field(default_factory=dict)
+    work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    weights_bytes: int | None = None
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    places: tuple[Place, ...] = ()
+    unmapped: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+def origins(
+    side: Resolved, work: Workload, scratch: Path, trace: Trace, graph: Path | None = None
+) -> Origins:
+    """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
+
+    Args:
+        side: What was profiled.
+        work: Its inputs, of which the first shape was profiled, and the libraries that it needs.
+        scratch: Where the graph may lie.
+        trace: The profile, whose names for nodes without one are to be met.
+        graph: The graph that ran, where the profiled process left it.
+    """
+    try:
+        if side.model.info.format == "ort":
+            # It holds the optimised graph already, and nothing is known of the model that this was made from.
+            return _node_origins(side.model.ir, side.model.ir, work, trace)
+        ran = open_model(graph).ir if graph is not None else optimised(side, work.custom_ops, scratch)
+        return _node_origins(side.model.ir, ran, work, trace)
+    except OrtuneError as error:
+        if "compiled nodes" in error.what:
+            provider = short(side.plan.provider_names[0])
+            return Origins(
+                trouble=f"{provider} compiles its subgraph into one node, so its operators are not timed individually"
+            )
+        return Origins(trouble=f"optimised nodes could not be mapped to your nodes: {error.what}")
+
+
+def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
+    """Nodes of B's model to those of A's; None where they are one model, or one is not as its user made it."""
+    both = a.model.info, b.model.info
+    if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
+        return None
+    return counterparts(a.model.ir, b.model.ir)
+
+
+def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
+    """Return the graph that ONNX Runtime makes of a side's model.
+
+    Raises:
+        OrtuneError: The graph cannot be made or read.
+    """
+    plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    target = targets.of(plan)
+    if not target.of_runtime:
+        if not target.provider.cpu_kernels:
+            raise ModelError("the browser did not return the graph that runs on the GPU")
+        # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
+        plan, level = Plan(), IN_WASM
+    folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
+    folder.mkdir(exist_ok=True)
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=scratch,
+        plan=plan,
+        custom_ops=custom_ops,
+        limits=Limits(load_s=_LIMIT_S),
+    )
+    tool("levels", side.runs, folder, {"levels": level, "placement": level})
+    return open_model(folder / f"{level}.onnx").ir
+
+
+def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+    # A profile does not say which shape a run had, so the first alone was profiled.
+    case, values = work.cases[0], workload.whole_numbers(original, work)[0]
+    shapes = {choice.name: choice.shape for choice in case.inputs}
+    places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
+    logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+    mapping = as_logged(originals(original, optimised), logged)
+    ran = executions(optimised.graph, mapping.keys, trace)
+    if original is optimised:
+        before = counted = costs(optimised, shapes, values, ran=ran)
+    else:
+        # Each graph lends the other its sizes: what ran tells the shapes of the original's values, and what
+        # is known of original nodes tells those that optimised ones stand for.
+        before = costs(original, shapes, values, sizes=_executed_shapes(ran))
+        own = own_shapes(mapping, optimised.graph, before.nodes)
+        counted = costs(optimised, shapes, values, ran=ran, sizes=own)
+    return Origins(
+        of=mapping.of,
+        leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
+        purpose=mapping.inserted,
+        work=inherited(mapping, counted.nodes, before.nodes),
+        remarks=remarks(mapping, counted.nodes),
+        weights=weights(mapping, counted.nodes),
+        weights_bytes=counted.parameter_bytes,
+        reads=_reads(optimised.graph, mapping.keys),
+        lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
+        places=places,
+        # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
+        unmapped=tuple(
+            n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
+        ),
+    )
+
+
+def executions(
+    graph: ir.Graph, keys: Mapping[str, str], trace: Trace
+) -> dict[ir.Node, tuple[Executions, ...]]:
+    """Returns each node's executions by shape from the profile; ambiguous nodes are left out."""
+    nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
+    shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
+    executions_of = {}
+    for name, node in nodes:
+        rows = numbers.get(name, [])
+        if shared[name] > 1 or len(rows) != 1 or trace.nodes.op_type[rows[0]] != node.op_type:
+            continue
+        runs = [
+            Executions(inputs=inputs, outputs=outputs, times=times)
+            for (before, after), times in _executions(trace, rows[0])
+            if (inputs := _shapes(before)) is not None and (outputs := _shapes(after)) is not None
+        ]
+        if runs:
+            executions_of[node] = tuple(runs)
+    return executions_of
+
+
+def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The nodes that each node reads from, bodies included, by the names that the profile has."""
+    names = {node: keys.get(place, place) for place, node in placed(graph)}
+    return {
+        name: tuple(
+            dict.fromkeys(names[predecessor] for predecessor in node.predecessors() if predecessor in names)
+        )
+        for node, name in names.items()
+    }
+
+
+def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], int]]:
+    nodes = trace.nodes
+    first = {(nodes.inputs[number], nodes.outputs[number]): 1}
+    shapes = list((nodes.executions[number] if nodes.executions else first).items())
+    # Of very many shapes an even selection, each from the middle of its part: the ends are no typical ones.
+    n, most = len(shapes), min(len(shapes), _MOST_SHAPES)
+    return [shapes[(2 * i + 1) * n // (2 * most)] for i in range(most)]
+
+
+def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
+    described = tensors(text)
+    return None if described is None else tuple(shape for _, shape in described)
+
+
+def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
+    """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
+    shapes_of: dict[str, tuple[int, ...]] = {}
+    for node, runs in ran.items():
+        names = [value.name for value in node.outputs if value.name]
+        if len({run.outputs for run in runs}) == 1 and len(names) == len(runs[0].outputs):
+            shapes_of.update(zip(names, runs[0].outputs, strict=True))
+    return shapes_of
+
+
+def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
+    """The origin that does nearly all of a fused node's work: a convolution with its activation is the convolution."""
+    leading = {}
+    for name, names in of.items():
+        most = max(names, key=lambda origin: flops.get(origin, 0.0), default="")
+        total = sum(flops.get(origin, 0.0) for origin in names)
+        if total and flops.get(most, 0.0) >= _LEADS * total:
+            leading[name] = most
+    return leading
+
+
+def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
+    """Gives inserted and copied nodes of the saved graph the names that they have in the profile.
+
+    Returns:
+        Where these nodes stand, for the profiles of other processes.
+    """
+    nodes = list(graph)
+    kinds = numbered_kinds([(own_name(node), node.op_type) for node in nodes])
+    kinds |= numbered_kinds(list(zip(trace.name.texts, trace.nodes.op_type, strict=True)))
+    moving = [node for node in nodes if (stem(own_name(node)), node.op_type) in kinds]
+    stable = {node for node in nodes if own_name(node)} - set(moving)
+    places = tuple(_place(node, stable) for node in moving)
+    names = {number: name for name, number in assigned(trace, places).items()}
+    for number, node in enumerate(moving):
+        # A name that is not known to be this node's in the profile must not be taken for it.
+        node.name = names.get(number, f"{node.name} (not in the profile)")
+    return places
+
+
+def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
+    reads = [
+        producer for value in node.inputs if value is not None and (producer := value.producer()) is not None
+    ]
+    feeds = [use.node for value in node.outputs for use in value.uses()]
+    return Place(
+        kind=(stem(own_name(node)), node.op_type),
+        before=_nearest(reads, stable, lambda near: near.predecessors()),
+        after=_nearest(feeds, stable, lambda near: near.successors()),
+        reads=tuple(producer.name or "" for producer in reads if producer in stable),
+        feeds=tuple(reader.name or "" for reader in feeds if reader in stable),
+    )
+
+
+def _nearest(
+    nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
+) -> tuple[str, ...]:
+    """Names of the first stable nodes on every way from these on."""
+    names: dict[str, None] = {}
+    waiting, visited = list(nodes), set(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node in stable:
+            names[node.name or ""] = None
+            continue
+        more = [node_beyond for node_beyond in beyond(node) if node_beyond not in visited]
+        visited.update(more)
+        waiting += more
+    return tuple(names)
+
+
+def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
+    """Builds the record of every node in the mean steady run, most expensive first."""
+    times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
+    total = float(times.sum())
+    on_device = node_times(trace, attribution)
+    inside, shared = _inside(trace), Counter(trace.name.texts)
+    nodes = []
+    for number, name in enumerate(trace.name.texts):
+        calls = float(attribution.calls[number])
+        if not calls:
+            continue  # ran in runs alone that do not count
+        origin = origins.of.get(name, ())
+        lead = origins.leading.get(name)
+        # Of nodes with one name the model does not tell which work is whose.
+        work = origins.work.get(name) if shared[name] == 1 else None
+        nodes.append(
+            ProfiledNode(
+                name=name,
+                op_type=trace.nodes.op_type[number],
+                provider=trace.nodes.provider[number],
+                layer=layer_of((lead,) if lead else origin or (name,)),
+                inside=inside.get(number, ""),
+                category=attribution.category[number],
+                time_ns=float(times[number]),
+                wait_ns=float(waits[number]),
+                imbalance_ns=float(late[number]),
+                fast_ns=float(attribution.fast[number]),
+                fast_wait_ns=float(attribution.fast_wait[number]),
+                share_ratio=float(times[number]) / total if total else 0.0,
+                calls=calls,
+                originals=origin,
+                purpose=origins.purpose.get(name, ""),
+                flops=work[0] * calls if work else None,
+                bytes=work[1] * calls if work else None,
+                remark=origins.remarks.get(name, "") if work else "",
+                output_bytes=all_bytes(trace.nodes.outputs[number]),
+                device_ns=float(on_device[number]) if on_device is not None else None,
+                reads=origins.reads.get(name, ()) if shared[name] == 1 else (),
+            )
+        )
+    return tuple(sorted(nodes, key=lambda node: (-node.time_ns, node.name)))
+
+
+def whole_numbers(trace: Trace) -> frozenset[str]:
+    """Nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
+    multiplying = []
+    for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
+        types = [dtype for dtype, _ in tensors(text) or ()]
+        if types and types[0] != "float" and {"int8", "uint8"}.intersection(types):
+            multiplying.append(name)
+    return frozenset(multiplying)
+
+
+def _inside(trace: Trace) -> dict[int, str]:
+    """The control-flow node around each node that has one, by number of the node."""
+    rows = np.flatnonzero(trace.parent != NO_PARENT)
+    codes, first = np.unique(trace.name.codes[rows], return_index=True)
+    return {
+        code: trace.name[int(trace.parent[row])]
+        for code, row in zip(codes.tolist(), rows[first].tolist(), strict=True)
+    }

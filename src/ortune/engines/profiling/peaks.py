@@ -1,0 +1,328 @@
+"""What this machine can do at most: measured by the worker, kept in the store's folder, one a machine and runtime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from ortune import monotonic
+from ortune.engines.profiling import peak_models
+from ortune.engines.profiling.stored_peaks import is_postponed, keep_peak, load_peak, postpone
+from ortune.errors import Interrupted, MeasurementError
+from ortune.records import Applied, Host, MachinePeak, Record, Runtime
+from ortune.show.headline import count
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolFailed, ToolProcess
+
+_LIMIT_S = 120.0
+_RATES = (
+    7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
+)
+_SECONDS = 0.5  # for each of them; less where many numbers of threads are measured
+_LEAST_SECONDS = 0.12
+
+_SCALES = 0.7  # of the products: what shares out its work worse than this was disturbed
+_RETRIES = 2
+
+_LOOK_S = 0.5  # for which it is watched whether others use the CPUs, before anything is measured
+_START_S = 1.0  # of one process, as a rule
+_QUIET_SHARE = 0.1  # of the CPUs that others may take meanwhile
+_RISEN = 1.05  # times the stored rates, from which on a second measurement has found more
+
+_SIDE, _LARGE_SIDE = 512, 1536  # not 1024: rows of 4096 bytes get into each other's way in a cache
+_MANY_THREADS = 4  # beyond these the small product is over too soon to be shared out well
+
+_TIMES_CACHE = 4  # an array's share of this many caches has little of it left when it is passed over again
+_ASSUMED_CACHE = 64 << 20
+_LEAST_ARRAY, _MOST_ARRAY = 16 << 20, 512 << 20
+_STREAMED = (
+    27  # times an array is written or read over at least: three are filled, then six in each of four tries
+)
+_SLOW_MEMORY = (
+    3e9  # bytes a second that one thread reads and writes on a virtual server, first use of pages included
+)
+_SATURATING = 8  # threads that get as much out of memory as more would
+_MEMORY_SHARE = 6  # three arrays a thread take half of what is left at most
+
+_THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+"""What the libraries behind numpy take their number of threads from, when they are loaded."""
+
+
+class _Rates(Record, frozen=True, kw_only=True):
+    """What one process found, a second, by what reached it; 0 where something does not run here."""
+
+    float32: dict[str, float]
+    int8: dict[str, float]
+    bytes: dict[str, float]
+    elementwise: dict[str, float]
+    numpy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One process: how many threads, how large the matrices and the arrays are, how long each rate may take."""
+
+    threads: int
+    side: int
+    array_bytes: int
+    seconds: float
+
+
+def measure_peak(
+    runtime: Runtime,
+    scratch: Path,
+    store_folder: Path | None,
+    machine: Machine,
+    *,
+    seconds: float = _SECONDS,
+    say: Callable[[str], None] = lambda sentence: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> MachinePeak:
+    """Measures the peaks, a fresh process for each number of threads, and stores them. The caller holds the lock.
+
+    Takes about four seconds a number of threads (1, 2, 4, ... the effective CPUs), less where these are many. What more
+    threads reach too little beyond fewer was disturbed, and is measured again.
+
+    Args:
+        runtime: ONNX Runtime whose kernels are measured beside numpy's library.
+        scratch: Folder for models and answers.
+        store_folder: Where the store lies; None is the user's own place.
+        machine: What is measured.
+        seconds: For each rate of each number of threads, at most.
+        say: Gets a sentence when it begins, and one where the peak cannot be kept.
+        stop: Asked before each process.
+
+    Raises:
+        ToolFailed: A process crashed, found too little memory, or took too long.
+        MeasurementError: Other programs had the CPUs, so that what was found is no peak; nothing is kept of it.
+        Interrupted: Stopped before all was measured.
+    """
+    host = machine.host
+    counts = thread_counts(host.effective_cpus)
+    rates: dict[int, _Rates] = {}
+    most_taken, looked = _QUIET_SHARE * host.effective_cpus, True
+    if stop():
+        raise Interrupted("stopped before the peak was measured")
+    taken_now = _taken_now(machine, most_taken)
+    if taken_now > most_taken:
+        raise _busy(taken_now, host, store_folder)
+    say(
+        f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads: {duration_words(machine)}"
+    )
+    for threads in counts:
+        asked = _asked(threads, len(counts), machine, seconds)
+        least_taken = math.inf
+        for _ in range(1 + _RETRIES):
+            if stop():
+                raise Interrupted("stopped before the peak was measured")
+            before = machine.sensors()
+            rates_now = _measured(runtime, scratch, asked)
+            taken = machine.taken_cpus(before)
+            looked = looked and taken is not None
+            least_taken = min(least_taken, taken or 0.0)
+            # The best of all tries stays: what other programs do only makes a rate lower.
+            rates[threads] = _better(rates.get(threads, rates_now), rates_now)
+            if least_taken <= most_taken and not _disturbed(rates, threads):
+                break
+        if least_taken > most_taken:
+            raise _busy(least_taken, host, store_folder)
+    peak = MachinePeak(
+        cpu=host.cpu,
+        flops_per_s=_best({n: rate.float32 for n, rate in rates.items()}),
+        int8_ops_per_s=_best({n: rate.int8 for n, rate in rates.items()}),
+        bytes_per_s=_best({n: rate.bytes for n, rate in rates.items()}),
+        elementwise_bytes_per_s=max(rates[1].elementwise.values()),
+        cache_bytes=machine.cache_bytes,
+        taken=datetime.now(UTC).isoformat(timespec="seconds"),
+        how=_how(runtime, rates[counts[-1]]),
+        ort_version=runtime.ort_version,
+        quiet=True if looked else None,
+    )
+    earlier = load_peak(host, store_folder, runtime.ort_version)
+    peak = msgspec.structs.replace(
+        peak, agreed=earlier is not None and bool(earlier.quiet) and _agree(earlier, peak)
+    )
+    keep_peak(store_folder, host, runtime.ort_version, peak, say)
+    return peak
+
+
+def _taken_now(machine: Machine, most: float) -> float:
+    """Return how many CPUs other programs use, the least of a few looks; 0 if the system does not tell."""
+    least = math.inf
+    for _ in range(1 + _RETRIES):
+        before = machine.sensors()
+        machine.pause(_LOOK_S)
+        least = min(least, machine.taken_cpus(before) or 0.0)
+        if least <= most:
+            break
+    return least
+
+
+def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> MeasurementError:
+    """Return the error for a busy machine, on which the peaks wait for a quiet moment."""
+    postpone(store_folder)
+    return MeasurementError(
+        f"other programs used {taken_cpus:.1f} of {count(host.effective_cpus, 'CPU')}",
+        do="it is measured at the next quiet moment (--wait-quiet 10m waits for one)",
+        code="busy",
+    )
+
+
+def known_peak(
+    runtime: Runtime, scratch: Path, store_folder: Path | None, machine: Machine, left_s: float
+) -> MachinePeak | None:
+    """Return the stored peak, or measure it now if that was postponed, the machine is quiet and the time is left.
+
+    Args:
+        runtime: ONNX Runtime whose kernels are measured.
+        scratch: Folder for models and answers.
+        store_folder: Where the store lies; None is the user's own place.
+        machine: The machine.
+        left_s: Seconds that it may take.
+    """
+    peak = load_peak(machine.host, store_folder, runtime.ort_version)
+    if peak is not None or not is_postponed(store_folder):
+        return peak
+    needed_s = peak_s(machine, _START_S)
+    if needed_s > left_s:
+        return None
+    ends_s = monotonic.now_s() + left_s
+    try:
+        return measure_peak(
+            runtime, scratch, store_folder, machine, stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s
+        )
+    except (ToolFailed, MeasurementError, Interrupted):
+        return None
+
+
+def duration_words(machine: Machine) -> str:
+    """Return how long measuring the peaks takes: "about 12 s, up to 36 s next to other programs"."""
+    usual_s = peak_s(machine, _START_S)
+    return f"about {usual_s:.0f} s, up to {(1 + _RETRIES) * usual_s:.0f} s next to other programs"
+
+
+def peak_s(machine: Machine, start_s: float) -> float:
+    """Returns what measuring the peaks takes at least, in seconds, of processes that need ``start_s`` to start."""
+    counts = thread_counts(machine.host.effective_cpus)
+    total_s = 0.0
+    for threads in counts:
+        asked = _asked(threads, len(counts), machine, _SECONDS)
+        rate = _SLOW_MEMORY * min(threads, _SATURATING)
+        streams_s = _STREAMED * asked.array_bytes * threads / rate
+        total_s += start_s + (_RATES - 1) * asked.seconds + max(asked.seconds, streams_s)
+    return total_s
+
+
+def _rate_s(seconds: float, n_counts: int) -> float:
+    # All numbers of threads together take 1.5 s for a rate.
+    return min(seconds, max(_LEAST_SECONDS, 1.5 / n_counts))
+
+
+def thread_counts(cpus: int) -> tuple[int, ...]:
+    """1, 2, 4, ... and the number of CPUs itself."""
+    return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
+
+
+def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
+    """Returns whether a second measurement found no more than the first."""
+    return earlier.ort_version == peak.ort_version and all(
+        rate <= _RISEN * getattr(earlier, kind).get(threads, 0.0)
+        for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
+        for threads, rate in getattr(peak, kind).items()
+    )
+
+
+def _better(one: _Rates, other: _Rates) -> _Rates:
+    def best(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:
+        return {name: max(rate, b[name]) for name, rate in a.items()}
+
+    return _Rates(
+        float32=best(one.float32, other.float32),
+        int8=best(one.int8, other.int8),
+        bytes=best(one.bytes, other.bytes),
+        elementwise=best(one.elementwise, other.elementwise),
+        numpy=one.numpy,
+    )
+
+
+def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
+    """Returns whether these threads reach too little beyond the next fewer; memory is no sign, few saturate it."""
+    fewer = max((n for n in rates if n < threads), default=0)
+    if not fewer:
+        return False
+    # Example: 4 threads are to reach 0.7 x 4 / 2 = 1.4 times the rate of 2.
+    expected = _SCALES * threads / fewer
+    return any(
+        max(getattr(rates[threads], kind).values()) < expected * max(getattr(rates[fewer], kind).values())
+        for kind in ("float32", "int8")
+    )
+
+
+def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Asked:
+    # Each thread has its part of an array that is four times as large as the cache.
+    array = _TIMES_CACHE * (machine.cache_bytes or _ASSUMED_CACHE) // threads
+    array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
+    left = machine.memory_left_bytes()
+    if left is not None:
+        # In a small container the arrays are smaller, and the cache lends some of its speed: a peak too high
+        # makes floors too low, never too high.
+        array = min(array, left // (_MEMORY_SHARE * threads))
+    return _Asked(
+        threads=threads,
+        side=_SIDE if threads <= _MANY_THREADS else _LARGE_SIDE,
+        array_bytes=max(array, 1 << 20),
+        seconds=_rate_s(seconds, n_counts),
+    )
+
+
+def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
+    """One process."""
+    folder = scratch / f"peaks-{asked.side}"
+    if not folder.exists():
+        folder.mkdir()
+        peak_models.write(folder, asked.side)
+    answer = scratch / f"peaks-{asked.threads}.json"
+    variables = tuple(
+        Applied(knob="threads", channel="env", key=name, value=str(asked.threads))
+        for name in _THREAD_VARIABLES
+    )
+    tool = ToolProcess(
+        runtime=runtime,
+        folder=scratch,
+        variables=variables,
+        limits=Limits(load_s=_LIMIT_S + _RATES * asked.seconds),
+    )
+    params = {
+        "threads": str(asked.threads),
+        "side": str(asked.side),
+        "seconds": str(asked.seconds),
+        "array_bytes": str(asked.array_bytes),
+    }
+    tool("peaks", folder, answer, params)
+    return msgspec.json.decode(answer.read_bytes(), type=_Rates)
+
+
+def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
+    """The best of each number of threads; a number that nothing ran with is left out."""
+    best = {threads: max(of_kind.values(), default=0.0) for threads, of_kind in rates.items()}
+    return {threads: rate for threads, rate in best.items() if rate > 0}
+
+
+def _how(runtime: Runtime, rates: _Rates) -> str:
+    """What was run, and what reached the peak with the most threads."""
+
+    def fastest(by: Mapping[str, float]) -> str:
+        return max(by, key=by.__getitem__)
+
+    return (
+        f"onnxruntime {runtime.ort_version} and numpy {rates.numpy}, the best of several tries; "
+        f"float32 by {fastest(rates.float32)}, int8 by {fastest(rates.int8)}, memory by {fastest(rates.bytes)}"
+    )

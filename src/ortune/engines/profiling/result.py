@@ -1,0 +1,340 @@
+"""What one profiled run tells, as the record that every format reads; and one side of a difference."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from ortune import rewrites
+from ortune.engines.profiling.kernels import transfers
+from ortune.engines.profiling.memory import memory_of
+from ortune.engines.profiling.nodes import Origins, profiled_nodes, whole_numbers
+from ortune.engines.profiling.processes import Seen
+from ortune.knobs import too_old
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
+from ortune.knobs.in_page import threads_in_page
+from ortune.measuring.sides import Resolved
+from ortune.providers import ON_CPU
+from ortune.records import (
+    GpuRun,
+    MachinePeak,
+    OperatorTime,
+    PageParts,
+    ProfileDifference,
+    ProfiledNode,
+    ProfileResult,
+    TraceInfo,
+)
+from ortune.stats.multiplicity import widths_together
+from ortune.trace.attribution import NAMES, Attribution, mean
+from ortune.trace.difference import SideTimes, difference, parts
+from ortune.trace.headroom import Conditions, headroom
+from ortune.trace.layers import layers
+from ortune.trace.matching import SideNode
+from ortune.trace.memory import Resident
+from ortune.trace.naming import stable_names
+from ortune.trace.roofline import with_floors
+from ortune.trace.table import ABSENT, Floats, Trace
+from ortune.trace.variance import variance
+
+_OUT = "initializers-out-of-inputs"
+
+
+def page_parts(trace: Trace, warmup: int) -> PageParts | None:
+    """What marks of a page's runs and the profile of these tell together; None where either is missing."""
+    n = min(len(trace.page_runs), trace.n_runs)
+    if not n or trace.device_only:
+        return None
+    in_runs = trace.run >= 0
+    operators = np.bincount(trace.run[in_runs], trace.self_ns[in_runs], minlength=trace.n_runs)
+    # A log that was cut off lacks what came first.
+    figures = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
+    # Warm-up counts from the first run: those that the log lacks are part of it.
+    figures = figures[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
+    whole, inputs, outputs, computed = (float(np.median(column)) for column in figures.T)
+    rest = float(np.median(figures[:, 0] - figures[:, 1:].sum(axis=1)))
+    return PageParts(
+        whole_ns=whole,
+        inputs_ns=inputs,
+        operators_ns=computed,
+        outputs_ns=outputs,
+        rest_ns=rest,
+        n_runs=len(figures),
+        queued=not {*trace.nodes.provider} <= ON_CPU,
+    )
+
+
+def result_of(
+    path: str,
+    trace: Trace,
+    attribution: Attribution,
+    warmup: int,
+    origins: Origins,
+    peak: MachinePeak | None = None,
+    side: Resolved | None = None,
+    *,
+    slowdown: float | None = None,
+    cpus: int = 0,
+    state: Seen | None = None,
+    no_peak: str = "",
+    resident: Resident | None = None,
+    gpu_run: GpuRun | None = None,
+) -> ProfileResult:
+    """Everything that one trace tells, with what is known beside it.
+
+    Args:
+        path: Of a trace that others made, else "".
+        trace: What was recorded.
+        attribution: Its steady runs, attributed.
+        warmup: Runs at its start that a test calls warm-up.
+        origins: Of the graph that ran.
+        peak: Of this machine, for floors.
+        side: What ran; None for a trace that others made.
+        slowdown: A profiled run over one that is not; None where that is not known.
+        cpus: That the run could use; 0 where nothing ran here.
+        state: What else happened on the machine.
+        no_peak: Why there is no peak.
+        resident: Memory of the process, where it was watched.
+        gpu_run: What transfer takes of a run.
+    """
+    nodes = profiled_nodes(trace, attribution, origins)
+    plain = (
+        float(np.median(attribution.wall_ns)) / slowdown if slowdown and len(attribution.wall_ns) else None
+    )
+    at = _conditions(side, cpus)
+    at = replace(
+        at,
+        slowdown=slowdown,
+        plain_ns=plain,
+        busy=state.busy if state else "",
+        no_peak=no_peak or origins.trouble,
+        peak_of=_other_version(peak, side),
+        peak_doubted=peak is not None and not peak.agreed,
+    )
+    undisturbed = attribution.fast_categories()
+    fast_ns = sum(c.ns for c in undisturbed)
+    lost_runs = int(trace.lost[attribution.runs.start : attribution.runs.stop].sum())
+    if peak is not None:
+        nodes = with_floors(
+            nodes, peak, at.threads, whole_numbers(trace), origins.weights, steps=origins.lifetimes.steps
+        )
+    categories = attribution.categories()
+    providers: dict[str, float] = {}
+    for node in nodes:
+        providers[node.provider] = providers.get(node.provider, 0.0) + node.time_ns
+    middle = _middle_run(attribution)
+    places, left_out = layers(nodes)
+    return ProfileResult(
+        trace=TraceInfo(
+            path=path,
+            format=trace.format,
+            n_events=trace.n_events,
+            n_runs=trace.n_runs,
+            device_only=trace.device_only,
+            complete=trace.complete,
+            n_unreadable=trace.n_unreadable,
+            n_mended=trace.n_mended,
+            n_outside=trace.n_outside,
+            lost_runs=lost_runs,
+            left_out_runs=trace.n_left_out,
+            missing=trace.missing,
+            lacks=trace.lacks,
+        ),
+        n_runs=len(attribution.wall_ns),
+        wall_ns=attribution.mean_wall_ns,
+        slowdown_ratio=slowdown,
+        fast_ns=None if lost_runs else fast_ns,
+        sensors=state.sensors if state else None,
+        categories=categories,
+        operators=_operators(nodes),
+        nodes=nodes,
+        layers=places,
+        layers_left_out=left_out,
+        providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
+        page_parts=page_parts(trace, trace.n_runs - len(attribution.wall_ns)),
+        pieces=trace.pieces,
+        device_ns=_device(trace, attribution),
+        transfers=transfers(trace, attribution),
+        variance=variance(trace, attribution, warmup),
+        memory=(
+            memory_of(trace, middle, origins.lifetimes, origins.weights_bytes, resident)
+            if middle is not None
+            else None
+        ),
+        peak=peak,
+        # What the host did decides what settings can win, and all of it must be there.
+        headroom=None if trace.device_only or lost_runs else headroom(undisturbed, nodes, fast_ns, at),
+        gpu_run=gpu_run,
+        unmapped=origins.unmapped,
+    )
+
+
+def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: Origins) -> SideTimes:
+    """One side of a difference: every node's mean in each process; of a single process in each part of its runs."""
+    samples = [_samples(attribution, alone=len(processes) == 1) for _, attribution in processes]
+    size = samples[0].wall.size
+    trace, attribution = processes[0]
+    calls = dict(zip(trace.name.texts, attribution.calls.tolist(), strict=True))
+    shared = Counter(trace.name.texts)
+    nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
+    keys = stable_names([trace for trace, _ in processes], origins.places)
+    for number, ((trace, _), same) in enumerate(zip(processes, keys, strict=True)):
+        named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
+        for key, name, op, ns in named:
+            _, _, times = nodes.setdefault(key, (name, op, np.zeros(len(processes) * size)))
+            # Each process has its stretch of the array; where it lacks the node, zeros stay.
+            times[number * size : (number + 1) * size] += ns
+    return SideTimes(
+        label=label,
+        processes=len(processes),
+        wall_ns=np.concatenate([sample.wall for sample in samples]),
+        categories={
+            name: np.concatenate([sample.by_category[i] for sample in samples])
+            for i, name in enumerate(NAMES)
+        },
+        nodes=[
+            SideNode(
+                name=name,
+                op_type=op,
+                originals=origins.of.get(name, ()),
+                purpose=origins.purpose.get(name, ""),
+                ns=times,
+                work=(
+                    (work[0] * calls[name], work[1] * calls[name])
+                    if (work := origins.work.get(name)) is not None and shared[name] == 1
+                    else None
+                ),
+            )
+            for name, op, times in nodes.values()
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Samples:
+    """What one process adds to each row of a difference: (rows, samples), and of the whole run (samples,)."""
+
+    wall: Floats
+    by_category: Floats
+    by_node: Floats
+
+
+def _samples(attribution: Attribution, *, alone: bool) -> _Samples:
+    """The mean run of a process that is one of several; of one alone each part of its runs."""
+    sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
+    return _Samples(
+        wall=sampled(attribution.wall_ns[None, :])[0],
+        by_category=sampled(attribution.by_category),
+        by_node=sampled(attribution.by_node),
+    )
+
+
+def difference_of(
+    a: SideTimes,
+    b: SideTimes,
+    slowdown: Sequence[float | None] = (None, None),
+    plain_ns: float | None = None,
+    counterparts: Mapping[str, str] | None = None,
+) -> ProfileDifference:
+    """B minus A."""
+    result = difference(a, b, widths_together, counterparts)
+    return msgspec.structs.replace(
+        result, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
+    )
+
+
+def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
+    """Operators of the mean steady run: sums of its nodes, the dearest first."""
+    groups: dict[tuple[str, str], list[ProfiledNode]] = {}
+    for node in nodes:
+        groups.setdefault((node.op_type, node.provider), []).append(node)
+    rows = [
+        OperatorTime(
+            op_type=op,
+            provider=provider,
+            n_nodes=len(mine),
+            time_ns=sum(node.time_ns for node in mine),
+            share_ratio=sum(node.share_ratio for node in mine),
+        )
+        for (op, provider), mine in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
+
+
+def _conditions(side: Resolved | None, cpus: int) -> Conditions:
+    """What a plan and a model decide."""
+    if side is None:
+        return Conditions()
+    return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
+
+
+def _threads(side: Resolved, cpus: int) -> int:
+    """Threads that compute: of the session's own pool, of the process's, as the variable says, or those of a page."""
+    if side.plan.is_web:
+        return threads_in_page(side.plan.settings, cpus)
+    asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
+    if not too_old(VARIABLE, side.runtime.ort_version):
+        text = os.environ.get(VARIABLE.key, "")
+        asked.append(int(text) if text.isdecimal() else None)
+    # The session's own setting counts before the process's; more threads than CPUs bring no more arithmetic.
+    threads = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
+    return min(threads, cpus)
+
+
+def _unbounded(side: Resolved) -> str:
+    """Why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
+    if side.plan.settings.get(LEVEL.name) == "disable":
+        return "graph optimisation is off"
+    if _OUT in (spec.name for spec in side.plan.rewrites):
+        return ""
+    return next((reason for _, reason in rewrites.find(_OUT).proposes(side.model.ir, None)), "")
+
+
+def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
+    """Says with which other ONNX Runtime the peak was measured; "" where it was this one."""
+    if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
+        return ""
+    return f"measured with onnxruntime {peak.ort_version}"
+
+
+def _middle_run(attribution: Attribution) -> int | None:
+    """The run whose time is the median."""
+    if not len(attribution.wall_ns):
+        return None
+    return attribution.runs.start + int(
+        np.argsort(attribution.wall_ns, kind="stable")[len(attribution.wall_ns) // 2]
+    )
+
+
+def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
+    """Device time of the mean steady run, by the provider of the node that each kernel follows.
+
+    Nothing where the nodes are the kernels. Some plugins name no node with their kernels: these stand under "device",
+    and belong to the run they began in.
+    """
+    kernels = trace.kernels
+    if trace.device_only or not len(kernels.row) or not len(attribution.wall_ns):
+        return {}
+    owned = kernels.row >= 0
+    owners = kernels.row[owned]
+    provider = np.full(len(owned), len(trace.provider.texts))
+    provider[owned] = trace.provider.codes[owners]
+    begin = trace.run_start_ns[attribution.runs.start]
+    end = trace.run_start_ns[attribution.runs.stop - 1] + trace.run_ns[attribution.runs.stop - 1]
+    counts = (begin <= kernels.start_ns) & (kernels.start_ns <= end)
+    counts[owned] = (trace.run[owners] >= attribution.runs.start) & (
+        trace.run[owners] < attribution.runs.stop
+    )
+    counts &= kernels.bytes == ABSENT  # copies are told apart
+    names = (*trace.provider.texts, "device")
+    # Providers by their code, and one more place for kernels of no node.
+    times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
+    return {name: float(ns) / len(attribution.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

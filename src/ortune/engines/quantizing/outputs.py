@@ -1,0 +1,126 @@
+"""Outputs of models in fewer bits against those of the float model, on the inputs that were held out for it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.errors import OrtuneError
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm
+from ortune.measuring.replay import Replay
+from ortune.outputs.tolerance import Tolerance
+from ortune.records import FeedRef, Measured, Outcome, OutputDifference, Plan
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+
+MOST_EMULATED = 2
+"""Inputs for which a processor without VNNI is emulated: products in numpy take their time."""
+
+Model = Callable[[], tuple[Path | None, str]]
+"""Makes a plan's model, or gives the one that is there; None and why where it cannot be made."""
+
+
+class QuantizedOutputs:
+    """The float model's outputs, and how far those of other plans are away from them.
+
+    Each comparison is journalled, whatever came out: a session that goes on compares nothing again.
+
+    Attributes:
+        reference_ns: What the float model's runs took, from the start of the process; 0 where it did not run.
+    """
+
+    def __init__(
+        self, baseline: Baseline, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
+    ) -> None:
+        """Runs nothing.
+
+        Args:
+            baseline: The float model.
+            replay: Of the session.
+            refs: The inputs.
+            name: Of these inputs, in the journal.
+        """
+        self._baseline, self._replay, self._refs, self._name = baseline, replay, refs, name
+        self._reference: Path | None = None
+        self.reference_ns = 0
+
+    @property
+    def reference(self) -> Path:
+        """The folder of what the float model gives, which the first use runs."""
+        if self._reference is None:
+            baseline = self._baseline
+            base = baseline.arm(f"{self._name}-base", refs=self._refs)
+            measured = baseline.require_measured(base, self._run(base))
+            self._reference, self.reference_ns = Path(measured.outputs_path), measured.elapsed_ns
+        return self._reference
+
+    def difference(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
+        """A plan's outputs, the worst of all inputs."""
+        return self._once(f"{self._name}-{plan.id}", lambda: self._ran(plan, model, tolerance))
+
+    def without_vnni(
+        self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
+    ) -> OutputDifference:
+        """A plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        return self._once(f"no-vnni-{plan.id}", lambda: self._emulated(plan, model, tolerance, limit_s))
+
+    def _once(self, key: str, make: Callable[[], OutputDifference]) -> OutputDifference:
+        differences = self._baseline.check.known_differences
+        if key not in differences:
+            differences[key] = difference = make()
+            self._baseline.log.add("difference", {"key": key, "difference": difference})
+            self._replay.pass_on()
+        return differences[key]
+
+    def _ran(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
+        path, failed = model()
+        if path is None:
+            return _none(failed)
+        baseline, reference = self._baseline, self.reference
+        arm = baseline.arm(f"{self._name}-{plan.id}-outputs", plan=plan, model=path, refs=self._refs)
+        outcome = self._run(arm)
+        if not isinstance(outcome, Measured):
+            return _none(outcome.what)
+        place, left_out = Path(outcome.outputs_path), baseline.check.left_out(plan.rewrites)
+        difference = baseline.check.compared(reference, place, self._refs, tolerance, left_out)
+        shutil.rmtree(place, ignore_errors=True)
+        return difference
+
+    def _run(self, arm: Arm) -> Outcome:
+        """One run of each input, which takes longer than a timed trial where there are many of them."""
+        baseline, n_inputs = self._baseline, len(self._refs)
+        pilot = baseline.pilot
+        each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)
+        with baseline.limits.of_a_longer(pilot.start_ns + n_inputs * each_ns):
+            return baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+
+    def _emulated(
+        self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
+    ) -> OutputDifference:
+        baseline, refs = self._baseline, self._refs[:MOST_EMULATED]
+        path, failed = model()
+        if path is None:
+            return _none(failed)
+        place = baseline.scratch / f"no-vnni-{plan.id}"
+        tool = ToolProcess(
+            runtime=baseline.side.runtime,
+            folder=baseline.scratch,
+            custom_ops=tuple(baseline.options.custom_ops),
+            feeds=refs,
+            limits=Limits(load_s=limit_s),
+        )
+        try:
+            tool("saturated", path, place, {})
+        except OrtuneError as error:
+            return _none(error.what)
+        else:
+            left_out = baseline.check.left_out(plan.rewrites)
+            return baseline.check.compared(self.reference, place, refs, tolerance, left_out)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _none(why: str) -> OutputDifference:
+    return OutputDifference(ok=False, comparable=False, what=why)

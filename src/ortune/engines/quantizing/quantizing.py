@@ -1,0 +1,374 @@
+"""Fewer bits: a handful of quantized models made and tried once each; those that are right and not slower are raced."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.engines.quantizing.outputs import QuantizedOutputs
+from ortune.engines.racing.tuning import Tuning
+from ortune.errors import InputError
+from ortune.graph.dot_products import saturates
+from ortune.graph.model.graphs import nodes
+from ortune.graph.nodes import holds
+from ortune.inputs import calibrating, feed_files, user_feeds, workload
+from ortune.inputs.feed_files import Array
+from ortune.inputs.feeds import FeedValue
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.limits import patience_s
+from ortune.measuring.pilot import PILOT_RUNS
+from ortune.records import (
+    ENOUGH_INPUTS,
+    Calibration,
+    Candidate,
+    FeedRef,
+    Host,
+    Measured,
+    OutputDifference,
+    Plan,
+    PrecisionRow,
+    RewriteSpec,
+)
+from ortune.rewrites import FAMILY
+from ortune.search.figures import TIMES, figure
+from ortune.search.phases import QUANTIZE_SHARE
+from ortune.search.proposals import Proposed
+
+_Labelled = tuple[dict[str, FeedValue], Array | None]
+"""A set of inputs, and what is right for it."""
+STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
+CLASSES = (0.001, 0.01, 0.05)
+"""Relative L2 distances by which quantized models are told apart."""
+INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
+INVENTED_CHECKED = 4  # and further ones, to see the error
+HELD_OUT = 4  # of so many sets of the user's one is kept for the error
+LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, models are told apart on fewer
+MOST_CHECKED = 16
+MOST_TRIED = 9
+MOST_LEFT_OUT = 3  # operators that errors name, one after another
+PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
+SILENT = "outputs are nearly zero for these inputs, so the error is unknown (pass real inputs with --data)"
+NOT_SLOWER = 1.05  # a single observation that is above it is believed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What quantized models are calibrated on, and what their error is seen on.
+
+    Attributes:
+        held_out: Inputs that no model was calibrated on, as many as a final answer needs if there are so many.
+        checking: All of them; where runs are slow, some, on which models are told apart.
+    """
+
+    calibrating: tuple[FeedRef, ...]
+    held_out: tuple[FeedRef, ...]
+    checking: tuple[FeedRef, ...]
+    summary: Calibration
+
+
+def may_saturate(spec: RewriteSpec) -> bool:
+    """Returns whether sums of two products can exceed 16 bits after a rewrite: int8 weights that use all 8 bits."""
+    if spec.name not in (STATIC, DYNAMIC):
+        return False
+    return spec.params.get("range") != "7" and spec.params.get("weights") != "u8"
+
+
+def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
+    """A rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
+    exact = not saturates(host) or not may_saturate(spec)
+    if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
+        return spec
+    return rewrites.canonical(RewriteSpec(name=spec.name, params={**spec.params, "range": "7"}))
+
+
+def gather(baseline: Baseline) -> Inputs:
+    """The user's inputs where there are some, else invented ones.
+
+    Raises:
+        InputError: What the user named cannot be read, does not fit the model, or holds no set of finite numbers.
+    """
+    data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
+    labelled = 0
+    if data is not None or work.inputs_path:
+        source = data or Path(work.inputs_path)
+        refs = []
+        option = "--data" if data else "--inputs"
+        sets = _usable(baseline, user_feeds.labelled(source, model, option), f"{option} {source}")
+        for i, (values, label) in enumerate(sets):
+            refs.append(_written(baseline, f"data-{i}", values))
+            if label is not None:
+                labelled += 1
+                feed_files.write_label(Path(refs[-1].path), label)
+        # Every fourth, not the last quarter: files are often ordered by class or by date.
+        checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
+        taught = [r for r in refs if r not in checking] or refs
+    else:
+        source = None
+        refs = []
+        for seed in range(INVENTED + INVENTED_CHECKED):
+            feeds = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
+            _, values = feeds[seed % len(feeds)]
+            refs.append(_written(baseline, f"invented-{seed}", values))
+        taught, checking = refs[:INVENTED], refs[INVENTED:]
+    enough_s = ENOUGH_INPUTS * baseline.pilot.input_ns / 1e9
+    held_out = _spread(checking, ENOUGH_INPUTS)
+    checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
+    calibration = Calibration(
+        inputs=len(taught),
+        checked=len(checking),
+        source="" if source is None else str(source),
+        labelled=labelled,
+    )
+    return Inputs(
+        calibrating=tuple(taught),
+        held_out=tuple(held_out),
+        checking=tuple(checking),
+        summary=calibration,
+    )
+
+
+def _usable(baseline: Baseline, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
+    """The sets of inputs that a model can be calibrated and judged on; a note names the others."""
+    hidden = calibrating.masks(baseline.side.model.ir)
+    faults = [calibrating.fault(values, hidden) for values, _ in sets]
+    first = next(((i, why) for i, why in enumerate(faults) if why), None)
+    if first is None:
+        return list(sets)
+    what = f"{first[1]}{f' in set {first[0] + 1}' if len(sets) > 1 else ''}"
+    if all(faults):
+        raise InputError(
+            f"no set of inputs can be used for calibration: {what}",
+            where=where,
+            do="pass inputs with rows of finite values",
+        )
+    n = sum(map(bool, faults))
+    baseline.note(f"{n} of {len(sets)} sets of inputs {'was' if n == 1 else 'were'} skipped: {what}")
+    return [entry for entry, why in zip(sets, faults, strict=True) if not why]
+
+
+def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
+    """At most so many, from all of the order: the first ones of sorted files may be of one class."""
+    return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
+
+
+def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:
+    place = baseline.scratch / "calibration" / name
+    feed_files.write_feeds(place, values)
+    return FeedRef(name=name, path=str(place))
+
+
+def is_quantising(plan: Plan) -> bool:
+    """Returns whether a plan runs a model of fewer bits."""
+    return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
+
+
+class Quantising:
+    """The quantized models of one tuning."""
+
+    def __init__(self, run: Tuning, inputs: Inputs) -> None:
+        self._run, self._inputs = run, inputs
+        # A share of what is left now; both ends by what is journalled, so that a resumed session decides the
+        # same.
+        self._limit_ns = run.replay.decided() + QUANTIZE_SHARE * (1e9 * run.budget_s - run.replay.decided())
+        self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
+        self._seen: set[str] = set()
+        self.rows: list[PrecisionRow] = []
+
+    def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
+        """What to race: of the quantized models those that were right and not slower; all else as it was."""
+        waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
+        if waiting:
+            self._run.watch.say(f"testing {len(waiting)} lower-precision models")
+        raced: list[Proposed] = []
+        while waiting and len(self.rows) < MOST_TRIED:
+            proposal = waiting.pop(0)
+            if proposal.plan.id in self._seen:
+                continue
+            self._seen.add(proposal.plan.id)
+            if self.rows and self._run.replay.decided() > self._limit_ns:
+                self._add(proposal.plan, why="not tested: no time left")
+                continue
+            row, again = self._tried(proposal.plan)
+            self.rows.append(row)
+            more = [Proposed(plan=plan, origin=why, prior=proposal.prior) for plan, why in again]
+            # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
+            waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
+            if not row.why:
+                prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
+                raced.append(Proposed(plan=proposal.plan, origin=proposal.origin, prior=prior))
+        others = [p for p in proposed if not is_quantising(p.plan)]
+        return sorted([*others, *raced], key=lambda p: -p.prior)
+
+    def _add(self, plan: Plan, why: str) -> None:
+        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why))
+
+    def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
+        """One model made and run; what became of it, and what to try instead."""
+        baseline, name = self._run.baseline, f"bits-{plan.id}"
+        left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
+        model, failed = self._run.plan_runs.model_of(
+            plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0))
+        )
+        self._run.pass_on()
+        if model is None:
+            return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
+        size = model_bytes(model)
+        arm = baseline.arm(name, plan=plan, model=model)
+        outcome = baseline.executor.trial(arm, runs=PILOT_RUNS)
+        if not isinstance(outcome, Measured):
+            row = PrecisionRow(plan=plan, within_ratio=None, size_bytes=size, why=outcome.what)
+            return row, self._without(plan, outcome.what)
+        difference = self._outputs.difference(
+            plan, lambda: (model, failed), self._run.plan_runs.tolerance_of(plan)
+        )
+        ratio = _ratio(baseline.pilot.first, outcome)
+        row = PrecisionRow(
+            plan=plan,
+            within_ratio=within(difference),
+            calibrated=rewrites.find(plan.rewrites[-1].name).calibrated,
+            ratio=ratio,
+            size_bytes=size,
+            outputs=difference,
+        )
+        if not difference.ok:
+            return msgspec.structs.replace(row, why=difference.what), self._nearer(plan)
+        if difference.silent and difference.metric is None:
+            # A detector gives nothing for noise, and so does whatever is left of it.
+            return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
+        if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:
+            why = f"slower than the default in the first screening ({1 / ratio:.2g}x)"
+            return msgspec.structs.replace(row, why=why), []
+        return row, []
+
+    def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
+        """The plan without the operator that an error names, where it names one of the model's."""
+        spec = plan.rewrites[-1]
+        left = left_in_float(spec)
+        kind = named_operator(self._run.side.model.ir, said, left)
+        if not kind:
+            return []
+        again = without_operator(plan, kind)
+        return [(again, f"without {kind}, which an error message named")] if again is not None else []
+
+    def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
+        """What may bring the outputs nearer: the ends left as they are, then ranges without outliers (percentile)."""
+        spec = plan.rewrites[-1]
+        if "ends" not in left_in_float(spec):
+            return [
+                (
+                    changed(plan, leave="+".join([*left_in_float(spec), "ends"])),
+                    "without the first and last MatMul, Gemm or Conv",
+                )
+            ]
+        if spec.name == STATIC and "calibration" not in spec.params:
+            return [(changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
+        return []
+
+
+def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
+    """The first operator of a model that an error names, by its type, its name or one made of its type; "" for none."""
+    kinds = {node.op_type for node in nodes(model)} - set(but)
+    by_name = {node.name: node.op_type for node in nodes(model) if node.name and node.op_type in kinds}
+    for word in re.findall(r"[^\s'\"(),:]+", said):
+        if word in kinds or word in by_name:
+            return word if word in kinds else by_name[word]
+        # As nodes without a name are called, and what the quantizers put around them.
+        for kind in sorted(kinds, key=len, reverse=True):
+            if word.startswith(f"{kind}_"):
+                return kind
+    return ""
+
+
+def without_operator(plan: Plan, kind: str) -> Plan | None:
+    """The plan whose quantized model leaves an operator in float too; None where it leaves as many out as is tried."""
+    left = left_in_float(plan.rewrites[-1])
+    return changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
+
+
+def widest_first(plans: Sequence[Plan]) -> list[Plan]:
+    """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
+    counts: dict[str, int] = {}
+    places = []
+    for plan in plans:
+        name = plan.rewrites[-1].name
+        counts[name] = counts.get(name, 0) + 1
+        places.append(counts[name])
+    return [plan for _, plan in sorted(zip(places, plans, strict=True), key=lambda pair: pair[0])]
+
+
+def _proposed_widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+    order = {plan.id: place for place, plan in enumerate(widest_first([p.plan for p in proposed]))}
+    return sorted(proposed, key=lambda proposal: order[proposal.plan.id])
+
+
+def left_in_float(spec: RewriteSpec) -> list[str]:
+    """What a rewrite leaves in float: operators, layers, or the ends."""
+    return [word for word in spec.params.get("leave", "").split("+") if word]
+
+
+def changed(plan: Plan, **params: str) -> Plan:
+    """The plan whose last rewrite has other parameters."""
+    spec = plan.rewrites[-1]
+    other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
+    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], other))
+
+
+def _ratio(base: Measured, trial: Measured) -> float | None:
+    before, after = figure(base, "median"), figure(trial, "median")
+    return after / before if before and after else None
+
+
+def model_bytes(model: Path) -> int:
+    """The bytes of a model's file and what lies beside it: a rewritten model has a folder of its own."""
+    return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
+
+
+def within(difference: OutputDifference) -> float | None:
+    """The strictest class that a difference keeps; None where it keeps none."""
+    if not difference.comparable:
+        return None
+    return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)
+
+
+def table(
+    rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
+) -> tuple[PrecisionRow, ...]:
+    """The rows by class, with what the race saw of them; the best without fewer bits stands first."""
+    if not rows:
+        return ()
+    raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}
+    plain = [
+        c
+        for c in raced_by_plan.values()
+        if c.status not in ("failed", "wrong-output") and not is_quantising(c.plan)
+    ]
+    best = min(plain, key=lambda c: c.ratio or 1.0, default=None)
+    exact = PrecisionRow(plan=Plan(), within_ratio=0.0, ratio=1.0, size_bytes=size_bytes)
+    if best is not None and (best.ratio or 1.0) < 1.0:
+        exact = _raced(msgspec.structs.replace(exact, plan=best.plan, outputs=best.outputs), best)
+    table_rows = [
+        exact,
+        *(_raced(r, raced_by_plan[r.plan.id]) if r.plan.id in raced_by_plan else r for r in rows),
+    ]
+    table_rows.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
+    marked, fastest = [], math.inf
+    for row in table_rows:
+        # Rows are in the order of their error, so that a row is on the front if it is faster than all before
+        # it.
+        better = row.within_ratio is not None and row.ratio is not None and row.ratio < fastest
+        fastest = row.ratio if better and row.ratio is not None else fastest
+        marked.append(msgspec.structs.replace(row, pareto=better))
+    return tuple(marked)
+
+
+def _raced(row: PrecisionRow, candidate: Candidate) -> PrecisionRow:
+    return msgspec.structs.replace(
+        row, ratio=candidate.ratio, ratio_low=candidate.ratio_low, ratio_high=candidate.ratio_high
+    )

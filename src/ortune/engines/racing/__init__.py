@@ -1,0 +1,1 @@
+"""A race of plans for any verb: plans as processes, the confirmation of the winner, the answer, the bundle."""

@@ -1,0 +1,105 @@
+"""The bundle of a tuning that ended; an answer is not lost because that cannot be written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ortune import files, rewrites
+from ortune.bundle import digests
+from ortune.bundle import format as bundle_format
+from ortune.bundle.write import write_bundle
+from ortune.engines.racing import pasted
+from ortune.engines.racing.tuning import Tuning
+from ortune.errors import OrtuneError, UsageError
+from ortune.records import Answer, Envelope, ErrorInfo, Plan, TuneResult
+
+R = TypeVar("R", bound=Answer)
+
+
+def with_bundle(
+    run: Tuning,
+    envelope: Envelope[R],
+    answer: TuneResult,
+    directory: Path,
+    *,
+    force: bool,
+    again: Sequence[str],
+) -> Envelope[R]:
+    """Writes the bundle while the session's files are still there.
+
+    Args:
+        run: What was measured.
+        envelope: The document, whose page the bundle has.
+        answer: What of it the bundle holds.
+        directory: Where the bundle goes.
+        force: Whether it replaces one that is there.
+        again: The command that asks the same again, where what was measured is stored.
+
+    Returns:
+        The document, with the bundle's place, or with the reason why there is none.
+    """
+    from ortune.show.html.pages import render
+
+    result, baseline = envelope.result, run.baseline
+    try:
+        path = write_bundle(
+            answer,
+            baseline.work,
+            baseline.host,
+            model=run.side.model.path,
+            rewritten=run.models.made(result.winner),
+            feeds=Path(baseline.refs[0].path),
+            outputs=run.reference_outputs(),
+            report_html=render(envelope),
+            directory=directory,
+            force=force,
+            model_settings=_model_settings(result.winner),
+        )
+    except OrtuneError as error:
+        do = "; ".join(part for part in (error.do, _later(run, again)) if part)
+        return _lacking(envelope, ErrorInfo(code=error.code, what=error.what, where=error.where, do=do))
+    report, info = path / "report.html", bundle_format.read(path)
+    lacking: ErrorInfo | None = None
+    if info.plain_model:
+        # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
+        code = pasted.of_rewritten(baseline, result.winner, str(path / info.model))
+        result = msgspec.structs.replace(result, code=code)
+        try:
+            files.write(report, render(msgspec.structs.replace(envelope, result=result)))
+            digests.write(path)
+        except OSError as error:
+            lacking = ErrorInfo(
+                code=UsageError.default_code,
+                what=f"the bundle is complete, but its HTML page lacks the model's path: {error.strerror}",
+                where=str(report),
+                do="use the code printed here instead of the page's",
+            )
+    result = msgspec.structs.replace(result, bundle=str(path), report=str(report))
+    envelope = msgspec.structs.replace(envelope, result=result)
+    return _lacking(envelope, lacking) if lacking else envelope
+
+
+def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:
+    """The answer, which says what of the bundle could not be written."""
+    status = "interrupted" if envelope.status == "interrupted" else "error"
+    return msgspec.structs.replace(envelope, status=status, error=error)
+
+
+def _later(run: Tuning, again: Sequence[str]) -> str:
+    """The command that writes the bundle of what was measured; "" where that is not stored."""
+    if not run.log.id or run.log.trouble:
+        return ""
+    resume = shlex.join([*again, "--resume", run.log.id])
+    return f"the measurements are stored; to write the bundle: {resume} --output FOLDER"
+
+
+def _model_settings(plan: Plan) -> tuple[str, ...]:
+    """The settings that hardware-bound rewrites brought into a plan, by name."""
+    bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
+    settings = rewrites.settings_for(bound).items()
+    return tuple(name for name, value in settings if plan.settings.get(name) == value)

@@ -1,0 +1,127 @@
+"""Which of the proposed plans a budget holds, and their place in the race."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
+from ortune.knobs.propose import FIRST
+from ortune.records import Plan
+from ortune.search import budget
+from ortune.search.halving import CURRENT, Entry, expected
+from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
+from ortune.search.plan_edits import changed, merge
+from ortune.search.progress import explored, forecast
+from ortune.search.proposals import Proposed
+
+LONG_EXPLORATION_NS = 60e9
+"""Without a confirmation there is no answer; from here on, time is not spent on what cannot end in one."""
+
+
+def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
+    """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
+
+    The answer is then what the pilot saw of the default, undecided, with the budget that a search needs. Where it
+    holds no confirmation, ``exploring`` is set, and the plans are those that can be seen.
+    """
+    run.search.required, run.refused = required, tuple(refused)
+    run.entries = _entries(run, proposed)
+    run.pass_on()
+    left = run.before_ns
+    run.spent["before"] = run.replay.decided()
+    race, wanted = run.search.race, len(run.entries)
+    # Expected log ratios are negative: at most that of FIRST means a prior of FIRST or more.
+    first = sum(e.expected <= expected(FIRST) for e in run.entries)
+    # Shorter trials rather than fewer plans: what is not tried cannot win.
+    share = LEAST_SEARCH_SHARE * left / RACE_TIMES
+    # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
+    least = [budget.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
+    run.baseline.pilot.shorten(*(share / trials for trials in least))
+    trial_ns = run.baseline.pilot.trial_ns
+    # Divided once: a session that goes on must enter the plans that its journal has blocks of.
+    split = run.replay.once(
+        "split",
+        budget.Split | None,
+        lambda: budget.divide(
+            left - run.only_timed_trials * trial_ns, trial_ns, wanted=wanted, references=race.references
+        ),
+    )
+    run.replay.whole()
+    if split is None:
+        return _explores(run, left, wanted)
+    if split.plans < wanted:
+        run.enough_s = run.budget_for_s(wanted, trial_ns)
+    run.forecast = forecast(
+        split,
+        wanted,
+        budget_s=run.budget_s,
+        spent_ns=run.clock(),
+        trial_ns=trial_ns,
+        load_ns=run.baseline.pilot.first.done.load_ns,
+        enough_s=run.enough_s,
+    )
+    run.watch.say(run.forecast)
+    race.first_trial_ns = trial_ns
+    _arms(run)
+    race.kept_ns = split.confirm_ns
+    _add(run, run.entries[: split.plans])
+    return True
+
+
+def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
+    """Enters the plans that can be seen where none can be confirmed; False: not even one."""
+    race = run.search.race
+    # The shortest trials: more plans, and more blocks of each.
+    run.baseline.pilot.shorten(0.0)
+    trial_ns = run.baseline.pilot.trial_ns
+    plans = budget.exploratory(left_ns, trial_ns, wanted=wanted, references=race.references)
+    if not plans:
+        others = {entry.plan.provider_names[0] for entry in run.entries} - {run.side.plan.provider_names[0]}
+        run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
+        return False
+    if left_ns > LONG_EXPLORATION_NS:
+        run.refuse()
+        return False
+    run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
+    needed_ns = run.needed_ns(1, trial_ns)
+    run.forecast = explored(plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s)
+    run.watch.say(run.forecast)
+    run.without_controls(EXPLORED_SCALE)
+    race.first_trial_ns = trial_ns
+    _arms(run)
+    race.kept_ns = 0.0
+    _add(run, run.entries[:plans])
+    return True
+
+
+def _add(run: Tuning, entries: Sequence[Entry]) -> None:
+    """Enters plans with their models made, and the default that is only timed."""
+    only_timed = run.search.race.timed_only
+    for entry in [*([only_timed] if only_timed is not None else []), *entries]:
+        run.plan_runs.ready([run.search.race.add(entry).arm])
+
+
+def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
+    """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
+    entries: dict[str, Entry] = {}
+    if run.search.current is not None and run.search.race.with_current:
+        plan = merge(run.search.required, run.search.current)
+        entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
+    for proposal in proposed:
+        merged = changed(proposal.plan, run.search.required, run.search.required)
+        if merged is None:
+            run.refused += (f"{proposal.plan.describe()}: conflicts with the requested settings",)
+        # What only repeats the requested settings is no plan of its own, but where they are tried alone ("as
+        # asked").
+        elif merged.id not in entries and (merged != run.search.required or proposal.plan == Plan()):
+            entries[merged.id] = Entry(plan=merged, origin=proposal.origin, expected=expected(proposal.prior))
+    return list(entries.values())
+
+
+def _arms(run: Tuning) -> None:
+    baseline = run.baseline
+    arms = baseline.controls()
+    if run.search.current is not None and run.search.race.with_current:
+        model = run.models.path(run.search.current, run.plan_runs.rewriting_s(run.search.current))
+        arms[CURRENT] = baseline.arm(CURRENT, plan=run.search.current, model=model)
+    baseline.executor.arms = arms

@@ -1,0 +1,50 @@
+"""The code to paste where the model is loaded today: what installs the winner's runtime, and what loads the winner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune.bundle.snippet import python_lines
+from ortune.bundle.web import javascript_lines
+from ortune.measuring.baseline import Baseline
+from ortune.records import Plan
+from ortune.runtimes import made
+
+
+def without_bundle(baseline: Baseline, plan: Plan, rewritten: Path | None) -> str:
+    """Returns the lines where the place of a bundle is not known.
+
+    Args:
+        baseline: Of the model.
+        plan: What is shipped.
+        rewritten: What the plan runs, the model itself where its rewrites changed nothing; None where it has none.
+    """
+    model = baseline.side.model.path
+    if rewritten in (None, model):
+        return _lines(baseline, plan, model.name)
+    # No file is called so: these lines must not load the model of before.
+    return of_rewritten(baseline, plan, f"{model.stem}-rewritten.onnx")
+
+
+def of_rewritten(baseline: Baseline, plan: Plan, model: str) -> str:
+    """Returns the lines for a rewritten model at that place, which is named as what it is."""
+    names = ", ".join(spec.name for spec in plan.rewrites)
+    lines = _lines(baseline, plan, model)
+    if plan.is_web:
+        return f"// load the rewritten model of the bundle ({names})\n{lines}"
+    return f"# the rewritten model ({names}); a bundle contains it\n{lines}"
+
+
+def _lines(baseline: Baseline, plan: Plan, model: str) -> str:
+    """Returns the lines that load the winner, in the language of where it runs."""
+    if plan.is_web:
+        return javascript_lines(plan, model)
+    side, runtime = baseline.side, baseline.side.runtime_of(plan)
+    code = python_lines(
+        plan, model, baseline.machine.allocators, tuple(baseline.work.custom_ops), runtime.plugins
+    )
+    adoption = made.adoption(runtime, side.runtime) if runtime != side.runtime else None
+    if adoption is None:
+        return code
+    place = f"  (instead of {adoption.instead_of})" if adoption.instead_of else ""
+    return f"# pip install {' '.join(adoption.requirements)}{place}\n{code}"

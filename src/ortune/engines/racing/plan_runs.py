@@ -1,0 +1,142 @@
+"""The plans of a race as processes: their models are made before they run, and their outputs checked once they ran."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ortune import knobs
+from ortune.errors import OrtuneError
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.limits import patience_s
+from ortune.measuring.replay import NO_MODEL, Replay
+from ortune.measuring.rewriting import Models
+from ortune.outputs.tolerance import Tolerance
+from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
+from ortune.rewrites import find as find_rewrite
+from ortune.search.blocks import BASE
+from ortune.search.halving import Entry
+from ortune.search.state import Search
+from ortune.targets.task import Limits
+
+NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
+"""Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
+
+
+def _lowers_precision(plan: Plan) -> bool:
+    """Tells whether a plan computes in lower precision than the model says, by a rewrite or by a provider's setting."""
+    settings = ((knobs.find(name), value) for name, value in plan.settings.items())
+    return any(find_rewrite(spec.name).safety == "numerics" for spec in plan.rewrites) or any(
+        knob.strict and not knob.is_strict(value) for knob, value in settings
+    )
+
+
+class PlanRuns:
+    """Runs the plans of a race: the executor of its blocks.
+
+    Args:
+        baseline: The default, and the means to run plans.
+        search: Whose plans they are.
+        models: Makes the models of plans with rewrites.
+        replay: What an interrupted session measured.
+        left_ns: Gives what is left of the race.
+        whole_left_ns: Gives what is left of the whole budget.
+    """
+
+    def __init__(
+        self,
+        baseline: Baseline,
+        search: Search,
+        models: Models,
+        replay: Replay,
+        *,
+        left_ns: Callable[[], float],
+        whole_left_ns: Callable[[], float],
+    ) -> None:
+        self.baseline, self.search, self.models, self.replay = baseline, search, models, replay
+        self._left_ns, self._whole_left_ns = left_ns, whole_left_ns
+
+    @property
+    def most_alive(self) -> int:
+        """How many trials memory holds at once."""
+        return self.baseline.executor.most_alive
+
+    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
+        """The outcomes of a group, with the outputs of plans that were not checked yet; None when stopped."""
+        entries = (self.search.race.entries.get(arm) for arm in arms)
+        self.baseline.limits.expect(self.typical_ns, self._left_ns())
+        keep = [e.arm for e in entries if e is not None and e.outputs is None]
+        return self.baseline.executor(arms, stop, keep=keep)
+
+    @property
+    def typical_ns(self) -> float:
+        """What a trial takes: as the pilot said, or more where the race has become slower."""
+        return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
+
+    def ready(self, arms: Sequence[str]) -> bool:
+        """Makes the models of plans that did not run yet; False where there were any, which took time."""
+        missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
+        for arm in missing:
+            entry = self.search.race.entries[arm]
+            model, failed = self.model_of(entry.plan)
+            if model is None:
+                entry.eliminate("not-tried", f"the model could not be rewritten: {failed}")
+            else:
+                self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
+            if entry.plan.rewrites:
+                self.replay.pass_on()
+        return not missing
+
+    def check_outputs(self, block: Block) -> None:
+        """Checks the outputs of plans that ran for the first time; a plan with wrong ones leaves the race."""
+        if any(trial.arm == BASE and isinstance(trial.outcome, Failed) for trial in block.trials):
+            return
+        for trial in block.trials:
+            entry = self.search.race.entries.get(trial.arm)
+            if entry is None or entry.outputs is not None or isinstance(trial.outcome, Failed):
+                continue
+            entry.outputs = self.check(entry, trial.outcome)
+            if not entry.outputs.ok:
+                entry.eliminate("wrong-output", entry.outputs.what)
+
+    def check(self, entry: Entry, trial: Measured) -> OutputDifference:
+        """Compares a plan's outputs with the default's, and removes them."""
+        arm = self.baseline.executor.arms[entry.arm]
+        tolerance = self.tolerance_of(entry.plan)
+        difference = self.baseline.check.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
+        # Dozens of plans with large outputs would fill a disk.
+        shutil.rmtree(trial.outputs_path, ignore_errors=True)
+        self.replay.pass_on()
+        return difference
+
+    def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
+        """The model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
+        key = self.models.key(plan)
+        failed = self.replay.no_models.get(key, "")
+        try:
+            if not failed:
+                # A stored session made it in time once, whatever the machine is busy with now.
+                limit_s = self.rewriting_s(plan) if limit_s is None or self.replay.trials else limit_s
+                return self.models.path(plan, limit_s), ""
+        except OrtuneError as error:
+            failed = self.replay.no_models[key] = error.what
+            self.baseline.log.add(NO_MODEL, {"key": key, "what": failed})
+        return None, failed
+
+    def tolerance_of(self, plan: Plan) -> Tolerance | None:
+        """How far a plan's outputs may be away: what the user said; else only lower precision has a tolerance."""
+        tolerance = self.baseline.options.tolerance
+        if tolerance is None and _lowers_precision(plan):
+            return NUMERICS_TOLERANCE
+        return tolerance
+
+    def rewriting_s(self, plan: Plan) -> float:
+        """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
+        if self.replay.trials:
+            return Limits().load_s  # trials follow that ran it: it was made in time before
+        if plan.rewrites in [
+            p.rewrites for p in (self.search.required, self.search.current) if p is not None
+        ]:
+            return max(1e-9 * self._whole_left_ns(), patience_s(self.baseline.pilot.trial_ns, 0))
+        return patience_s(self.typical_ns, self._left_ns())

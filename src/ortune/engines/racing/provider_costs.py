@@ -1,0 +1,59 @@
+"""What running on another execution provider costs, from the race's trials: device, creating the session, memory."""
+
+from __future__ import annotations
+
+from ortune import providers
+from ortune.bundle.settings import providers as options_of
+from ortune.bundle.settings import resolve
+from ortune.engines.racing.tuning import Tuning
+from ortune.providers import CPU
+from ortune.records import Figures, Measured, Plan, ProviderCost
+from ortune.search.blocks import BASE, measured
+from ortune.search.figures import describe
+from ortune.search.halving import Entry
+
+
+def provider_costs(
+    run: Tuning, shipped: Plan, winner: Figures | None, default: Figures
+) -> tuple[ProviderCost, ...]:
+    """One for each execution provider that was raced beside the default's: of its fastest plan.
+
+    Those of the shipped plan are its figures and the default's, whose sessions were created alone. The others were
+    created in the race, where all processes of a block load at once, and stand beside the default's of those blocks.
+    """
+    race, statistic = run.search.race, run.search.judgement.statistic
+    best: dict[str, Entry] = {}
+    for entry in sorted((e for e in race.entries.values() if e.trials), key=lambda e: e.middle):
+        best.setdefault(entry.plan.provider_names[0], entry)
+    best.pop(run.search.default.provider_names[0], None)
+    of_default = measured(race.seen, BASE)
+    costs = []
+    for name, entry in best.items():
+        if winner is not None and shipped.provider_names[0] == name:
+            new, base = winner, default
+        else:
+            new, base = (describe(trials, statistic) for trials in (entry.trials, of_default or entry.trials))
+        costs.append(
+            ProviderCost(
+                provider=name,
+                device=device_of(entry.plan, entry.trials[-1]),
+                load_ns=new.load_ns,
+                default_load_ns=base.load_ns,
+                first_load_ns=new.first_load_ns,
+                peak_bytes=new.peak_bytes,
+                default_peak_bytes=base.peak_bytes,
+                shipped=new is winner,
+                gpu_run=run.baseline.gpu_runs.get(name),
+            )
+        )
+    return tuple(costs)
+
+
+def device_of(plan: Plan, trial: Measured) -> str:
+    """What a plan ran on, with its maker where the provider takes no other: "NVIDIA GPU", "CPU"."""
+    name = plan.provider_names[0]
+    provider = providers.find(name)
+    asked = dict(options_of(plan, resolve(plan)))[name].get("device_type", "")
+    kind = "/".join(trial.done.devices) or asked or provider.hardware or CPU.hardware
+    plug_in = next((build.vendor for build in provider.builds if build.beside and trial.done.devices), "")
+    return f"{provider.vendor or plug_in} {kind.upper()}".strip()

@@ -1,0 +1,359 @@
+"""The answer of a tuning: what is shipped, the tables behind it, and what is worth knowing of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from ortune import rules
+from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.racing import pasted
+from ortune.engines.racing.provider_costs import provider_costs
+from ortune.engines.racing.tuning import Tuning
+from ortune.measuring.other_programs import worded
+from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
+from ortune.records import (
+    BUSY,
+    BUSY_MACHINE,
+    Block,
+    BlockPoint,
+    BudgetReport,
+    Comparison,
+    Figures,
+    Finding,
+    Measured,
+    Plan,
+    Refused,
+    TuneResult,
+)
+from ortune.rewrites import find as find_rewrite
+from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
+from ortune.search.figures import WORDS, describe
+from ortune.search.guards import case_results, waived
+from ortune.search.halving import CURRENT
+from ortune.search.state import Search
+from ortune.search.tables import candidates, points, settings, trade
+from ortune.show import finding_words, others_words
+from ortune.show.numbers import duration
+from ortune.show.sides import with_values
+
+NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
+IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
+"""Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
+
+LEAST_SEEN, PHASES = 18, 1.25
+"""Blocks from which on the default's own times are looked at, and the ratio of their ninth to their first decile from
+which on they are told."""
+
+
+def make_result(run: Tuning) -> TuneResult:
+    """The whole answer, but for what the session knows: its number, its words and its profile."""
+    search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
+    tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
+    against_default = worded(search.comparison(tried.arm)) if tried else None
+    against_current = worded(search.comparison(tried.arm, CURRENT)) if tried and race.with_current else None
+    shipped, refused = _decide(search, against_default, against_current)
+    winner = tried if tried and against_default and shipped == tried.plan else None
+    if winner is None:
+        # What was measured against is the plan that stays; today's own is compared with the default.
+        today = race.with_current and bool(search.confirmation)
+        against_default, against_current = worded(search.comparison(CURRENT)) if today else None, None
+    default, current = (
+        measured(search.confirmation, arm) or measured(race.seen, arm) for arm in (BASE, CURRENT)
+    )
+    default = default or [run.baseline.pilot.first]  # of a budget that held no more than the pilot
+    won = measured(search.confirmation, winner.arm) if winner else []
+    default_figures = describe(default, statistic, [run.baseline.pilot.first, *measured(search.alone, BASE)])
+    alone = measured(search.alone, winner.arm) or search.starts if winner else []
+    written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
+    block_points, unspent_ns = tuple(points(search)), run.unspent_ns
+    mended = _rewritable(run)
+    enough_s = run.enough_s or run.checks_s  # what was said while it ran: an answer names one budget
+    rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
+    winner_figures = describe(won, statistic, alone, written) if won else None
+    current_figures = describe(current, statistic, measured(search.alone, CURRENT)) if current else None
+    against_default = against_default and with_values(
+        against_default, default_figures, winner_figures if winner else current_figures
+    )
+    against_current = against_current and with_values(against_current, current_figures, winner_figures)
+    return TuneResult(
+        side=msgspec.structs.replace(run.side.record, plan=Plan()),
+        default=run.side.plan,
+        wrong_default=run.baseline.check.wrong_plan,
+        default_broken=run.baseline.lowered is not None,
+        wrong_default_figures=_wrong_default(run),
+        wrong_against_default=search.raced(race.timed_only.arm) if race.timed_only is not None else None,
+        objective=race.objective,
+        statistic=WORDS[statistic],
+        worth_ratio=race.worth,
+        winner=shipped,
+        # The right level replaces a wrong default even where nothing else is faster than it.
+        changes=shipped != _stays(search)
+        or (run.baseline.check.wrong_plan is not None and search.current is None),
+        fallback=fallback(
+            shipped,
+            default=search.default,
+            current=search.current,
+            today=search.comparison(CURRENT) if race.with_current and search.confirmation else None,
+        ),
+        refused=refused,
+        failed_leader=_failed_leader(search),
+        current=search.current,
+        default_figures=default_figures,
+        current_figures=current_figures,
+        winner_figures=winner_figures,
+        costs=provider_costs(run, shipped, winner_figures, default_figures),
+        against_default=against_default,
+        against_current=against_current,
+        alone=search.comparison_alone(),
+        outputs=winner.outputs if winner else None,
+        settings=settings(search, shipped, won) if winner else (),
+        candidates=rows,
+        trade=trade(search, shipped, won, default_figures),
+        cases=case_results(
+            search.confirmation, run.baseline.work, statistic, arm=winner.arm, base=search.base, fixed=True
+        )
+        if winner
+        else (),
+        controls=tuple(search.controls),
+        findings=(*run.baseline.findings, *mended),
+        placement=won[-1].done.placement if won else (),
+        ort_web=(won or default)[-1].done.ort_version if shipped.is_web else "",
+        notes=(
+            *run.baseline.work.notes,
+            *run.baseline.notes,
+            *_throttled(search.blocks),
+            *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
+            *([refused.why] if refused else []),
+            *awake(race.seen),
+            *_phases(statistic, block_points),
+        ),
+        rejected=rejected(search),
+        not_tried=run.refused,
+        untested_targets=run.untested,
+        budget=BudgetReport(
+            budget_s=run.budget_s,
+            trial_s=run.baseline.pilot.trial_ns / 1e9,
+            promise=run.forecast,
+            calibration_s=run.spent["calibration"] / 1e9,
+            before_s=run.spent["before"] / 1e9,
+            race_s=run.spent["race"] / 1e9,
+            confirm_s=run.spent["confirm"] / 1e9,
+            n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
+            enough_s=enough_s,
+            exploratory=run.exploring,
+            left_s=unspent_ns / 1e9,
+            next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
+        ),
+        points=block_points,
+        precision=quantising.table(run.precision, rows, run.side.model.size_bytes),
+        calibration=run.calibration if run.precision else None,
+        rewritten=", ".join(spec.name for spec in shipped.rewrites),
+        hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
+        allowed=(*race.allowed, *waived(shipped, race.default)),
+        code=pasted.without_bundle(run.baseline, shipped, run.models.made(shipped)),
+        session=run.log.id,
+        elapsed_s=run.clock() / 1e9,
+        caution=_caution(run),
+        conditions=_conditions(search),
+        smallest_effect_ratio=search.smallest_effect_ratio(),
+    )
+
+
+def _wrong_default(run: Tuning) -> Figures | None:
+    """Returns the figures of the default whose outputs are wrong: of its blocks, else of its single trial."""
+    race = run.search.race
+    if race.timed_only is None:
+        return None
+    trials = measured(race.seen, race.timed_only.arm) or race.timed_only.trials
+    return describe(trials, run.search.judgement.statistic) if trials else None
+
+
+def _rewritable(run: Tuning) -> list[Finding]:
+    """What stands out in the file and a rewrite mends, each with what the race measured of that alone."""
+    if run.side.model.info.format == "ort":
+        return []
+    pace = run.answer_pace()
+    facts = rules.Facts(
+        model=run.side.model, work=run.baseline.work, fed=run.baseline.options.words, begins=pace.begins
+    )
+    findings = rules.findings(facts, without=("ENV", "MSR", "SES"))
+    run.skip(pace)
+    mended = [f for f in findings if f.plan is not None and f.plan.rewrites and not f.plan.settings]
+    return [msgspec.structs.replace(f, verified=_raced(run.search, f.plan or Plan())) for f in mended]
+
+
+def _raced(search: Search, plan: Plan) -> Comparison | None:
+    """A plan against the default in the blocks of the race; None where too few hold it."""
+    names = {spec.name for spec in plan.rewrites}
+    entries = search.race.entries.values()
+    alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
+    entry = next(alone, None)
+    return search.raced(entry.arm) if entry is not None else None
+
+
+def _stays(search: Search) -> Plan:
+    """What runs where nothing is changed."""
+    return search.current if search.current is not None else search.default
+
+
+def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
+    """What a page runs where its device has no GPU for the plan: a race proves nothing of the others that were in it.
+
+    Args:
+        shipped: The plan that a bundle has first.
+        default: Its outputs were seen right.
+        current: What runs today; None where that was not said.
+        today: That against the default, on fresh blocks.
+
+    Returns:
+        What runs today where that is shown to be faster than the default, else the default; of the two what runs on
+        WebAssembly. None for a plan that needs none, and where neither does.
+    """
+    if not shipped.is_web or WASM.name in shipped.provider_names:
+        return None
+    ranked = [current if today is not None and today.verdict == "faster" else None, default]
+    # A bundle holds the untouched model and the winner's.
+    in_bundle = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
+    return next((plan for plan in in_bundle if plan.provider_names == (WASM.name,)), None)
+
+
+def _decide(
+    search: Search, against_default: Comparison | None, current: Comparison | None
+) -> tuple[Plan, Refused | None]:
+    """What is shipped, and the race's leader where that is not it."""
+    race, stays = search.race, _stays(search)
+    if search.winner is None or against_default is None:
+        return stays, None
+    plan = search.winner.plan
+    name = "what runs today" if race.with_current else "the default"
+    deciding = current if race.with_current else against_default
+    if deciding is None or plan == stays:
+        return plan, None
+    allowed = (*race.allowed, *waived(plan, race.default))
+    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
+    alone = search.comparison_alone()
+    fell = failures(search.alone, search.winner.arm)
+    # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
+    if fell:
+        why = f"{plan.describe()} failed when run alone ({fell[-1].reason}): {name} is kept"
+    elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
+        why = f"{plan.describe()} is faster next to other processes and slower alone: {name} is kept"
+    elif deciding.verdict != "faster":
+        why = f"{plan.describe()} looked fastest but was not confirmed: {name} is kept"
+    elif deciding.ratio > 1 - race.worth:
+        why = (
+            f"{plan.describe()} gains less than the required {100 * race.worth:g} % (--worth): {name} is kept"
+        )
+    elif failed:
+        names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
+        why = f"{plan.describe()} is better but worsens {names}: {name} is kept ({allow})"
+    elif others_words.only_under_load(deciding) and BUSY not in race.allowed:
+        why = f"{plan.describe()} is known to be faster under load alone: {name} is kept (--allow busy)"
+    else:
+        return plan, None
+    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
+    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
+
+
+def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
+    """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
+    values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
+    if statistic == "memory" or len(values) < LEAST_SEEN:
+        return []
+    low, high = np.quantile(values, (0.1, 0.9))
+    if high < PHASES * low:
+        return []
+    return [
+        f"warning: the default's own latency drifted between {duration(low)} and {duration(high)} in this "
+        "session; confirm the bundle again with ortune compare"
+    ]
+
+
+def _failed_leader(search: Search) -> str:
+    """The leader that failed while it was confirmed."""
+    winner = search.winner
+    if winner is None or winner.status != "failed" or not search.confirmation:
+        return ""
+    return f"{winner.plan.describe()} {winner.why}"
+
+
+def rejected(search: Search) -> str:
+    """The fastest plan that the race rejected because something else gets worse, for those who do not mind."""
+    least = float(np.log1p(-search.race.worth))
+    if search.default_worsens:
+        ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
+        if len(ratios) and (middle := float(np.median(ratios))) < least:
+            return _rejected(
+                "the default", "the current configuration", middle, len(ratios), search.default_worsens
+            )
+    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
+    if search.winner is not None:
+        least = min(least, search.winner.middle)
+    worse = [
+        e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
+    ]
+    if not worse:
+        return ""
+    best = min(worse, key=lambda e: e.middle)
+    return _rejected(best.plan.describe(), "the default", best.middle, len(best.ratios), best.worsens)
+
+
+def _rejected(plan: str, base: str, middle: float, n_blocks: int, why: str) -> str:
+    ahead = f"{100 * np.expm1(middle):+.0f} % in {n_blocks} blocks"
+    return f"{plan} was faster than {base} ({ahead}) but was rejected: {why}"
+
+
+def _caution(run: Tuning) -> str:
+    """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
+    host = run.baseline.host
+    if host.effective_cpus >= host.cores or run.search.current is not None:
+        return ""
+    usable = "1 CPU is usable" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs are usable"
+    return (
+        f"the default starts {host.cores} threads but only {usable}, so it is a weak baseline "
+        "(pass what you run today with --current)"
+    )
+
+
+def _throttled(blocks: Sequence[Block]) -> list[str]:
+    """Throttling while measuring, beyond one period in a hundred."""
+    sensors = [trial.sensors for trial in _trials(blocks)]
+    periods = sum(s.nr_periods or 0 for s in sensors)
+    throttled = sum(s.nr_throttled or 0 for s in sensors)
+    if throttled <= 0.01 * periods:
+        return []
+    return [f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods during the measurement"]
+
+
+def _conditions(search: Search) -> str:
+    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU.
+
+    Of a search without a calibration, in its blocks.
+    """
+    blocks = search.calibration or search.blocks
+    waits = [ratio for t in _trials(blocks) if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None]
+    if not waits:
+        return ""
+    share = float(np.median(waits))
+    # A neighbour on a CPU that nobody waits for takes its clock and its caches all the same.
+    others = [
+        sensors.load1 - (sensors.cpu_over_wall or 0.0)
+        if sensors.others_cpu_us is None
+        else sensors.others_cpu_us * 1e3 / max(1, sensors.elapsed_ns or t.elapsed_ns)
+        for t in _trials(blocks)
+        if (sensors := t.sensors).load1 is not None
+    ]
+    beside = bool(others) and float(np.median(others)) >= NEIGHBOUR
+    # What other guests of the same host do shows in no counter here: then a known wait is not found either.
+    unseen = any(c.name == "spike-in" and not c.detected for c in search.controls)
+    if share >= BUSY_SHARE:
+        return BUSY_MACHINE
+    return "" if unseen or beside or share >= IDLE_SHARE else "on an idle machine"
+
+
+def _trials(blocks: Sequence[Block]) -> list[Measured]:
+    """Every completed trial, whichever arm, dropped blocks included."""
+    return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]

@@ -1,0 +1,399 @@
+"""A search fed with real trials: its plans as processes, within the time that a budget leaves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ortune.engines.racing.plan_runs import PlanRuns
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.clock import Pace
+from ortune.measuring.driver import drive
+from ortune.measuring.replay import Replay
+from ortune.measuring.rewriting import Models
+from ortune.measuring.watcher import Watcher
+from ortune.objectives import Objective
+from ortune.records import (
+    Block,
+    Calibration,
+    Plan,
+    PrecisionRow,
+    UntestedTarget,
+)
+from ortune.rules import EVERY_RULE
+from ortune.search import budget, controls
+from ortune.search.blocks import BASE, measured
+from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencies
+from ortune.search.first_turns import FirstTurns
+from ortune.search.halving import CURRENT, ENDED, Entry, Halving
+from ortune.search.phases import (
+    LEAST_CHECKS_S,
+    RACE_TIMES,
+    WHY_SHARE,
+)
+from ortune.search.progress import explored, nothing_held, race_status, repeat_status
+from ortune.search.schedule import Steps
+from ortune.search.state import Search
+
+WHY_PROCESSES = 3
+"""Profiled processes that tell why the winner won."""
+EXPLORED_SCALE = 0.05
+"""Of blocks, log units, where no calibration has told: as beside a neighbour."""
+
+
+T = TypeVar("T")
+
+
+class Tuning:
+    """One tuning while it runs: plans are entered, then ``calibrate`` and ``race``, or ``explore``; then confirmed.
+
+    Attributes:
+        search: What was measured.
+        entries: What was proposed, with what is part of every plan in it.
+        refused: What was not, and why; ``untested`` are targets that are not compared, or not by their default.
+        precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
+        forecast: What the budget was said to hold.
+        enough_s: The budget that holds what this one did not; 0 where it held all.
+        exploring: Plans are seen, and none is confirmed.
+        spent: Nanoseconds by phase.
+        stopped: By hand, with something left undone.
+        skipped: Checks of the model that the budget did not hold; ``checks_s`` is one that does.
+    """
+
+    def __init__(
+        self,
+        baseline: Baseline,
+        replay: Replay,
+        watch: Watcher,
+        *,
+        objective: Objective,
+        worth: float,
+        allowed: Sequence[str],
+        budget_s: float,
+        current: Plan | None,
+        answer_s: float = 0.0,
+        models: Models | None = None,
+    ) -> None:
+        """Takes a baseline that was not run yet.
+
+        Args:
+            baseline: The default, and the means to run plans.
+            replay: What an interrupted session measured, and the clock.
+            watch: Who is told, and says when to stop.
+            objective: Of the race, as are ``worth`` and ``allowed``.
+            worth: The smallest gain that is worth a change, as a share.
+            allowed: Safety classes and guards that are let through.
+            budget_s: For everything.
+            current: What the user runs today, None for the default where nothing was said.
+            answer_s: Of the budget, what is kept for the answer.
+            models: Makes those that rewrites change, where that says less of it.
+        """
+        self.baseline, self.replay, self.watch = baseline, replay, watch
+        self.budget_s = budget_s
+        self.answer_s = answer_s
+        self.why_processes, self.why_s = 0, 0.0
+        self.skipped: list[str] = []
+        self.checks_s = 0
+        self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
+        self.models = models or Models(
+            self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say
+        )
+        self.rng = random.Random(f"tune-{baseline.options.seed}")
+        self.search = Search(
+            default=baseline.side.plan,
+            current=current,
+            host=baseline.host,
+            race=Halving(
+                worth=worth,
+                objective=objective,
+                allowed=tuple(allowed),
+                default=baseline.side.plan,
+                # The default *is* what runs today: nothing further to race.
+                with_current=current not in (None, baseline.side.plan),
+            ),
+        )
+        self.plan_runs = PlanRuns(
+            baseline,
+            self.search,
+            self.models,
+            replay,
+            left_ns=lambda: self.left_ns,
+            whole_left_ns=lambda: 1e9 * self.budget_s - self.clock(),
+        )
+        self.entries: list[Entry] = []
+        self.refused: tuple[str, ...] = ()
+        self.untested: tuple[UntestedTarget, ...] = ()
+        self.precision: list[PrecisionRow] = []
+        self.calibration: Calibration | None = None
+        self.forecast, self.enough_s, self.exploring = "", 0, False
+        self.spent = {"before": 0, "calibration": 0, "race": 0, "confirm": 0}
+        self.stopped = False
+
+    # --- before the race
+
+    def keep_for_why(self, objective: Objective) -> None:
+        """Keeps time for the processes that tell why the winner won; none that a search would miss."""
+        each_s = budget.profiled_pair_s(self.baseline.pilot.first.elapsed_ns)
+        if objective in TIMES:
+            spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
+            self.why_processes = max(0, min(WHY_PROCESSES, int(spare_s / each_s)))
+        self.why_s = self.why_processes * each_s + (self.map_s if self.why_processes else 0.0)
+
+    @property
+    def map_s(self) -> float:
+        """What it takes to find the user's nodes in profiles: work of the answer's kind."""
+        return self.answer_s
+
+    def pace(self, share: float) -> Pace:
+        """Paces work between trials, which may take so much of the time that is left before the race."""
+        end_s = 1e-9 * (self.clock() + share * self.before_ns)
+        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
+
+    def answer_pace(self) -> Pace:
+        """Paces work after the race: it has what the reason and the answer leave."""
+        end_s = self.budget_s - self.answer_s - self.why_s
+        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
+
+    def skip(self, pace: Pace, share: float = 1.0) -> None:
+        """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
+        if pace.left_out:
+            self.skipped += pace.left_out
+            self.checks_s = max(self.checks_s, budget.enough_s(1e9 * pace.needed_s(self.budget_s, share)))
+
+    def holds(self, trial_ns: float) -> bool:
+        """Returns whether what is left of the budget holds a block of one plan, of trials that take so long."""
+        references = self.search.race.references
+        return budget.exploratory(self.before_ns, trial_ns, wanted=1, references=references) > 0
+
+    @property
+    def least_trials(self) -> float:
+        """Trials that what comes after the pilot needs at least."""
+        # At one nanosecond a trial the time is the number of trials.
+        return self.needed_ns(1, 1.0)
+
+    @property
+    def only_timed_trials(self) -> float:
+        """Trials of the default whose outputs are wrong: one in each block of the calibration."""
+        n_blocks = controls.CALIBRATION_BLOCKS
+        return RACE_TIMES * n_blocks * len(self.search.race.only_timed(n_blocks))
+
+    def needed_ns(self, plans: int, trial_ns: float) -> float:
+        """Returns what so many plans take from the calibration on, of trials that take so long."""
+        needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references)
+        return needed_ns + self.only_timed_trials * trial_ns
+
+    def spare_ns(self, share: float) -> float:
+        """What a step may take that can be left out: so much of the time left, and nothing that a search needs.
+
+        Where no search fits there is none to spare: the plans that can be seen have all of it.
+        """
+        # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
+        beyond_ns = self.before_ns - self.least_trials * self.baseline.pilot.least_trial_ns
+        return max(0.0, min(share * self.before_ns, beyond_ns))
+
+    def budget_for_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
+        """The budget that holds so many plans, and the checks that this one did not.
+
+        ``more_ns`` is for what else is to come beside what was spent before the race.
+        """
+        needed_ns = self.needed_ns(plans, trial_ns) + more_ns
+        before_ns = self.spent["before"] or self.clock()  # of a race that has begun, or until now
+        enough_s = budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
+        return max(enough_s, self.checks_s)
+
+    def refuse(self, why: str = "", *, plans: int = 1) -> None:
+        """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""
+        trial_ns = self.baseline.pilot.trial_ns
+        self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
+        self.forecast = why or nothing_held(trial_ns, self.budget_s, self.enough_s)
+        self.watch.say(self.forecast)
+        self.without_controls(0.0)
+
+    def without_controls(self, scale: float) -> None:
+        """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
+        race = self.search.race
+        race.statistic, race.scale = STATISTICS[race.objective] or LATENCIES[0], scale
+        self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)
+
+    def pass_on(self) -> None:
+        """What is no trial has ended: the time that it took is known to all decisions from now on."""
+        self.replay.pass_on()
+
+    @property
+    def before_ns(self) -> float:
+        """Left before the race; by the clock of what is journalled, so that a session that goes on decides the same."""
+        return self.end_ns - self.replay.decided()
+
+    @property
+    def end_ns(self) -> float:
+        """When the winner is to be confirmed."""
+        return (self.budget_s - self.answer_s - self.why_s) * 1e9
+
+    def calibrate(self) -> None:
+        """The controls, and in the same blocks the first turns of the plans to try.
+
+        Where trials take so long that the time ends before them, plans are seen and none is confirmed.
+
+        Raises:
+            MeasurementError, Interrupted: As ``controls.calibrate``.
+        """
+        began, search, race = self.clock(), self.search, self.search.race
+        # Beside the references, two places are for the controls.
+        beside = race.references + len(race.only_timed(1)) + 2
+        room = max(1, self.baseline.executor.most_alive - beside)
+        first_turns = FirstTurns(race=race, room=room)
+
+        def on_block(block: Block) -> None:
+            first_turns.see(block)
+            self.ended(block, f"calibrating, block {block.index + 1} of nine")
+
+        def again() -> bool:
+            plans = sum(entry.live for entry in race.entries.values())
+            dropped, beyond_ns = first_turns.again(self.plan_runs.typical_ns)
+            if beyond_ns:
+                self.exploring = True
+                calibrations_ns = budget.calibration_ns(self.plan_runs.typical_ns, race.references)
+                self.enough_s = self.budget_for_s(1, self.plan_runs.typical_ns, more_ns=calibrations_ns)
+            self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
+            return not self.exploring
+
+        references = [BASE, CURRENT][: race.references]
+        steps = race.calibrate(references, STATISTICS[race.objective], also=first_turns, again=again)
+        search.judgement = self.stage(steps, on_block)
+        blocks = race.calibration
+        search.calibration = [without_latencies(block) for block in blocks]
+        search.controls = list(search.judgement.controls)
+        # Plans had their first turns in the same blocks: that is the race's part.
+        trials = [trial.arm for block in blocks for trial in block.trials]
+        raced = sum(arm in race.entries for arm in trials) / max(1, len(trials))
+        self.spent["race"] = int(raced * (self.clock() - began))
+        self.spent["calibration"] = self.clock() - began - self.spent["race"]
+        race.statistic, race.scale = search.judgement.statistic, search.judgement.scale
+        if not search.judgement.controls:
+            self._cut_short()
+        if self.exploring:
+            race.kept_ns = 0.0
+        if not search.judgement.ok:
+            return
+        self.baseline.pilot.retime(search.judgement, measured(blocks, BASE))
+        # The first turns count in the race, by the statistic that the calibration has chosen by now.
+        race.earlier = search.calibration
+        for block in search.calibration:
+            race.rate(block)
+
+    def _cut_short(self) -> None:
+        """Goes on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
+        race, trial_ns = self.search.race, self.plan_runs.typical_ns
+        race.scale, self.exploring = EXPLORED_SCALE, True
+        self.enough_s = self.budget_for_s(1, trial_ns)
+        needed_ns = self.needed_ns(1, trial_ns)
+        plans = sum(entry.live for entry in race.entries.values())
+        self.forecast = explored(
+            plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
+        )
+        self.watch.say(self.forecast)
+
+    # --- the race
+
+    def race(self, cpus: int) -> None:
+        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
+        began, search, race = self.clock(), self.search, self.search.race
+        self.stage(search.find_winner(self.waiting, cpus), self._raced)
+        if search.winner is None and self.waiting and not self.watch.stop():
+            # Nothing is there to be confirmed, so what was kept for it holds further plans and theirs.
+            race.kept_ns = min(
+                race.kept_ns, budget.least_confirm_ns(self.baseline.pilot.trial_ns, race.references)
+            )
+            self.stage(search.find_winner(self.waiting, cpus), self._raced)
+        if race.with_current and self.search.required == self.side.plan:
+            search.consider_default()
+        if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
+            # Seen in fewer blocks than a plan is ranked on: that is shown, with the budget that decides.
+            self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
+        self.spent["race"] += self.clock() - began
+        self.stopped = self.watch.stop()
+
+    def rank(self, n_blocks: int) -> None:
+        """Runs so many blocks of all plans alike, where more of them than the fastest are to be told apart."""
+        began = self.clock()
+        self.stage(self.search.rank(n_blocks), self._raced)
+        self.spent["race"] += self.clock() - began
+        self.stopped = self.watch.stop()
+
+    def explore(self) -> None:
+        """Runs as many blocks as the time holds, most of the plans that lead: without controls nothing is claimed."""
+        began = self.clock()
+        self.stage(self.search.screen(self.waiting, followed=False), self._raced)
+        self.spent["race"] += self.clock() - began
+        self.stopped = self.watch.stop()
+
+    @property
+    def left_ns(self) -> float:
+        """The time left of the race, and then of the confirmation."""
+        return self.end_ns - self.search.race.kept_ns - self.clock()
+
+    def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
+        """Runs the blocks of a stage; what came of it."""
+        # The driver runs a schedule, which returns nothing: what the stage returns is kept here on its way
+        # out.
+        results: list[T] = []
+
+        def stage() -> Steps[None]:
+            results.append((yield from steps))
+
+        def ran(block: Block) -> None:
+            self.plan_runs.check_outputs(block)
+            on_block(block)
+
+        race = self.search.race
+        race.begin(stage())
+        drive(
+            race,
+            self.plan_runs,
+            rng=self.rng,
+            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+            clock=self.replay.decided,
+            end_ns=self.end_ns,
+            stop=self.watch.stop,
+            ready=self.plan_runs.ready,
+            on_block=ran,
+        )
+        return results[0]
+
+    @property
+    def waiting(self) -> list[Entry]:
+        """What was proposed and has not entered the race."""
+        return [entry for entry in self.entries if entry.arm not in self.search.race.entries]
+
+    @property
+    def unspent_ns(self) -> float:
+        """The time left of the budget once the last block has ended; nothing where it was stopped by hand."""
+        return 0.0 if self.stopped else max(0.0, self.end_ns - self.clock())
+
+    @property
+    def next_ns(self) -> float:
+        """What testing one more of the proposed configurations takes; 0 where all were tested."""
+        race = self.search.race
+        untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
+        if not race.costs_ns or not (self.waiting or untested):
+            return 0.0
+        return budget.one_more_ns(
+            race.trial_ns, self.baseline.pilot.trial_ns, race.references, confirmed=not self.exploring
+        )
+
+    def _raced(self, block: Block) -> None:
+        self.ended(block, race_status(self.search.race))
+
+    def ended(self, block: Block, sentence: str) -> None:
+        """Journals a block that is new, and says where the tuning stands."""
+        self.replay.block(block)
+        self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
+
+    # --- after the race
+
+    def reference_outputs(self) -> Path | None:
+        """The default's outputs for the first case."""
+        folder = self.baseline.check.reference() / self.baseline.work.cases[0].name
+        return folder if folder.is_dir() else None

@@ -1,0 +1,170 @@
+"""Whether a model that is about to be delivered loads where it is to run, and gives what its source gives."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import MeasurementError, ModelError, OrtuneError, RuntimeNotFound
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.measuring import failures
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved
+from ortune.outputs import pairing
+from ortune.records import (
+    Failed,
+    OutputDifference,
+    Plan,
+    RewriteSpec,
+    Value,
+    Verification,
+)
+from ortune.runtimes import made
+from ortune.search.blocks import BASE, NEW
+from ortune.search.plan_edits import merge
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+
+LIMIT_S = 120.0
+"""Seconds to load each of the two models, and as many to run it once; memory is limited as in every trial."""
+_OF_THE_MACHINE = ("timeout", "out-of-memory", "disk-full", "no-runtime")
+"""Reasons for which a trial fails that are no fault of its model."""
+
+
+def outputs_of(
+    baseline: Baseline,
+    path: Path,
+    specs: Sequence[RewriteSpec],
+    settings: Mapping[str, Value],
+    line: Callable[[str], None],
+    *,
+    limit_s: float = LIMIT_S,
+) -> OutputDifference:
+    """How far the outputs of a written model are from its source's, on the same inputs.
+
+    Args:
+        baseline: Of the source.
+        path: The written model, with its weights beside it.
+        specs: The rewrites that it was made by.
+        settings: What must be set to run it.
+        line: Is told what happens.
+        limit_s: Seconds to load each, and to run it.
+
+    Raises:
+        OrtuneError: The source does not run.
+        NewModelFailed: The written model does not.
+    """
+    line("comparing the outputs")
+    # Inputs that both models take: they are settled on the source, and paired by name with the written
+    # model's.
+    baseline.settle(limit_s)
+    # What the optimiser alone makes of the source is nothing to hold a model against.
+    baseline.check.question()
+    baseline.check.step_down()
+    side = baseline.side
+    base = baseline.arm(BASE)
+    baseline.check.first = baseline.require_measured(
+        base, baseline.executor.trial(base, runs=0, keep_outputs=True)
+    )
+    model = open_model(path).ir
+    pairs = pairing.pair_inputs(side.model.ir, model, {})
+    refs = pairing.feeds_for(baseline.refs, model, pairs, baseline.scratch / "feeds")
+    plan = merge(Plan(settings=dict(settings)), side.plan)
+    new = baseline.arm(NEW, plan=plan, model=path, refs=refs)
+    trial = baseline.executor.trial(new, runs=0, keep_outputs=True)
+    if isinstance(trial, Failed):
+        raise NewModelFailed(trial)
+    difference = baseline.check.difference(trial, rewritten=specs)
+    if not difference.ok:
+        # Before a rewrite is blamed: does the model give the same twice?
+        again = baseline.executor.trial(base, runs=0, keep_outputs=True)
+        baseline.check.notice_randomness(baseline.require_measured(base, again))
+        difference = (
+            baseline.check.difference(trial, rewritten=specs) if baseline.check.moments else difference
+        )
+    return difference
+
+
+class NewModelFailed(MeasurementError):
+    """A written model does not run where its source does."""
+
+    def __init__(self, outcome: Failed) -> None:
+        super().__init__(
+            f"The new model does not run: {failures.describe(outcome)}",
+            do="Nothing was written. Omit one rewrite at a time to find the faulty one.",
+            code=outcome.reason,
+        )
+        self.of_the_machine = outcome.reason in _OF_THE_MACHINE
+
+
+def verify(
+    source: OpenModel,
+    path: Path,
+    specs: Sequence[RewriteSpec],
+    *,
+    plan: Plan,
+    runtime: str | None,
+    inputs: InputOptions,
+    scratch: Path,
+    machine: Machine,
+    line: Callable[[str], None],
+    moves: bool,
+) -> Verification:
+    """Runs a written model and its source once each, where there is an onnxruntime that runs the source.
+
+    Args:
+        source: What was rewritten.
+        path: The written model.
+        specs: The rewrites that it was made by.
+        plan: What it is run with; one for a page is left out, since only the graph is in question.
+        runtime: What the user named.
+        inputs: What both are fed.
+        scratch: Where feeds and outputs lie meanwhile.
+        machine: Where they run.
+        line: Is told what happens.
+        moves: The rewrites may move the outputs further than rounding does, as was asked for.
+
+    Raises:
+        ModelError: The written model does not load or run, or gives other outputs: it must not be delivered.
+    """
+    plan = Plan() if plan.is_web else msgspec.structs.replace(plan, rewrites=())
+    try:
+        side = Resolved(
+            label=source.path.name,
+            model=source,
+            plan=plan,
+            runtime=made.find(runtime, line),
+            runs=source.path,
+        )
+    except RuntimeNotFound as error:
+        if runtime is not None:
+            raise
+        return Verification(status="not-verified", reason="no-runtime", what=error.what)
+    build = side.runtime.build
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="verify-", dir=scratch))
+        baseline = Baseline(side, inputs, folder, SessionLog(None, ""), line, machine)
+        difference = outputs_of(baseline, path, specs, {}, line)
+    except NewModelFailed as error:
+        if error.of_the_machine:
+            return Verification(status="not-verified", reason=error.code, what=error.what, runtime=build)
+        raise _refused(error.what, source, build) from error
+    except OrtuneError as error:
+        what = f"{error.what} {error.do}" if error.do else error.what
+        return Verification(status="not-verified", reason="source", what=what, runtime=build)
+    if not (difference.ok or (moves and difference.comparable)):
+        raise _refused(f"the outputs of the fixed model differ: {difference.what}", source, build)
+    return Verification(status="equal" if difference.ok else "moved", runtime=build, outputs=difference)
+
+
+def _refused(what: str, source: OpenModel, build: str) -> ModelError:
+    return ModelError(
+        f"{what} ({build})",
+        where=str(source.path),
+        do="Nothing was written. Exclude fixes one by one with --ignore CODE, and report the faulty one.",
+        code="not-verified",
+    )

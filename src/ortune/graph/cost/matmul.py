@@ -1,0 +1,38 @@
+"""Matrix products in float: multiply-adds are outputs times the inner dimension."""
+
+from __future__ import annotations
+
+from ortune.graph.cost.activations import activation
+from ortune.graph.cost.call import Call, Formula, products
+
+
+def _inner(call: Call) -> int:
+    """The inner dimension of a product of perhaps transposed operands."""
+    # transBatchA moves the first axis behind the batches; with transA that first axis is the inner one.
+    vector = len(call.shape(0)) < 2
+    return call.dim(0, -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2))
+
+
+def _behind(call: Call) -> int:
+    """Scaling by ``alpha`` and a fused activation, for each output element."""
+    return (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))
+
+
+def _gemm_behind(call: Call) -> int:
+    beta = call.float("beta", 1.0)
+    return _behind(call) + (1 + (beta != 1.0) if call.has(2) and beta != 0 else 0)
+
+
+_GEMM = products(lambda c: c.dim(0, 0 if c.int("transA") else 1), _gemm_behind)
+
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "": {"MatMul": products(lambda c: c.dim(0, -1)), "Gemm": _GEMM},
+    "com.microsoft": {
+        **dict.fromkeys(
+            ("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), products(_inner, _behind)
+        ),
+        "FusedGemm": _GEMM,
+        "GemmFastGelu": products(lambda c: c.dim(0, -1), lambda c: c.has(2) + activation("FastGelu")),
+        "GemmFloat8": _GEMM,
+    },
+}

@@ -1,0 +1,32 @@
+"""Which formula counts which operator."""
+
+from __future__ import annotations
+
+from ortune.graph.cost import (
+    attention,
+    conv,
+    einsum,
+    elementwise,
+    matmul,
+    pool_norm,
+    quantized,
+    recurrent,
+    resize,
+    trees,
+)
+from ortune.graph.cost.call import Formula
+
+_FAMILIES = (conv, matmul, quantized, attention, recurrent, pool_norm, resize, einsum, trees, elementwise)
+
+FORMULAS: dict[tuple[str, str], Formula] = {
+    (domain, op_type): formula
+    for family in _FAMILIES
+    for domain, formulas in family.FORMULAS.items()
+    for op_type, formula in formulas.items()
+}
+"""(domain, operator) to its formula; ONNX's own domain is ""."""
+
+
+def formula_of(domain: str, op_type: str) -> Formula | None:
+    """Returns the formula of an operator, or None."""
+    return FORMULAS.get(("" if domain == "ai.onnx" else domain, op_type))

@@ -1,0 +1,118 @@
+"""The cost of a whole model: every node counted, and summed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from ortune.errors import InputError
+from ortune.graph.cost.call import Executions
+from ortune.graph.cost.control import CONTROL_FLOW
+from ortune.graph.cost.graph import GraphCounter
+from ortune.graph.cost.recurrent import RECURRENT
+from ortune.graph.model.extent import copies
+from ortune.graph.model.graphs import parameters
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.shapes.contents import Array
+from ortune.graph.shapes.single_nodes import Dims
+from ortune.graph.shapes.types import n_bytes
+from ortune.records import ModelCost, NodeCost
+
+_MOST = (1 << 63) - 1
+_MOST_NAMINGS = 500_000
+"""Some four seconds of writing functions out."""
+
+
+def costs(
+    ir_model: ir.Model,
+    shapes: Mapping[str, Dims],
+    values: Mapping[str, Array] | None = None,
+    *,
+    ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
+    sizes: Mapping[str, Dims] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> ModelCost:
+    """Counts the operations and bytes of one run.
+
+    Args:
+        ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
+        shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
+            shape that the model declares.
+        values: Contents of inputs that are known: lengths, counts and flags decide how much work there is.
+        ran: How often nodes ran with which shapes, as a profile tells it; believed before what the graph says. A node's
+            work is then that of its mean execution.
+        sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
+            nothing else tells.
+        stop: Asked at each node whether there is no time for more.
+
+    Raises:
+        CountingStopped: ``stop`` said so.
+        InputError: A name is no input of the model, or a shape has another rank than the model declares.
+    """
+    _check(ir_model, shapes)
+    counted = ir_model
+    if ir_model.functions and _writable(ir_model):
+        # Only then: a copy of the graph, which shares its tensors with the original.
+        try:
+            counted = ir_model.clone()
+            InlinePass()(counted)
+        except (ir.passes.PassError, RuntimeError):
+            # A function of another opset, or a graph that contradicts itself: calls are then said to have no formula.
+            counted = ir_model
+    counter = GraphCounter(counted, shapes, values, ran, sizes)
+    counter.stop = stop
+    records = tuple(counter.graph(counted.graph, ""))
+    sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
+    executed = [n for n in records if n.times]
+    return ModelCost(
+        flops=_sum(n.flops * n.times for n in executed),
+        macs=_sum((n.macs or 0) * n.times for n in executed),
+        bytes_read=_sum(n.bytes_read * n.times for n in executed),
+        bytes_written=_sum(n.bytes_written * n.times for n in executed),
+        parameters=_sum(math.prod(dims) for _, dims in sizes_of),
+        # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
+        parameter_bytes=_sum(n_bytes(dtype, dims) or 0 for dtype, dims in sizes_of),
+        nodes=records,
+        unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
+        notes=tuple(_notes(executed)),
+    )
+
+
+def _writable(model: ir.Model) -> bool:
+    """Returns whether functions can be written out in seconds: naming a copy takes longer with the copies before it."""
+    n = copies(model)
+    return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
+
+
+def _sum(numbers: Iterable[int]) -> int:
+    """The sum, or the most that a document holds: only a file that makes no sense has more."""
+    return min(sum(numbers), _MOST)
+
+
+def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    inputs = {value.name or "": value for value in model.graph.inputs}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            names = ", ".join(repr(n) for n in list(inputs)[:10]) or "none"
+            raise InputError(f"The model has no input {name!r}.", where=name, do=f"Its inputs are: {names}.")
+        declared = inputs[name].shape
+        tensor = isinstance(inputs[name].type, ir.TensorType)
+        if tensor and declared is not None and len(declared.dims) != len(shape):
+            raise InputError(
+                f"The shape {list(shape)} has {len(shape)} dimensions, but the input has {len(declared.dims)}.",
+                where=name,
+                do="Pass one size for each dimension.",
+            )
+
+
+def _notes(executed: list[NodeCost]) -> Iterator[str]:
+    """What was assumed of branches, loops and sequences of unknown length, for those that count."""
+    for node in executed:
+        if node.note and node.domain in STANDARD and node.op_type in CONTROL_FLOW | RECURRENT:
+            yield (
+                f"{node.op_type} {node.name!r}: {node.note}" if node.name else f"{node.op_type}: {node.note}"
+            )

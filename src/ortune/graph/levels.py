@@ -1,0 +1,110 @@
+"""What ONNX Runtime's optimisation levels do to a model, held side by side: fused, replaced, removed, added."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as Lookup
+
+import onnx_ir as ir
+
+from ortune.graph.mapping import Mapping, originals
+from ortune.graph.mapping.model_view import ModelView, Step
+from ortune.graph.model.graphs import nodes
+from ortune.records import LevelChange, LevelComparison, LevelGraph, LevelInsertion
+
+LEVELS = {"none": "disable", "basic": "basic", "extended": "extended", "all": "all"}
+"""Levels as users write them, to what the tool process calls them."""
+
+
+def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelComparison:
+    """Hold the graphs of a model at several levels against the model.
+
+    Args:
+        source: The model.
+        saved: Its graph by level, the least optimised first.
+    """
+    mappings = {level: originals(source, model) for level, model in saved.items()}
+    steps = ModelView(source).steps
+    operators = {step.name: _operator(step) for step in steps}
+    groups = _groups(operators, mappings.values())
+    standing = {level: _standing(mappings[level], saved[level], groups) for level in saved}
+    places: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
+    changes: dict[tuple[object, ...], LevelChange] = {}
+    n_unchanged = 0
+    for group in dict.fromkeys(groups.values()):
+        kinds = tuple(operators[name] for name in group)
+        at = {level: tuple(standing[level].get(group, ())) for level in saved}
+        if all(present == kinds for present in at.values()):
+            n_unchanged += len(group)
+            continue
+        why = {level: text for level in saved if (text := _why(mappings[level], group))}
+        key = (kinds, *at.items(), *why.items())
+        places.setdefault(key, []).append(group)
+        changes[key] = LevelChange(operators=kinds, nodes=tuple(places[key]), at=at, why=why)
+    return LevelComparison(
+        graphs=tuple(_graph(level, model) for level, model in saved.items()),
+        changes=tuple(sorted(changes.values(), key=lambda change: -len(change.nodes))),
+        insertions=tuple(_insertions(mappings)),
+        n_unchanged=n_unchanged,
+    )
+
+
+def _operator(step: Step) -> str:
+    return f"{step.domain}.{step.op_type}" if step.domain else step.op_type
+
+
+def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
+    """Each source node's name to those that some level joins with it in one node, itself among them."""
+    # A union-find: nodes that some level joins have one root.
+    root = {name: name for name in names}
+
+    def top(name: str) -> str:
+        while root[name] != name:
+            root[name] = root[root[name]]
+            name = root[name]
+        return name
+
+    for mapping in mappings:
+        shared = Counter(name for behind in mapping.of.values() for name in behind)
+        for behind in mapping.of.values():
+            # A node whose work several do again belongs to none of them, or it would join them all.
+            own = [name for name in behind if name in root and shared[name] == 1]
+            for name in own[1:]:
+                root[top(name)] = top(own[0])
+    members: dict[str, list[str]] = {}
+    for name in root:
+        members.setdefault(top(name), []).append(name)
+    return {name: group for group in map(tuple, members.values()) for name in group}
+
+
+def _standing(
+    mapping: Mapping, model: ir.Model, groups: Lookup[str, tuple[str, ...]]
+) -> dict[tuple[str, ...], list[str]]:
+    """The operators that stand for each group at a level, in order."""
+    present: dict[tuple[str, ...], list[str]] = {}
+    for step in ModelView(model).steps:
+        behind = mapping.of.get(mapping.keys.get(step.name, step.name), ())
+        group = next((groups[name] for name in behind if name in groups), None)
+        if group is not None:
+            present.setdefault(group, []).append(_operator(step))
+    return present
+
+
+def _why(mapping: Mapping, group: Sequence[str]) -> str:
+    """What became of the nodes of a group that nothing stands for."""
+    return "; ".join(dict.fromkeys(mapping.why[name] for name in group if name in mapping.why))
+
+
+def _insertions(mappings: Lookup[str, Mapping]) -> Iterator[LevelInsertion]:
+    for level, mapping in mappings.items():
+        purposes: dict[str, list[str]] = {}
+        for name, purpose in mapping.inserted.items():
+            purposes.setdefault(mapping.operators[name], []).append(purpose)
+        for operator, texts in sorted(purposes.items(), key=lambda item: -len(item[1])):
+            yield LevelInsertion(level=level, operator=operator, purposes=tuple(texts))
+
+
+def _graph(level: str, model: ir.Model) -> LevelGraph:
+    counts = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(model))
+    return LevelGraph(level=level, n_nodes=counts.total(), operators=dict(counts.most_common()))

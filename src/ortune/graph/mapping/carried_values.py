@@ -1,0 +1,399 @@
+"""Which value of the user's model a value of the optimised graph carries, whatever its name, layout or type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.graph.attributes import int_of, signature, small_contents, text_of
+from ortune.graph.mapping import names
+from ortune.graph.mapping.model_view import Body, ModelView, Step, Value
+
+NOTHING = frozenset(("Identity", "Dropout"))
+"""Operators that hand their first input on when nobody trains."""
+
+_SUMS = frozenset(("Add", "Sum"))
+_GATES = frozenset(("HardSigmoid", "Sigmoid"))
+_GATED = frozenset(("HardSwish", "Swish"))
+_MOST_STEPS_BACK = 8
+
+
+class CarriedValues:
+    """Finds, for each value of an optimised graph, the original value that it carries.
+
+    Attributes:
+        of: Optimised value to the value of the user's model that it carries.
+        inserted: Steps of the optimised graph that only move or convert.
+        taken: If steps of the user's model to the branch that moved out of them.
+    """
+
+    def __init__(self, original: ModelView, optimised: ModelView) -> None:
+        self.of: dict[Value, Value] = {}
+        self.inserted: set[Step] = set()
+        self.taken: dict[Step, Body] = {}
+        self._original, self._optimised = original, optimised
+        self._bodies: dict[Body, Body] = {}
+        self._same: dict[Value, Value] = {}
+        self._carried: set[Value] = set()
+        self._by_name: dict[Body, dict[tuple[str, str], list[Step]]] = {}
+        bodies = optimised.bodies()
+        texts = (name for body in bodies for name in (*body.values, *(s.own_name for s in body.steps)))
+        self._calls = names.call_numbers(texts, original.functions)
+        self._pair(optimised.main, original.main)
+        self._follow()
+
+    def same(self, value: Value) -> Value:
+        """Returns the representative of a value: an If's output is the output of its taken branch."""
+        while value in self._same:
+            value = self._same[value]
+        return value
+
+    def merge(self, value: Value, into: Value) -> None:
+        """Makes ``value`` the same as ``into``."""
+        if self.same(into) is not value:
+            self._same[value] = into
+
+    def carried(self) -> set[Value]:
+        """Returns every original value that the optimised graph still contains."""
+        return {self.same(value) for value in self.of.values()}
+
+    def get(self, value: Value | None) -> Value | None:
+        """Returns the original value that an optimised value carries; None if unknown."""
+        carried = self.of.get(value) if value is not None else None
+        return None if carried is None else self.same(carried)
+
+    # --- by name -------------------------------------------------------------------------------------------
+
+    def _pair(self, new: Body, old: Body) -> None:
+        """Match two graphs that are the same one before and after, and the graphs in them."""
+        self._bodies[new] = old
+        named = self._by_name[old] = {}
+        for step in old.steps:
+            named.setdefault((step.own_name, step.op_type), []).append(step)
+        # Interfaces first, then names, then the branches and bodies that names point at: a value that is found keeps
+        # what it was found by first, and the surest ways come first.
+        for value, was in zip(new.inputs, old.inputs, strict=False):
+            self._set(value, old.values.get(value.name, was))
+        for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
+            original = self._named(old, value.name) if value not in self.of else None
+            if original is not None:
+                self._set(value, original)
+                self._note_branch(original.body, old)
+            else:
+                self._note_path(value.name, old)
+        for step in old.steps:
+            if step.op_type == "If" and step not in self.taken:
+                self._guess_branch(step, new)
+        for step, body in self.taken.items():
+            for output, result in zip(step.outputs, body.outputs, strict=False):
+                self.merge(output, result)
+        self._pair_bodies([step for step in new.steps if step.bodies], old)
+        # The interface of a body stays in its order, also where the optimiser has called its outputs otherwise.
+        for value, was in zip(new.outputs, old.outputs, strict=False):
+            self._set(value, was)
+
+    def _set(self, value: Value, was: Value) -> None:
+        if value not in self.of:
+            self.of[value] = was
+            self._carried.add(self.same(was))
+
+    def _pair_bodies(self, steps: list[Step], old: Body) -> None:
+        """Match what lies in If, Loop and Scan; those of which no name is left, in order."""
+        pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
+        for kind in dict.fromkeys(_control(step) for step in steps):
+            open_new = [step for step in steps if step not in pairs and _control(step) == kind]
+            taken = set(pairs.values())
+            open_old = [
+                was for was in old.steps if _control(was) == kind and was not in {*taken, *self.taken}
+            ]
+            # In order only where none of the kind is gone or new: one that is missing would move all that follow it by
+            # one.
+            if len(open_new) == len(open_old):
+                pairs.update(zip(open_new, open_old, strict=True))
+        for step, was in pairs.items():
+            for branch, body in step.bodies.items():
+                self._pair(body, was.bodies[branch])
+
+    def _same_control(self, step: Step) -> Step | None:
+        producers = [
+            self.behind(original).step for value in step.outputs if (original := self.get(value)) is not None
+        ]
+        for was in (self.origin(step), *producers):
+            if was is not None and _control(was) == _control(step):
+                return was
+        return None
+
+    def _named(self, old: Body, name: str) -> Value | None:
+        if not name:
+            return None
+        if name in old.values:
+            return old.values[name]
+        candidates = [
+            value for body, local in self._places(old, name) for value in self._values_in(body, local)
+        ]
+        if len(candidates) == 1:
+            return candidates[0]
+        # Several candidates are none: a wrong origin is worse than no origin. Behind an inserted Cast the value is
+        # still the one before it.
+        return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
+
+    def _by_producer(self, old: Body, name: str) -> Value | None:
+        """What the node of that name makes: in another layout its output is called after it."""
+        steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
+        return steps[0].outputs[0] if len(steps) == 1 else None
+
+    def _values_in(self, body: Body, name: str) -> list[Value]:
+        call = names.called(name, self._original.functions)
+        if call is None:
+            return [body.values[name]] if name in body.values else []
+        function, token, local = call
+        candidates = body.local.get((function, local), [])
+        if not candidates and local in body.values:
+            return [body.values[local]]  # a body within a function
+        tokens = self._calls.get(function, [])
+        if len(candidates) > 1 and len(tokens) == len(candidates):
+            return [candidates[tokens.index(token)]]
+        return candidates
+
+    def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
+        """Returns where a name may come from: the graph itself, or branches that moved out of it."""
+        yield old, name
+        path, local = names.branches(name)
+        within = [old] if path else []
+        for branch in path:
+            within = [s.bodies[branch] for body in within for s in body.steps if branch in s.bodies]
+        yield from ((body, local) for body in within)
+
+    def _note_branch(self, body: Body, old: Body) -> None:
+        """A value of ``body`` was seen in what became of ``old``: the branches between are taken."""
+        while body is not old and body.parent is not None:
+            self.taken[body.parent] = body
+            body = body.parent.body
+
+    def _note_path(self, name: str, old: Body) -> None:
+        """A name that is new in there tells still which branches it is from, where one way alone leads there."""
+        bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
+        if len(bodies) == 1:
+            self._note_branch(bodies[0], old)
+
+    def _guess_branch(self, step: Step, new: Body) -> None:
+        """An If whose values tell nothing, such as one with a single node in each branch."""
+        makers = [new.values[v.name].step for v in step.outputs if v.name in new.values]
+        for maker in makers:
+            if maker is None or maker.op_type == "If":
+                continue
+            path, _ = names.branches(maker.name)
+            if path and path[0] in step.bodies:
+                self.taken[step] = step.bodies[path[0]]
+                return
+
+    # --- by what is around ---------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Names first and what follows from them; only then the names of nodes and their neighbours."""
+        for by_neighbours in (False, True):
+            while self._round(by_neighbours):
+                pass
+
+    def _round(self, by_neighbours: bool) -> bool:
+        # Forwards, what goes in tells what comes out; backwards, what comes out tells what went in. Until neither finds
+        # more, since each finding may be the other's beginning.
+        before = len(self.of)
+        for step in self._optimised.steps:
+            self._through(step)
+            if step.body in self._bodies and any(v.name and v not in self.of for v in step.outputs):
+                self._blocked(step)
+                if by_neighbours:
+                    self._by_node(step)
+        for step in reversed(self._optimised.steps):
+            self._through(step)
+            if by_neighbours and step.body in self._bodies:
+                self._reads_of_node(step)
+        return len(self.of) > before
+
+    def _through(self, step: Step) -> None:
+        """A step that only moves: what goes in comes out."""
+        if not step.outputs or not step.inputs or step.inputs[0] is None or not self._is_inserted(step):
+            return
+        self.inserted.add(step)
+        source, result = step.inputs[0], step.outputs[0]
+        if source in self.of:
+            self._set(result, self.of[source])
+        elif result in self.of and not source.constant:
+            self._set(source, self.of[result])
+
+    def _is_inserted(self, step: Step) -> bool:
+        if step in self.inserted:
+            return True
+        last = bool(int_of(step.node, "channels_last", 0))
+        if names.is_inserted(step.name, step.domain, step.op_type, last):
+            return True
+        if step.op_type not in names.MOVES or not step.own_name or names.is_moved_out(step.own_name):
+            return False
+        # One that only moves, and whose name the model lacks, was inserted too, unless it makes what its like made.
+        was = self.get(step.outputs[0])
+        same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
+        return not (last or same_kind) and self.origin(step) is None
+
+    def origin(self, step: Step) -> Step | None:
+        """Returns the original step with this step's name and operator."""
+        old = self._bodies.get(step.body)
+        if old is None or not step.own_name:
+            return None
+        call = names.called(step.own_name, self._original.functions)
+        if call is not None:
+            steps = old.local_steps.get((call[0], call[2]), [])
+            return steps[0] if len(steps) == 1 and steps[0].op_type == step.op_type else None
+        # A Transpose of the user's may be called "Transpose"; one that is then inserted is Transpose_token_3.
+        for name in names.node_names(step.own_name, copies=step.op_type not in names.MOVES):
+            same = self._by_name[old].get((name, step.op_type), [])
+            if len(same) == 1:
+                return same[0]
+        return None
+
+    def _blocked(self, step: Step) -> None:
+        """A node on blocked values says which value it makes, up to what was fused into it later."""
+        old = self._bodies[step.body]
+        if step.domain != names.NCHWC:
+            return
+        for name in names.blocked_values(step.own_name):
+            value = self._named(old, name)
+            if value is not None:
+                self._set(step.outputs[0], self._fused(step, self.same(value)))
+                return
+
+    def _fused(self, step: Step, value: Value) -> Value:
+        """What a blocked convolution makes, that may hold an addition and an activation after what it is named for."""
+        if len(step.inputs) > 3 and step.inputs[3] is not None and not self._adds(step, value):
+            value = self._after(value, _SUMS)
+        activation = text_of(step.node, "activation", "")
+        if activation and (value.step is None or value.step.op_type != activation):
+            after = self._after(value, frozenset((activation,)))
+            # What has no operator of its own in the model is written out there: x * HardSigmoid(x).
+            value = self._gated(value) if after is value and activation in _GATED else after
+        return value
+
+    def _adds(self, step: Step, value: Value) -> bool:
+        """Returns whether there is an addition between what a convolution reads and the value."""
+        stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
+        waiting, back = [value], 0
+        while waiting and back < _MOST_STEPS_BACK:
+            producer = waiting.pop().step
+            back += 1
+            if producer is None or producer.op_type in ("Conv", "BatchNormalization"):
+                continue
+            if producer.op_type in _SUMS and any(self.same(v) in stops for v in producer.reads()):
+                return True
+            waiting += [
+                self.same(v) for v in producer.reads() if self.same(v) not in stops and not v.constant
+            ]
+        return False
+
+    def _after(self, value: Value, operators: frozenset[str]) -> Value:
+        """The output of the one step with such an operator that reads a value; the value itself where there is none."""
+        steps = [step for step in self.users(value) if step.op_type in operators]
+        return self.same(steps[0].outputs[0]) if len(steps) == 1 else value
+
+    def _gated(self, value: Value) -> Value:
+        """The one product of a value and its gate; the value itself where there is none."""
+        users = self.users(value)
+        gates = {user.outputs[0] for user in users if user.op_type in _GATES}
+        products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
+        return self.same(products[0].outputs[0]) if len(products) == 1 else value
+
+    def users(self, value: Value) -> list[Step]:
+        """Lists the original steps that read a value, also through no-op steps."""
+        readers: list[Step] = []
+        waiting = [value]
+        while waiting:
+            users = waiting.pop().users
+            readers += users
+            waiting += [step.outputs[0] for step in users if step.op_type in NOTHING]
+        return readers
+
+    def _by_node(self, step: Step) -> None:
+        """Recognises a node whose outputs are called otherwise: by its name, or by what it reads."""
+        was = self.origin(step)
+        if was is None and not any(v in self.of for v in step.outputs):
+            was = self._reading_the_same(step)
+        if was is not None:
+            for value, old in zip(step.outputs, was.outputs, strict=False):
+                self._set(value, self.same(old))
+
+    def _reads_of_node(self, step: Step) -> None:
+        """Takes over what the same node reads: so values are found that have no name, nor the node before one."""
+        if all(v is None or v.constant or v in self.of for v in step.inputs):
+            return
+        was = self._maker(step)
+        if was is None or not _same_attributes(step, was):
+            return
+        pairs = [
+            (value, self.same(old))
+            for value, old in zip(step.inputs, was.inputs, strict=False)
+            if value is not None and old is not None and not value.constant and not old.constant
+        ]
+        carried_pairs = [
+            (self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of
+        ]
+        # A convolution takes in the Pad before it.
+        padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
+        if not padded and all(carried is read for carried, read in carried_pairs):
+            for value, old in pairs:
+                if value.step is not None:
+                    self._set(value, old)
+
+    def _maker(self, step: Step) -> Step | None:
+        """The step of the user's model that a step is, whatever else was built into it behind that."""
+        value = self.get(step.outputs[0]) if step.outputs else None
+        if step.domain == names.NCHWC:
+            named = (
+                self._named(self._bodies[step.body], name) for name in names.blocked_values(step.own_name)
+            )
+            value = next((self.same(candidate) for candidate in named if candidate is not None), value)
+        for _ in range(_MOST_STEPS_BACK):
+            was = value.step if value is not None else None
+            if was is None or was.op_type == step.op_type:
+                return was
+            # Back through what was built in behind it, as long as there is one way only.
+            reads = [self.same(v) for v in was.reads() if not v.constant]
+            value = reads[0] if len(reads) == 1 else None
+        return None
+
+    def _reading_the_same(self, step: Step) -> Step | None:
+        if step.bodies or step in self.inserted:
+            return None
+        reads = [self.get(v) for v in step.inputs if v is not None and not v.constant]
+        if not reads or reads[0] is None:
+            return None
+        carried = {self.behind(v) for v in reads if v is not None}
+        fits = [
+            s
+            for s in self.users(reads[0])
+            if s.op_type == step.op_type
+            and len(s.inputs) == len(step.inputs)
+            and carried <= {self.behind(v) for v in s.reads()}
+            and not any(self.same(v) in self._carried for v in s.outputs)
+        ]
+        # Products of queries, keys and values read one value; their weights keep their names and tell them apart.
+        if len(fits) > 1:
+            stored = {v.name for v in step.inputs if v is not None and v.constant}
+            fits = [s for s in fits if stored & {v.name for v in s.reads()}]
+        return fits[0] if len(fits) == 1 else None
+
+    def behind(self, value: Value) -> Value:
+        """Returns the value before any no-op steps."""
+        value = self.same(value)
+        while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
+            value = self.same(value.step.inputs[0])
+        return value
+
+
+def _same_attributes(step: Step, was: Step) -> bool:
+    """Returns whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    mine, theirs = (
+        {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
+    )
+    return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+def _control(step: Step) -> tuple[str, frozenset[str]]:
+    return step.op_type, frozenset(step.bodies)

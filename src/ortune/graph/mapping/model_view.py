@@ -1,0 +1,276 @@
+"""A model as the mapping sees it: values and steps, functions inlined, constants taken for data.
+
+Every step has a name. An unnamed node is called by its operator and its place, ``Conv#12``: the thirteenth node of its
+graph as the file lists it, functions inlined; in a body after the path to it, ``If#4/then_branch/Conv#3``. Nodes of
+functions are called as ``model.cost`` calls them: by their own name, a second one ``name_2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import graphs_of
+from ortune.graph.constants import is_overridable, stored
+from ortune.graph.model.graphs import own_name, subgraphs
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.nodes import is_op
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A value of the graph; ``constant`` if it is stored and cannot be overridden."""
+
+    name: str
+    body: Body
+    step: Step | None = None
+    constant: bool = False
+    tensor: ir.TensorProtocol | None = None
+    users: list[Step] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A node as it runs, functions inlined.
+
+    Attributes:
+        name: As the module says; not always unique.
+        own_name: The name in the file, "" for none.
+        order: Its place among all steps of the model.
+        index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
+        inputs: None where an input is left out.
+        outer: Values from outside that its bodies read.
+    """
+
+    name: str
+    own_name: str
+    node: ir.Node
+    body: Body
+    order: int
+    index: int | None
+    inputs: list[Value | None]
+    outputs: list[Value]
+    outer: list[Value] = field(default_factory=list)
+    bodies: dict[str, Body] = field(default_factory=dict)
+
+    @property
+    def op_type(self) -> str:
+        """The operator without its domain."""
+        return self.node.op_type
+
+    @property
+    def domain(self) -> str:
+        """The operator's domain; "" is ONNX's own."""
+        return "" if self.node.domain in STANDARD else self.node.domain
+
+    def reads(self) -> Iterator[Value]:
+        """Lists every value that the step reads, subgraphs included."""
+        yield from (value for value in self.inputs if value is not None)
+        yield from self.outer
+
+
+@dataclass(eq=False, slots=True)
+class Body:
+    """A graph or subgraph of a model.
+
+    Attributes:
+        parent: The step in whose attribute ``branch`` it lies; None for the main graph.
+        values: By name, without those of functions.
+        local: Values of functions by the function's operator and their name in it, one for each call, in order.
+        local_steps: Steps of functions alike.
+    """
+
+    parent: Step | None = None
+    branch: str = ""
+    steps: list[Step] = field(default_factory=list)
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+    local: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
+    local_steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
+
+
+class ModelView:
+    """A whole model as steps and values, functions inlined.
+
+    Attributes:
+        main: Its main graph.
+        steps: All steps, those of bodies right after the step that holds them.
+        functions: Operators that the model defines itself.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        self.steps: list[Step] = []
+        self.functions = frozenset(op for _, op, _ in model.functions)
+        self._functions = dict(model.functions)
+        self._calling: list[ir.OperatorIdentifier] = []
+        self._used: set[str] = set()
+        self._last: dict[str, int] = {}
+        self.main = self._graph(model.graph, {}, Body(), "", {})
+
+    def bodies(self) -> Iterator[Body]:
+        """Yields the main graph and every subgraph."""
+        yield self.main
+        for step in self.steps:
+            yield from step.bodies.values()
+
+    def _graph(
+        self, graph: ir.Graph, values: dict[ir.Value, Value], body: Body, path: str, names: dict[ir.Node, str]
+    ) -> Body:
+        """Fill ``body``; ``values`` holds the values of the graphs around it."""
+        values = dict(values)
+        for value in graph.inputs:
+            body.inputs.append(self._value(value, body, values))
+        for value in graph.initializers.values():
+            if not is_overridable(value):
+                weight = self._value(value, body, values)
+                weight.constant, weight.tensor = True, value.const_value
+        nodes = list(graph)
+        # All of them before the first node: a name that is made up here must not be that of a later one.
+        self._used.update(filter(None, map(own_name, nodes)))
+        place = _Place(path, names)
+        index = 0
+        for node in nodes:
+            constant = is_op(node, "Constant")
+            self._node(node, values, body, place, None if constant else index, "", names)
+            index += not constant
+        body.outputs = [values[value] for value in graph.outputs if value in values]
+        return body
+
+    def _node(
+        self,
+        node: ir.Node,
+        values: dict[ir.Value, Value],
+        body: Body,
+        place: _Place,
+        index: int | None,
+        called: str,
+        names: dict[ir.Node, str],
+    ) -> None:
+        """Add a node; ``called`` is the function that it comes from."""
+        function = self._functions.get(node.op_identifier())
+        if function is not None and node.op_identifier() not in self._calling:
+            self._call(node, function, values, body, place)
+            return
+        name = place.name(node)
+        outputs = [self._value(value, body, values, called) for value in node.outputs]
+        if is_op(node, "Constant"):
+            for value in outputs:
+                value.constant, value.tensor = True, stored(node.outputs[0])
+            return
+        step = Step(
+            name=name,
+            own_name=own_name(node),
+            node=node,
+            body=body,
+            order=len(self.steps),
+            index=index,
+            inputs=[self._read(value, values, body) for value in node.inputs],
+            outputs=outputs,
+        )
+        self.steps.append(step)
+        body.steps.append(step)
+        if called:
+            body.local_steps.setdefault((called, step.own_name), []).append(step)
+        for value in outputs:
+            value.step = step
+        for attribute, graph in graphs_of(node):
+            below = f"{name}/{attribute}/" if node.op_type == "If" else f"{name}/"
+            inner = self._graph(graph, values, Body(parent=step, branch=attribute), below, names)
+            step.bodies[attribute] = inner
+            step.outer = list(dict.fromkeys([*step.outer, *_from_outside(inner)]))
+        for value in dict.fromkeys(step.reads()):
+            value.users.append(step)
+
+    def _call(
+        self,
+        node: ir.Node,
+        function: ir.Function,
+        values: dict[ir.Value, Value],
+        body: Body,
+        place: _Place,
+    ) -> None:
+        """The steps of a function in place of a call of it."""
+        inside: dict[ir.Value, Value] = {}
+        for formal, actual in zip(function.inputs, node.inputs, strict=False):
+            value = self._read(actual, values, body)
+            if value is not None:
+                inside[formal] = value
+        named = dict(zip(function.outputs, node.outputs, strict=False))
+        for formal, actual in named.items():
+            if formal not in inside:
+                # ONNX Runtime too gives what a function returns the name that the caller uses.
+                inside[formal] = self._value(actual, body, values)
+        names = {inner: self._unique(own_name(inner) or "node") for inner in _with_inner(function)}
+        within = _Place("", names, place)
+        self._calling.append(node.op_identifier())
+        for inner in function:
+            self._node(inner, inside, body, within, None, node.op_type, names)
+        self._calling.pop()
+        for formal, actual in named.items():
+            values[actual] = inside[formal]
+
+    def _value(self, value: ir.Value, body: Body, values: dict[ir.Value, Value], called: str = "") -> Value:
+        if value in values:
+            return values[value]  # named by the caller of a function, or read before it is made
+        new = values[value] = Value(name=value.name or "", body=body)
+        if new.name and called:
+            body.local.setdefault((called, new.name), []).append(new)
+        elif new.name:
+            body.values[new.name] = new
+        return new
+
+    def _read(self, value: ir.Value | None, values: dict[ir.Value, Value], body: Body) -> Value | None:
+        if value is None or not (value.name or value in values):
+            return None
+        return values[value] if value in values else self._value(value, body, values)
+
+    def _unique(self, name: str) -> str:
+        unique, i = name, self._last.get(name, 1)
+        while unique in self._used:
+            i += 1
+            unique = f"{name}_{i}"
+        self._last[name] = i
+        self._used.add(unique)
+        return unique
+
+
+def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
+    """Returns each node's step names; a node of a function has one for each call, a calling node none."""
+    names: dict[ir.Node, frozenset[str]] = {}
+    for step in ModelView(model).steps:
+        names[step.node] = names.get(step.node, frozenset()) | {step.name}
+    return names
+
+
+class _Place:
+    """Counts the nodes of a graph and names them; those of a function count where it is called."""
+
+    def __init__(self, path: str, names: dict[ir.Node, str], around: _Place | None = None) -> None:
+        self._path, self._names, self._around = path, names, around
+        self._count = -1
+
+    def name(self, node: ir.Node) -> str:
+        """The name of the next node."""
+        place: _Place = self
+        while place._around is not None:
+            place = place._around
+        place._count += 1
+        own = self._names.get(node) or own_name(node)
+        return own or f"{place._path}{node.op_type}#{place._count}"
+
+
+def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Every node, those of its bodies before it: the order in which inlining names them."""
+    for node in nodes:
+        for graph in subgraphs(node):
+            yield from _with_inner(graph)
+        yield node
+
+
+def _from_outside(body: Body) -> Iterator[Value]:
+    for step in body.steps:
+        yield from (value for value in step.reads() if value.body is not body)
+    yield from (value for value in body.outputs if value.body is not body)

@@ -1,0 +1,128 @@
+"""How ONNX Runtime names what it makes while it optimises.
+
+- A name that is taken gets ``_token_N``.
+- A blocked (NCHWc) node is called after the value that it makes: ``X_nchwc``, ``X_bn_nchwc``, ``X_mul_nchwc``; its
+  output is ``reorder_token_N``, which says nothing.
+- Fusions of two or more nodes call themselves after one of them (``X/MatMulAddFusion``, ``fused X``), after nothing
+  (``Attention``), or take over the name of the node they grew from; the value that they make keeps its name.
+- What a Transpose was pushed through keeps the node's name, and its output is called like the node.
+- The branch of an If that is always taken moves out: values are ``_if_then_branch_X``, nodes are
+  ``_if_then_branch_Conv``.
+- The body of a function: ``_inlfunc_F_X`` for values and for nodes.
+- Casts to and from float16 are ``InsertedPrecisionFreeCast_X``, copies between devices ``Memcpy_token_N``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ortune.graph.model.graphs import op_set
+
+NCHWC = "com.microsoft.nchwc"
+
+MOVES = op_set(
+    "Cast Transpose Reshape Squeeze Unsqueeze Identity Gather QuantizeLinear DequantizeLinear ReorderInput "
+    "ReorderOutput MemcpyFromHost MemcpyToHost"
+)
+"""Operators that optimisation inserts to move, convert or re-arrange a value."""
+
+_TOKEN = re.compile(r"_token_\d+$")
+_BRANCH = re.compile(r"_if_(then_branch|else_branch)(?:_token_\d+)?_")
+_CALL = re.compile(r"(?:_token_(\d+))?_(.*)", re.DOTALL)
+_BLOCKED = "_nchwc"
+_KINDS = ("_bn", "_mul")
+_CAST = "InsertedPrecisionFreeCast_"
+_DUPLICATE = "/duplicated"
+
+
+def without_token(name: str) -> str:
+    """Strips the token that ONNX Runtime appends to make a name unique."""
+    return _TOKEN.sub("", name)
+
+
+def branches(name: str) -> tuple[list[str], str]:
+    """Splits a name into the branches that it was inlined from, outermost first, and the inner name."""
+    path = []
+    while match := _BRANCH.match(name):
+        path.append(match.group(1))
+        name = name[match.end() :]
+    return path, name
+
+
+def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
+    """Splits an inlined function's name into function, call number (-1 is the first) and inner name."""
+    for function in functions:
+        prefix = f"_inlfunc_{function}"
+        match = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
+        if match:
+            return function, int(match.group(1) or -1), match.group(2)
+    return None
+
+
+def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, list[int]]:
+    """The numbers that tell the calls of each function apart, in order."""
+    numbers_of: dict[str, set[int]] = {}
+    for name in texts:
+        call = called(name, functions) if name.startswith("_inlfunc_") else None
+        if call is not None:
+            numbers_of.setdefault(call[0], set()).add(call[1])
+    return {function: sorted(numbers) for function, numbers in numbers_of.items()}
+
+
+def is_moved_out(name: str) -> bool:
+    """Returns whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
+    return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
+
+
+def blocked_values(name: str) -> Iterator[str]:
+    """Lists the values that an NCHWc node may be named after, the likeliest first."""
+    plain = without_token(name)
+    if not plain.endswith(_BLOCKED):
+        return
+    plain = plain.removesuffix(_BLOCKED)
+    yield plain
+    for kind in _KINDS:
+        if plain.endswith(kind):
+            yield plain.removesuffix(kind)
+
+
+def cast_value(name: str) -> str:
+    """Returns the value that an inserted Cast converted; "" if the name is not from an inserted Cast."""
+    return without_token(name).removeprefix(_CAST) if name.startswith(_CAST) else ""
+
+
+def node_names(name: str, *, copies: bool) -> Iterator[str]:
+    """Lists the original node names that a node may have had, the likeliest first."""
+    yield name
+    plain = without_token(name)
+    if plain.endswith(_DUPLICATE):
+        yield plain.removesuffix(_DUPLICATE)
+    elif copies and plain != name:
+        yield plain
+
+
+def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
+    """Returns whether name and operator alone show that ONNX Runtime inserted a node."""
+    if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
+        # One that reads or writes channels last also does the work of a Transpose of the model.
+        return not channels_last
+    return op_type in ("MemcpyFromHost", "MemcpyToHost") or (op_type == "Cast" and name.startswith(_CAST))
+
+
+def purpose(op_type: str, domain: str, near: str) -> str:
+    """Says in words what an inserted node is for; ``near`` is the adjacent original node, if known."""
+    if domain == NCHWC:
+        what = "into blocked layout" if op_type == "ReorderInput" else "out of blocked layout"
+    else:
+        what = {
+            "Cast": "cast",
+            "Transpose": "transpose",
+            "MemcpyFromHost": "copy to the device",
+            "MemcpyToHost": "copy to the host",
+            "QuantizeLinear": "quantize",
+            "DequantizeLinear": "dequantize",
+            "Gather": "indices in another order",
+            "Identity": "hand on",
+        }.get(op_type, "reshape")
+    return f"{what} for {near}" if near else what

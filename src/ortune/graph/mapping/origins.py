@@ -1,0 +1,307 @@
+"""Which steps of the user's model each step of the optimised graph stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortune.graph.attributes import signature, small_contents
+from ortune.graph.mapping import names
+from ortune.graph.mapping.carried_values import NOTHING, CarriedValues
+from ortune.graph.mapping.model_view import ModelView, Step
+from ortune.graph.mapping.segments import QUANTIZERS, Segments
+from ortune.graph.model.graphs import op_set
+
+VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
+"""Operators that optimisation leaves out where they change nothing, undo each other, or are pushed elsewhere."""
+
+_HEAVY = op_set(
+    "Conv ConvTranspose ConvInteger QLinearConv MatMul MatMulInteger QLinearMatMul MatMulNBits Gemm Einsum "
+    "LSTM GRU RNN Attention MultiHeadAttention GroupQueryAttention"
+)
+"""Operators that nearly all of the work is in, wherever they are fused with others."""
+
+_LIGHTER = op_set("Softmax LayerNormalization RMSNormalization GroupNormalization InstanceNormalization")
+
+_TAKES_VIEWS = op_set(
+    "FusedMatMul Gemm FusedGemm QGemm Attention QAttention MultiHeadAttention GroupQueryAttention "
+    "DecoderMaskedMultiHeadAttention EmbedLayerNormalization ReorderInput ReorderOutput"
+)
+"""Operators that do the work of a Transpose or Reshape themselves."""
+
+
+_MOST_TOGETHER = 1000
+"""Steps without a known value between them, beyond which their order is not looked at."""
+
+
+class Origins:
+    """Assigns the original steps to the steps of the optimised graph.
+
+    A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
+    makes none helps those that read what it makes; with them it shares what they stand for.
+
+    Attributes:
+        of: Each step that was not inserted to its originals, in the model's order; () where none is known.
+        left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
+        merged: Steps of the user's model that computed the same as another, which alone is left.
+    """
+
+    def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
+        self.of: dict[Step, list[Step]] = {}
+        self.left_out: set[Step] = set()
+        self.merged: set[Step] = set()
+        self._carried, self._segments = carried, segments
+        self._cone: dict[Step, set[Step]] = {}
+        self._helpers: list[Step] = []
+        for step in optimised.steps:
+            if step not in carried.inserted:
+                self.of[step] = []
+                self._look(step)
+        # What is certain first: segments between known values are shared out among the steps in them. The rest takes
+        # back what went to a step that cannot have it, or to several where one has it alone; twice, as one answer makes
+        # the next.
+        self._assign(self._owners(optimised))
+        self._hand_back()
+        for step, sources in self.of.items():
+            self.of[step] = self._trimmed(step, sources)
+        self._leave_to_owners()
+        self._leave_to_owners()
+        self._add_twins()
+
+    def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
+        """The steps that make known values with what each step makes; a graph is saved in order."""
+        owners_of: dict[Step, list[Step]] = {}
+        for step in reversed(optimised.steps):
+            users = [user for value in step.outputs for user in value.users]
+            owners = [[user] if user in self._cone else owners_of.get(user, []) for user in users]
+            owners_of[step] = list(dict.fromkeys(owner for some in owners for owner in some))
+        return owners_of
+
+    def _look(self, step: Step) -> None:
+        targets = [was for value in step.outputs if (was := self._carried.get(value)) is not None]
+        if not targets:
+            self._helpers.append(step)
+            return
+        segment = self._segments.segment(targets)
+        ends = {value.step for value in targets}
+        if not all(end is None or self._segments.is_static(end) for end in ends):
+            # What only shapes and constants decide was worked out before, whatever it ends in.
+            segment = {
+                s for s in segment if not self._segments.is_static(s) or s in ends or _reads_stored(step, s)
+            }
+        self._cone[step] = segment
+
+    def _assign(self, owners_of: dict[Step, list[Step]]) -> None:
+        groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
+        idle: list[Step] = []
+        for helper in self._helpers:
+            owners = owners_of[helper]
+            if len(owners) == 1:
+                groups[owners[0]].append(helper)
+            elif owners:
+                self.of[helper] = ordered(_shared(helper, [self._cone[owner] for owner in owners]))
+            else:
+                idle.append(helper)
+        for owner, helpers in groups.items():
+            self._split(owner, sorted([*helpers, owner], key=lambda step: step.order))
+        for helper in idle:
+            # Nobody reads what it makes: part of what an operator was spelled out into.
+            beside = [self.of[v.step] for v in helper.reads() if v.step is not None and self.of.get(v.step)]
+            self.of[helper] = list(beside[0]) if beside else []
+
+    def _split(self, owner: Step, steps: list[Step]) -> None:
+        """Share out a segment between an owner and its helpers: by operator, then by order to those without any."""
+        segment = self._cone[owner]
+        if len(steps) == 1:
+            self.of[steps[0]] = ordered(segment)
+            return
+        # What makes the known value is in the step that makes it.
+        ends = {carried.step for value in owner.outputs if (carried := self._carried.get(value)) is not None}
+        is_view = owner.op_type in VIEWS
+        assigned = {
+            end: owner for end in ends if end in segment and not (is_view and end.op_type not in VIEWS)
+        }
+        settled = any(end.op_type == owner.op_type for end in assigned)
+        for operator in {step.op_type for step in steps}:
+            # The owner that already stands for its own operator at the end of the segment is not counted again.
+            mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
+            theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
+            # Equal counts of one operator are paired in order: the optimiser keeps the order of nodes that it copies.
+            if len(mine) == len(theirs):
+                assigned.update(zip(theirs, mine, strict=True))
+        bare = [step for step in steps if step not in assigned.values()]
+        if max(len(steps), len(segment)) > _MOST_TOGETHER:
+            for was, step in assigned.items():
+                self.of[step].append(was)
+            return
+        around = _Around(assigned, segment, steps, self._carried.inserted)
+        for was in ordered(segment):
+            if was in assigned:
+                self.of[assigned[was]].append(was)
+                continue
+            fitting = [step for step in bare if around.fits(was, step)]
+            # What has no partner goes to steps without one that stand at the same place in the order, for these are
+            # what parts were fused into; else to the neighbour that reads it.
+            nearest = around.nearest(was) or steps[-1]
+            if not fitting and nearest.op_type in VIEWS and was.op_type not in VIEWS:
+                fitting = bare  # it was pulled past something that only moves
+            for step in fitting or [nearest]:
+                self.of[step].append(was)
+        for step in bare:
+            if not self.of[step]:
+                self.of[step] = ordered(segment)
+        for step in steps:
+            self.of[step].sort(key=lambda s: s.order)
+
+    def _hand_back(self) -> None:
+        """A step that only moves can have taken in nothing else: that went into the one before it."""
+        for step, sources in self.of.items():
+            if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in sources):
+                continue
+            others = [was for was in sources if was.op_type not in VIEWS | NOTHING | QUANTIZERS]
+            before = step.inputs[0].step if others and step.inputs and step.inputs[0] is not None else None
+            while before is not None and (before in self._carried.inserted or before.op_type in VIEWS):
+                before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
+            if before is not None and before in self.of:
+                self.of[before] = ordered({*self.of[before], *others})
+                self.of[step] = [was for was in sources if was not in others]
+
+    def _leave_to_owners(self) -> None:
+        """What has a step of its own, of its operator or for less than all others, is in no other one."""
+        sets = {step: set(sources) for step, sources in self.of.items()}
+        for was, steps in self._where().items():
+            owners = [step for step in steps if step.op_type == was.op_type] or [
+                step
+                for step in steps
+                if all(sets[step] < sets[other] for other in steps if other is not step)
+            ]
+            for step in steps:
+                rest = [other for other in self.of[step] if other is not was]
+                if owners and rest and step not in owners:
+                    self.of[step] = rest
+
+    def _where(self) -> dict[Step, list[Step]]:
+        """The steps that each of the user's is in."""
+        where: dict[Step, list[Step]] = {}
+        for step, sources in self.of.items():
+            for was in sources:
+                where.setdefault(was, []).append(step)
+        return where
+
+    def _add_twins(self) -> None:
+        """A step that computed the same as another and is gone, is where that other is."""
+        where = self._where()
+        for was in list(where):
+            # ONNX Runtime computes equal nodes once. The time of the one that is left is that of all of them.
+            for twin in self._segments.twins.get(was, ()):
+                if twin not in where and twin not in self.left_out:
+                    self.merged.add(twin)
+                    for step in where[was]:
+                        self.of[step] = ordered({*self.of[step], twin})
+
+    def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
+        """The sources without those that do nothing beside the step that does the work."""
+        same = [was for was in sources if was.op_type == step.op_type]
+        working = [was for was in sources if was.op_type not in NOTHING] or same or sources
+        if not step.bodies:
+            # What is left of an If is its branch.
+            working = [was for was in working if not was.bodies] or working
+        rest = [was for was in working if was.op_type != step.op_type]
+        if len(same) == 1 and all(was.op_type in VIEWS for was in rest) and _is_unchanged(step, same[0]):
+            working = same
+        elif step.op_type not in _TAKES_VIEWS | VIEWS and any(was.op_type not in VIEWS for was in working):
+            working = self._without_views_around(working)
+        self.left_out.update(was for was in sources if was not in working)
+        return working
+
+    def _without_views_around(self, steps: list[Step]) -> list[Step]:
+        """The steps without those at the ends that only move data: they were pushed past the step, or cancelled."""
+        kept = set(steps)
+        while True:
+            ends = {
+                was
+                for was in kept
+                if was.op_type in VIEWS
+                and (
+                    not kept.intersection(value.step for value in was.reads() if value.step is not None)
+                    or not kept.intersection(user for value in was.outputs for user in value.users)
+                )
+            }
+            if not ends:
+                return [was for was in steps if was in kept]
+            kept -= ends
+
+
+def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
+    """Sorts steps in model order, with the one that names the fused node first."""
+    # Its own operator, then what nearly all work is in, then a normalisation, then whatever computes.
+    in_order = ordered(steps)
+    tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
+    first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
+    return in_order if first is None else [first, *(was for was in in_order if was is not first)]
+
+
+def _reads_stored(step: Step, was: Step) -> bool:
+    """Returns whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
+    return was.op_type == "DequantizeLinear" and step.op_type not in {
+        user.op_type for user in was.outputs[0].users
+    }
+
+
+def _is_unchanged(step: Step, was: Step) -> bool:
+    """Returns whether a step is the user's own still: nothing was built into its attributes or inputs."""
+    mine, theirs = (signature(one.node, small_contents) for one in (step, was))
+    is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
+    return is_same and len(step.inputs) == len(was.inputs)
+
+
+def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
+    """What all segments have in common; of that, what has the helper's own operator where there is such."""
+    common = set.intersection(*segments)
+    alike = {was for was in common if was.op_type == helper.op_type}
+    return alike or common
+
+
+class _Around:
+    """Finds where steps of a segment are in relation to those that are given away."""
+
+    def __init__(
+        self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
+    ) -> None:
+        self._assigned = assigned
+        self._before = {was: _before(was, segment) for was in segment}
+        within = inserted.union(steps)
+        self._before |= {step: _before(step, within) for step in steps}
+
+    def fits(self, was: Step, step: Step) -> bool:
+        """Returns whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
+        return not any(
+            (other in self._before[was] and step in self._before[taker])
+            or (was in self._before[other] and taker in self._before[step])
+            for other, taker in self._assigned.items()
+        )
+
+    def nearest(self, was: Step) -> Step | None:
+        """The step for the first that reads what ``was`` makes, else for the last that it reads from."""
+        after = [other for other in self._assigned if was in self._before[other]]
+        if after:
+            return self._assigned[min(after, key=lambda step: step.order)]
+        ahead = [other for other in self._assigned if other in self._before[was]]
+        return self._assigned[max(ahead, key=lambda step: step.order)] if ahead else None
+
+
+def _before(step: Step, within: set[Step]) -> set[Step]:
+    """All steps that a step depends on through these."""
+    ancestors: set[Step] = set()
+    waiting = [step]
+    while waiting:
+        for value in waiting.pop().reads():
+            producer = value.step
+            if producer is not None and producer in within and producer not in ancestors:
+                ancestors.add(producer)
+                waiting.append(producer)
+    return ancestors
+
+
+def ordered(steps: Iterable[Step]) -> list[Step]:
+    """Sorts steps in model order."""
+    return sorted(steps, key=lambda step: step.order)

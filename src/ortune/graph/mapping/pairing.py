@@ -1,0 +1,151 @@
+"""Which nodes of one model are those of another that was edited, or exported again.
+
+Names alone do not tell: exporters count, so that one node more gives all behind it other names. Nodes of both files
+are aligned in order instead, so that as many as possible meet one that does the same; equal names decide only between
+alignments that are as good. What is left over then meets by name: it was moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import signature, small_contents
+from ortune.graph.mapping.model_view import ModelView, Step, Value
+
+Codes = np.ndarray[Any, np.dtype[np.int64]]
+
+_MOST_CELLS = 16_000_000
+"""Of the table that an alignment is read from; of models that differ in more, names alone are compared."""
+_HEAD = 16  # numbers of a weight that are looked at
+
+
+def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
+    """Maps the node names of ``b`` to the names of the same nodes in ``a``."""
+    mine, theirs = ModelView(a).steps, ModelView(b).steps
+    codes: dict[Hashable, int] = {}
+    traits = _traits(mine, codes), _traits(theirs, codes)
+    moved = _bind(*traits)
+    pairs = dict(_aligned(*traits))
+    pairs |= {i: j for i, j in moved.items() if i not in pairs}
+    for key in (_name, _outputs):
+        met = set(pairs.values())
+        left = _alone(key, [(i, step) for i, step in enumerate(mine) if i not in pairs])
+        right = _alone(key, [(j, step) for j, step in enumerate(theirs) if j not in met])
+        pairs |= {left[name]: right[name] for name in left.keys() & right.keys()}
+    return {theirs[j].name: mine[i].name for i, j in pairs.items()}
+
+
+def _name(step: Step) -> Hashable:
+    return step.own_name or None
+
+
+def _outputs(step: Step) -> Hashable:
+    return (step.op_type, *(value.name for value in step.outputs)) if step.outputs else None
+
+
+def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -> dict[Hashable, int]:
+    """Places of steps by a key that no other one has."""
+    places_of: dict[Hashable, list[int]] = {}
+    for place, step in steps:
+        places_of.setdefault(key(step), []).append(place)
+    return {name: places[0] for name, places in places_of.items() if name is not None and len(places) == 1}
+
+
+def _bind(a: Codes, b: Codes) -> dict[int, int]:
+    """Pairs of places of what is there once on either side: it is to meet nothing else."""
+    places = []
+    for side in (a, b):
+        codes, first, counts = np.unique(side[:, _SAME], return_index=True, return_counts=True)
+        places.append(dict(zip(codes[counts == 1].tolist(), first[counts == 1].tolist(), strict=True)))
+    pairs = {places[0][code]: places[1][code] for code in places[0].keys() & places[1].keys()}
+    for side, rows in ((a, list(pairs)), (b, list(pairs.values()))):
+        # With an operator of its own it fits nothing but its partner, wherever that is.
+        side[rows, _OPERATOR] = side[rows, _SAME]
+    return pairs
+
+
+def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
+    """Pairs of places, in order on both sides."""
+    n = min(len(a), len(b))
+    # Edited models are equal but for a few places: without their equal ends the table is small.
+    head = _equal_from_start(a[:n, _SAME], b[:n, _SAME])
+    tail = _equal_from_start(a[::-1, _SAME][: n - head], b[::-1, _SAME][: n - head])
+    ends = len(a) - tail, len(b) - tail
+    pairs = [(i, i) for i in range(head)]
+    pairs += [(head + i, head + j) for i, j in _best(a[head : ends[0]], b[head : ends[1]])]
+    return pairs + [(ends[0] + i, ends[1] + i) for i in range(tail)]
+
+
+_OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
+
+
+def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
+    """What each step is compared by, the same number for what is equal (steps, 5)."""
+    codes_of = np.zeros((len(steps), 5), dtype=np.int64)
+    same: dict[Step | None, Hashable] = {}
+    for row, step in enumerate(steps):
+        operator = (step.domain, step.op_type)
+        stored = [value for value in step.reads() if value.constant]
+        kind = (
+            operator,
+            signature(step.node, small_contents) if not step.bodies else (),
+            tuple(map(_shape, stored)),
+        )
+        # What holds no weights is told by those before it.
+        beside = tuple(map(_head, stored)) or tuple(same.get(value.step) for value in step.reads())
+        same[step] = codes.setdefault((kind, beside), len(codes))
+        keys = (operator, kind, (kind, beside), _name(step) or step, _outputs(step) or step)
+        codes_of[row] = [codes.setdefault(key, len(codes)) for key in keys]
+    return codes_of
+
+
+def _shape(value: Value) -> Hashable:
+    tensor = value.tensor
+    return None if tensor is None else (tensor.dtype, tuple(tensor.shape.numpy()))
+
+
+def _head(value: Value) -> Hashable:
+    tensor = value.tensor
+    if tensor is None or tensor.dtype == ir.DataType.STRING:
+        return None
+    return tensor.numpy().reshape(-1)[:_HEAD].tobytes()
+
+
+def _equal_from_start(a: Codes, b: Codes) -> int:
+    unequal = np.flatnonzero(a != b)
+    return int(unequal[0]) if len(unequal) else len(a)
+
+
+def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
+    """The alignment with the highest sum of scores."""
+    if not len(a) or not len(b) or len(a) * len(b) > _MOST_CELLS:
+        return []
+    # A longest common subsequence with weights: each cell is the best that both beginnings reach.
+    best = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
+    for row, traits in enumerate(a):
+        met = best[row, :-1] + _scores(traits, b)
+        np.maximum.accumulate(np.maximum(best[row, 1:], met), out=best[row + 1, 1:])
+    pairs = []
+    i, j = len(a), len(b)
+    while i and j:
+        if best[i, j] == best[i - 1, j]:
+            i -= 1
+        elif best[i, j] == best[i, j - 1]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+    return pairs[::-1]
+
+
+def _scores(traits: Codes, others: Codes) -> Codes:
+    """How well a step fits each of these; 0 where the operator is another. All names weigh less than one kind."""
+    equal = (others == traits).astype(np.int64)
+    # All names of all pairs together are at most 2 n: one more trait in common outweighs them.
+    grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]
+    scores: Codes = grade * (2 * len(others) + 1) + equal[:, _OPERATOR] * (equal[:, _NAME] + equal[:, _MADE])
+    return scores

@@ -1,0 +1,97 @@
+"""What in the user's model makes a value out of others, and what of it is worked out when the session is created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortune.graph.attributes import signature, small_contents
+from ortune.graph.mapping.carried_values import CarriedValues
+from ortune.graph.mapping.model_view import ModelView, Step, Value
+from ortune.graph.model.graphs import op_set
+from ortune.graph.randomness import is_random
+
+_SHAPES = op_set("Shape Size")
+QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
+
+
+class Segments:
+    """Searches upstream from values of the original model.
+
+    Args:
+        original: The user's model.
+        carried: Where its values are in the optimised graph. A value that is gone and that another one equals which
+            is held, is merged into that one.
+
+    Attributes:
+        boundary: Values of the user's model that the optimised graph holds: no segment goes past one.
+        twins: Each step to those that compute the same from the same, itself among them.
+    """
+
+    def __init__(self, original: ModelView, carried: CarriedValues) -> None:
+        self.boundary = carried.carried()
+        self.twins: dict[Step, list[Step]] = {}
+        self._carried = carried
+        self._static: dict[Step, bool] = {}
+        for step in original.steps:
+            self._static[step] = self._is_static(step)
+        self._merge_twins(original)
+
+    def segment(self, targets: Iterable[Value]) -> set[Step]:
+        """Returns the steps between the targets and the nearest values that the optimised graph contains."""
+        steps: set[Step] = set()
+        waiting = [value.step for value in targets]
+        while waiting:
+            step = waiting.pop()
+            if step is None or step in steps:
+                continue
+            steps.add(step)
+            for read in step.reads():
+                value = self._carried.same(read)
+                if value not in self.boundary:
+                    waiting.append(value.step)
+        return steps
+
+    def is_static(self, step: Step) -> bool:
+        """Returns whether a step depends on constants and shapes alone, so it may be folded."""
+        return self._static[step]
+
+    def _is_static(self, step: Step) -> bool:
+        if step.op_type in _SHAPES:
+            return True
+        if step.bodies or is_random(step.node):
+            return False
+        reads = [self._carried.same(value) for value in step.reads()]
+        return bool(reads) and all(
+            v.constant or (v.step is not None and self._static.get(v.step, False)) for v in reads
+        )
+
+    def _merge_twins(self, original: ModelView) -> None:
+        kinds: dict[tuple[object, ...], list[Step]] = {}
+        for step in original.steps:
+            if step.bodies or is_random(step.node) or not step.outputs:
+                continue
+            twins = self.twins[step] = kinds.setdefault(self._key(step), [])
+            twins.append(step)
+        for twins in kinds.values():
+            kept = next((step for step in twins if self.holds(step)), None)
+            for gone in twins if kept is not None and kept.op_type not in QUANTIZERS else ():
+                if not self.holds(gone) and kept is not None and len(gone.outputs) == len(kept.outputs):
+                    for value, into in zip(gone.outputs, kept.outputs, strict=True):
+                        self._carried.merge(value, into)
+
+    def holds(self, step: Step) -> bool:
+        """Returns whether the optimised graph contains an output of a step."""
+        return any(self._carried.same(value) in self.boundary for value in step.outputs)
+
+    def _key(self, step: Step) -> tuple[object, ...]:
+        reads = tuple(None if v is None else self._identity(self._carried.behind(v)) for v in step.inputs)
+        return (step.body, step.domain, step.op_type, reads, signature(step.node, small_contents))
+
+    def _identity(self, value: Value) -> object:
+        if value.constant and value.tensor is not None:
+            # Small constants are shared before steps are compared.
+            return small_contents(value.tensor)
+        twins = self.twins.get(value.step) if value.step is not None else None
+        if not twins or value.step is None:
+            return value
+        return (twins[0], value.step.outputs.index(value))

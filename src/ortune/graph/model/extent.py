@@ -1,0 +1,128 @@
+"""How far a graph reaches once functions are written out and loops are followed: counted before anything walks it.
+
+A function that calls another twice, which calls a third twice, and so on, is a file of some lines and more nodes than
+any memory holds. Each analysis, and ONNX Runtime itself, writes functions out and goes through bodies of loops until
+nothing new is learned, so what a file asks for is known only when this is multiplied out.
+"""
+
+from __future__ import annotations
+
+import graphlib
+from collections import Counter
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from ortune.errors import ModelError
+from ortune.graph.model.graphs import nodes, scopes, subgraphs
+
+LOOP_ROUNDS = 8
+"""How often a body of a loop is gone through, at most."""
+
+MOST_VISITS = 300_000
+"""Visits of nodes that any file may ask for; a larger file may ask for ``_FOR_EACH`` of each of its nodes."""
+
+_FOR_EACH = LOOP_ROUNDS**2
+"""A loop in a loop."""
+
+_MOST_CALLS = 64
+"""How deep functions may call each other, and bodies nest; exporters stay below 20."""
+
+
+def require_bounded(model: ir.Model, where: str) -> None:
+    """Refuse a model whose functions and loops cannot be followed.
+
+    Raises:
+        ModelError: A function calls itself, calls nest too deep, or there is too much to go through.
+    """
+    extent = _Extent(dict(model.functions), where)
+    for scope in scopes(model):
+        extent.of(scope, 0)
+    # A file of 10,000 nodes may ask for 64 x 10,000 = 640,000 visits: as much as a loop in a loop makes of
+    # each.
+    allowed = max(MOST_VISITS, _FOR_EACH * sum(1 for _ in nodes(model)))
+    visits, _ = extent.of(model.graph, 0)
+    if visits > allowed:
+        # Calls that double 64 times, in loops of loops, make numbers of hundreds of digits: those are told as
+        # a power.
+        amount = f"{visits:,}" if visits < 1 << 64 else f"more than 2^{visits.bit_length() - 1}"
+        raise ModelError(
+            f"Its nested functions and loops expand to {amount} nodes; "
+            f"{allowed:,} is the maximum for a file of this size.",
+            where=where,
+            do="Export the model again with fewer functions that call each other, or fewer loops in loops.",
+        )
+
+
+def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
+    """How often each function is written out, of a model whose functions do not call themselves."""
+    calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
+    times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
+    # Callers go first: how often one is written out has to be final before its calls are multiplied by it.
+    callees_first = graphlib.TopologicalSorter({name: set(called) for name, called in calls.items()})
+    for name in reversed([*callees_first.static_order()]):
+        for called, times in calls[name].items():
+            times_written[called] += times * times_written[name]
+    return times_written
+
+
+def written_nodes(model: ir.Model) -> int:
+    """Nodes once functions are written out, as ONNX Runtime runs them."""
+    bodies = sum(times * len([*model.functions[name].all_nodes()]) for name, times in copies(model).items())
+    return len([*model.graph.all_nodes()]) + bodies
+
+
+def _calls(
+    graph: ir.Graph | ir.Function, functions: Mapping[ir.OperatorIdentifier, ir.Function]
+) -> Counter[ir.OperatorIdentifier]:
+    return Counter(name for node in graph.all_nodes() if (name := node.op_identifier()) in functions)
+
+
+class _Extent:
+    """Counts visits, each function once."""
+
+    def __init__(self, functions: dict[ir.OperatorIdentifier, ir.Function], where: str) -> None:
+        self._functions = functions
+        self._where = where
+        self._known: dict[ir.OperatorIdentifier, tuple[int, int]] = {}
+        self._calling: list[ir.OperatorIdentifier] = []
+
+    def of(self, graph: ir.Graph | ir.Function, depth: int) -> tuple[int, int]:
+        """Visits of a graph's nodes and all below, and how many levels are below."""
+        visits = height = 0
+        for node in graph:
+            visits += 1
+            rounds = LOOP_ROUNDS if node.op_type in ("Loop", "Scan") else 1
+            below = [self.of(body, depth + 1) for body in subgraphs(node)]
+            if (called := self._called(node.op_identifier(), depth + 1)) is not None:
+                below.append(called)
+            for inner, levels in below:
+                visits += rounds * inner
+                height = max(height, levels + 1)
+        # The height is remembered with the function: what is nested too deep is refused by whichever way
+        # leads there, though its body was walked once only.
+        if depth + height > _MOST_CALLS:
+            raise ModelError(
+                f"Its functions and subgraphs are nested more than {_MOST_CALLS} levels deep in each other.",
+                where=self._where,
+                do="Export the model again; real models do not nest this deep.",
+            )
+        return visits, height
+
+    def _called(self, name: ir.OperatorIdentifier, depth: int) -> tuple[int, int] | None:
+        function = self._functions.get(name)
+        if function is None:
+            return None
+        if name in self._calling:
+            raise ModelError(
+                f"The function {name[1]!r} calls itself, which ONNX forbids.",
+                where=self._where,
+                do="Export the model again, with a Loop instead of the recursion.",
+            )
+        if name not in self._known:
+            if depth > _MOST_CALLS:
+                return 0, 0  # refused by whoever asked: that deep is too deep
+            self._calling.append(name)
+            self._known[name] = self.of(function, depth)
+            self._calling.pop()
+        return self._known[name]

@@ -1,0 +1,171 @@
+"""A model as it was at a git revision: ``model.onnx@origin/main``.
+
+A repository is a stranger's file too: git runs programs that its settings name, and takes any folder that looks like a
+repository for one. So the repository is found here, by its ``.git``, and git reads objects and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ortune import files, launcher
+from ortune.errors import ModelError, UsageError
+from ortune.graph.model import wire
+
+LFS_HEAD = b"version https://git-lfs.github.com/spec/"
+_LIMIT_S = 600.0  # of a model of many gigabytes
+_READING = ["--no-pager"]
+for _setting in ("safe.bareRepository=explicit", "core.fsmonitor=false", f"core.hooksPath={os.devnull}"):
+    _READING += ["-c", _setting]
+# The user's own settings hold whose repositories are trusted; other variables would name another repository.
+_PASSED = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """``path@revision`` as its parts, or None when it is a plain path (an existing file always is)."""
+    if files.exists(text) or "@" not in text:
+        return None
+    path, _, revision = text.rpartition("@")
+    return (path, revision) if path and revision else None
+
+
+def checkout(path: str, revision: str, folder: Path) -> Path:
+    """Writes the model of that revision, and external data beside it, into a folder and returns its path.
+
+    Git LFS pointers are resolved when the object is in the local LFS store.
+
+    Raises:
+        UsageError: Not in a git repository, or no such revision or file.
+        ModelError: An LFS object that is not here.
+    """
+    where = f"{path}@{revision}"
+    file = (Path.cwd() / path).resolve()
+    top = next((folder_above for folder_above in file.parents if (folder_above / ".git").exists()), None)
+    if top is None:
+        raise UsageError("not inside a git repository", where=str(file.parent))
+    commit = _text(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
+    name = PurePosixPath(file.relative_to(top).as_posix())
+    # A folder of its own: two sides may hold files of the same names, and a hard link must never be written to.
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=folder))
+    out = folder / f"{name.stem}@{commit[:10]}{name.suffix}"
+    _write(top, commit, name, out, where)
+    for other in sorted(_external_files(out)):
+        _write(top, commit, name.parent / other, folder / other, where)
+    return out
+
+
+def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    blob = f"{commit}:{name}"
+    with out.open("xb") as f:
+        done = _git(top, "cat-file", "blob", blob, where=where, output=f)
+    if done.code != 0:
+        out.unlink()
+        # The trees of a partial clone are there, what they list may not be.
+        oid = _git(top, "rev-parse", "--verify", "--quiet", blob, where=where)
+        if oid.code == 0:
+            raise UsageError(
+                f"{name} is in that revision, but its content is missing locally",
+                where=where,
+                do=f"fetch it with git cat-file blob {shlex.quote(blob)} > FILE, and pass that file",
+            )
+        raise UsageError(
+            f"{name} is not in that revision", where=where, do="run git fetch, or use another revision"
+        )
+    with out.open("rb") as f:
+        head = f.read(1024)
+    if head.startswith(LFS_HEAD):
+        out.unlink()
+        _link(_lfs_object(top, head, where), out)
+
+
+def _link(stored: Path, out: Path) -> None:
+    """A second name for the file. A symbolic link would not do: ONNX Runtime refuses weights that lie elsewhere."""
+    try:
+        os.link(stored, out)
+    except OSError:  # another file system
+        shutil.copyfile(stored, out)
+
+
+def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
+    match = re.search(rb"^oid sha256:([0-9a-f]{64})$", pointer, re.MULTILINE)
+    if not match:
+        raise ModelError("is a damaged Git LFS pointer", where=where)
+    oid = match.group(1).decode()
+    common = _text(top, "rev-parse", "--git-common-dir", where=where)
+    objects = (top / common / "lfs" / "objects").resolve()
+    path = objects / oid[:2] / oid[2:4] / oid
+    if path.resolve() != path or not files.is_file(path):  # a link may lead to any file of the user's
+        revision = where.rpartition("@")[2].removeprefix("origin/")
+        raise ModelError(
+            "its Git LFS object is missing locally",
+            where=where,
+            do=f"git lfs fetch origin {revision} (CI: check out with lfs: true)",
+        )
+    return path
+
+
+def _external_files(model: Path) -> set[str]:
+    """Names of the external data files, read off the graph alone."""
+    if model.suffix == ".ort":
+        return set()
+    import onnx
+    from google.protobuf.message import DecodeError, Message
+
+    def tensors(message: Message) -> Iterator[onnx.TensorProto]:
+        for _, value in message.ListFields():
+            if isinstance(value, str | bytes | int | float):
+                continue
+            # Repeated fields cannot be told by __iter__: protobuf's containers have only __getitem__.
+            for item in (value,) if isinstance(value, Message) else value:
+                if isinstance(item, onnx.TensorProto):
+                    yield item
+                elif isinstance(item, Message):
+                    yield from tensors(item)
+
+    proto = onnx.ModelProto()
+    # What cannot be read here is refused with a better message when the model is opened.
+    with contextlib.suppress(ModelError, DecodeError), model.open("rb") as f:
+        proto.ParseFromString(wire.skeleton(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), str(model)))
+    locations = {e.value for t in tensors(proto) for e in t.external_data if e.key == "location"}
+    own = {model.name, wire.OWN_FILE}
+    paths = {PurePosixPath(name) for name in locations - own}
+    return {str(path) for path in paths if not path.is_absolute() and ".." not in path.parts}
+
+
+def _text(top: Path, *words: str, where: str) -> str:
+    """What git answers, or UsageError with what it says."""
+    done = _git(top, *words, where=where)
+    if done.code != 0:
+        what = done.log.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(
+            what[-1] if what else "no such revision", where=where, do="run git fetch, or use another revision"
+        )
+    return done.output.decode().strip()
+
+
+def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.Ended:
+    """Lets git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
+    environment |= {
+        # A .git that is no repository must not make git look for one further up.
+        "GIT_CEILING_DIRECTORIES": str(top.parent),
+        "GIT_NO_LAZY_FETCH": "1",  # since git 2.45; before, no protocol is allowed to fetch by
+        "GIT_ALLOW_PROTOCOL": "none",  # goes before what a repository's settings allow
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    program = launcher.program("git")
+    if not program:
+        raise UsageError("git is not installed", where=where)
+    command = [program, "-C", str(top), *_READING, *words]
+    return launcher.run(command, limit_s=_LIMIT_S, environment=environment, output=output)

@@ -1,0 +1,103 @@
+"""What a file in ORT format was made for: its level, its style, the releases that read it, and who rejects it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.open import OpenModel
+from ortune.graph.model.ort_file import SAVED, VERSION
+from ortune.providers import that
+from ortune.records import OrtFile, Rejection
+
+KEPT_FOR = "ortune.kept_for"
+"""Metadata of a provider-aware file: the target for which nodes were kept plain."""
+BLOCKED = "com.microsoft.nchwc"
+CONTRIB = "com.microsoft"
+FUSED_CONV = "FusedConv"
+FUSED_PRODUCTS = frozenset({"FusedGemm", "FusedMatMul"})
+_RESIDUAL = 3
+
+_READ_BY = {
+    "1": "onnxruntime 1.5 to 1.7",
+    "2": "onnxruntime 1.6 and 1.7",
+    "3": "onnxruntime 1.7",
+    "4": "onnxruntime 1.8 to 1.12, and full builds of 1.14 and later",
+    "5": "onnxruntime 1.13 and later",
+    "6": "onnxruntime 1.16 and later",
+}
+"""Versions of the format, as ONNX Runtime's own documentation of it has them."""
+_TODAY = ("5", "6")
+"""Versions that every build of today reads."""
+
+
+def is_blocked(node: ir.Node) -> bool:
+    """Returns whether an operator is of the blocked layout, which is made for one kind of CPU."""
+    return node.domain == BLOCKED
+
+
+def is_fused(node: ir.Node, *names: str) -> bool:
+    """Returns whether an operator is one of these fusions of the CPU's optimiser."""
+    return node.domain == CONTRIB and node.op_type in names
+
+
+def has_residual(node: ir.Node) -> bool:
+    """Returns whether a FusedConv adds a fourth input, Z, to what it computes."""
+    return len(node.inputs) > _RESIDUAL and node.inputs[_RESIDUAL] is not None
+
+
+def saved_at(model: ir.Model) -> str:
+    """The level at which a model was optimised for the CPU before it was saved, as far as its operators show; or ""."""
+    present = list(nodes(model))
+    if any(is_blocked(n) for n in present):
+        return "all, for x86"
+    if any(is_fused(n, FUSED_CONV) and has_residual(n) for n in present):
+        return "all"
+    if any(is_fused(n, FUSED_CONV, *FUSED_PRODUCTS) for n in present):
+        return "extended or all"
+    return ""
+
+
+def inspect(model: OpenModel) -> OrtFile | None:
+    """What a file in ORT format was made for; None for an .onnx."""
+    if model.facts.format != "ort":
+        return None
+    version, saved = str(model.ir.meta[VERSION]), dict(model.ir.meta[SAVED])
+    own = Counter(f"{n.domain}.{n.op_type}" for n in nodes(model.ir) if n.domain.startswith(CONTRIB))
+    return OrtFile(
+        version=version,
+        read_by=_READ_BY.get(version, ""),
+        level=saved_at(model.ir) or "basic or none",
+        style="runtime" if saved else "fixed",
+        saved_optimisations=saved,
+        own_operators=dict(own.most_common()),
+        kept_for=model.ir.metadata_props.get(KEPT_FOR, ""),
+        rejected_by=tuple(_rejections(model.ir, version, own)),
+    )
+
+
+def _rejections(model: ir.Model, version: str, own: Counter[str]) -> Iterator[Rejection]:
+    if version not in _READ_BY:
+        yield Rejection(
+            where="every known release of onnxruntime", why=f"format version {version!r} is unknown"
+        )
+    elif version not in _TODAY:
+        yield Rejection(
+            where="current mobile and web builds", why=f"they do not read format version {version}"
+        )
+    if any(is_blocked(node) for node in nodes(model)):
+        yield Rejection(
+            where="processors other than the one it was converted on",
+            why="its convolutions are laid out in blocks as wide as that processor's vectors",
+        )
+    if any(is_fused(node, FUSED_CONV) for node in nodes(model)):
+        yield Rejection(where="WebGPU", why="a FusedConv in an .ort file makes session creation fail")
+    if own:
+        count = own.total()
+        left = "1 node" if count == 1 else f"{count} nodes"
+        names = ", ".join(p.target for p in that(lambda p: p.standard_operators))
+        yield Rejection(where=names, why=f"{left} of onnxruntime's own operators would stay on the CPU")
+        yield Rejection(where="builds without contrib operators", why=f"it needs {', '.join(sorted(own))}")

@@ -1,0 +1,277 @@
+"""Along which axis of a value rows may change places, followed from TopK, NonMaxSuppression and NonZero to the outputs.
+
+Each axis of such a value has a role. Rows change places along the free axis. Joint axes move with them: a row is a box
+with its four numbers. Each index of a fixed axis has an order of its own: the rows of two images do not mix. Where an
+operator is not followed, the roles are lost, and the value is compared element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.model.graphs import op_set
+from ortune.graph.shapes.known import Dims, Values
+
+__all__ = ["Role", "Roles", "decided_roles", "followed_roles"]
+
+Role = Literal["free", "joint", "fixed"]
+Roles = tuple[Role, ...]
+"""The role of each axis of a value."""
+
+_JOINT: Roles = ("joint",)
+Sized = Callable[[], Values]
+"""Returns the inferred shapes of a model; inferring them costs time, and most models need none."""
+
+_ELEMENTWISE = op_set(
+    "Identity Cast CastLike Dropout Add Sub Mul Div Mod Pow Neg Abs Floor Ceil Round Sign Min Max Clip Where Sum "
+    "Sigmoid Tanh Exp Log Sqrt Reciprocal Relu LeakyRelu HardSigmoid Erf Equal Greater GreaterOrEqual Less "
+    "LessOrEqual Not And Or Xor BitShift BitwiseAnd QuantizeLinear DequantizeLinear LabelEncoder"
+)
+_OF_TWO = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
+_REDUCE = op_set(
+    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare "
+    "ArgMax ArgMin"
+)
+
+
+def decided_roles(node: ir.Node, output: int, sized: Sized) -> Roles | None:
+    """Returns the roles of an output of a node that selects positions or rows; None if its rank is unknown."""
+    op = node.op_type
+    if op == "NonMaxSuppression":
+        return ("free", "joint")
+    if op == "NonZero":
+        return ("joint", "free")
+    dims = sized().dims(node.outputs[output])
+    if dims is None or (op == "Unique" and output == 2):
+        return None  # the inverse of Unique has an element for each of the input
+    if op == "TopK":
+        return _with_free(len(dims), int_of(node, "axis", -1), "fixed")
+    # Compress and Unique without an axis flatten their input; the counts and places of Unique are a list.
+    axis = int_of(node, "axis", 0) if output == 0 else 0
+    return _with_free(len(dims), axis, "joint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a node reads.
+
+    Attributes:
+        roles: Of each input; None of one without free order.
+        fixed: Whether each input is the same in every run: constants, and what is computed of such alone.
+        sized: The inferred shapes.
+    """
+
+    node: ir.Node
+    roles: Sequence[Roles | None]
+    fixed: Sequence[bool]
+    sized: Sized
+
+    @property
+    def first(self) -> Roles | None:
+        """The roles of the first input."""
+        return self.roles[0]
+
+    def dims(self, value: ir.Value | None) -> Dims | None:
+        """The inferred sizes of a value."""
+        return self.sized().dims(value)
+
+    def rank(self, value: ir.Value | None) -> int | None:
+        """The number of axes of a value; None if unknown."""
+        dims = self.dims(value)
+        return None if dims is None else len(dims)
+
+
+def followed_roles(
+    node: ir.Node, inputs: Sequence[Roles | None], fixed: Sequence[bool], sized: Sized
+) -> Roles | None:
+    """Returns the roles of a node's outputs by those of its inputs; None where rows can no longer be told.
+
+    Args:
+        node: Reads at least one value with roles.
+        inputs: The roles of its inputs.
+        fixed: Whether each input is the same in every run.
+        sized: The inferred shapes.
+    """
+    follow = _FOLLOWED.get(node.op_type)
+    # Of a broken file, a node may lack an input.
+    if follow is None or (len(inputs) < 2 and node.op_type in _OF_TWO):
+        return None
+    return follow(_Read(node=node, roles=inputs, fixed=fixed, sized=sized))
+
+
+def _with_free(rank: int, axis: int, others: Role) -> Roles | None:
+    if not -rank <= axis < rank:
+        return None
+    return tuple("free" if i == axis % rank else others for i in range(rank))
+
+
+def _broadcast(read: _Read) -> Roles | None:
+    """All that have roles agree, and what has none is the same for every row."""
+    rank = max(len(roles) for roles in read.roles if roles is not None)
+    padded = {_padded(roles, rank) for roles in read.roles if roles is not None}
+    if len(padded) > 1:
+        return None
+    (roles,) = padded
+    from_end = rank - roles.index("free")
+    for value, own in zip(read.node.inputs, read.roles, strict=True):
+        if value is None or own is not None:
+            continue
+        dims = read.dims(value)
+        if dims is None or len(dims) > rank or (len(dims) >= from_end and dims[-from_end] != 1):
+            return None
+    return roles
+
+
+def _padded(roles: Roles, rank: int) -> Roles:
+    return _JOINT * (rank - len(roles)) + roles
+
+
+def _concatenated(read: _Read) -> Roles | None:
+    kinds = {roles for roles in read.roles if roles is not None}
+    # A value of its own for each row means an order of its own.
+    own = any(roles is None and not same for roles, same in zip(read.roles, read.fixed, strict=True))
+    return None if own or len(kinds) > 1 else kinds.pop()
+
+
+def _transposed(read: _Read) -> Roles | None:
+    if read.first is None:
+        return None
+    order = ints_of(read.node, "perm") or list(range(len(read.first)))[::-1]
+    return tuple(read.first[i] for i in order) if sorted(order) == list(range(len(read.first))) else None
+
+
+def _same(read: _Read) -> Roles | None:
+    return read.first
+
+
+def _expanded(read: _Read) -> Roles | None:
+    """Rows repeated along other axes than their own."""
+    rank, dims = read.rank(read.node.outputs[0]), read.dims(read.node.inputs[0])
+    if read.first is None or rank is None or dims is None or dims[read.first.index("free")] == 1:
+        return None
+    return _padded(read.first, rank)
+
+
+def _selected(read: _Read) -> Roles | None:
+    """Some of the rows, selected once more."""
+    if read.first is None:
+        return None
+    axis = int_of(read.node, "axis", -1 if read.node.op_type == "TopK" else 0)
+    return read.first if read.first[axis % len(read.first)] == "free" else None
+
+
+def _row_by_row(read: _Read) -> Roles | None:
+    """Each row by itself, where the other operands are the same for all."""
+    if read.first is None or read.first[-1] != "joint":
+        return None
+    alone = all(roles is None and same for roles, same in zip(read.roles[1:], read.fixed[1:], strict=True))
+    last = int_of(read.node, "axis", -1) in (-1, len(read.first) - 1)
+    return read.first if alone and last else None
+
+
+def _gathered(read: _Read) -> Roles | None:
+    """Rows at positions in free order, or columns at fixed places."""
+    data, at = read.roles[0], read.roles[1]
+    axis = int_of(read.node, "axis", 0)
+    if at is None:
+        at_rank = read.rank(read.node.inputs[1])
+        # At a place along the free axis there are no rows that could change places.
+        if data is None or at_rank is None or data[axis % len(data)] == "free":
+            return None
+        axis %= len(data)
+        return data[:axis] + (data[axis],) * at_rank + data[axis + 1 :]
+    rank = len(data) if data is not None else read.rank(read.node.inputs[0])
+    if rank is None or not _from_rows(data, axis):
+        return None
+    axis %= rank
+    return _padded(at, len(at) + axis) + _JOINT * (rank - axis - 1)
+
+
+def _elements_gathered(read: _Read) -> Roles | None:
+    data, at = read.roles[0], read.roles[1]
+    return at if _from_rows(data, int_of(read.node, "axis", 0)) else None
+
+
+def _gathered_by_tuples(read: _Read) -> Roles | None:
+    data, at, rank = read.roles[0], read.roles[1], read.rank(read.node.outputs[0])
+    if at is None or rank is None or at[-1] != "joint" or data is not None:
+        return None
+    return at[:-1] + _JOINT * (rank - len(at) + 1)
+
+
+def _features_gathered(read: _Read) -> Roles | None:
+    """What an ArrayFeatureExtractor takes from a list of constants."""
+    at, rank = read.roles[1], read.rank(read.node.outputs[0])
+    return None if at is None or rank is None or rank < len(at) else _padded(at, rank)
+
+
+def _from_rows(data: Roles | None, axis: int) -> bool:
+    """Returns whether rows are taken from a value in fixed order, or along its free axis."""
+    return data is None or data[axis % len(data)] == "free"
+
+
+def _reshaped(read: _Read) -> Roles | None:
+    """Axes of length one come and go; joint axes behind the others may be merged or split."""
+    roles, old, new = read.first, read.dims(read.node.inputs[0]), read.dims(read.node.outputs[0])
+    if roles is None or old is None or new is None or len(old) != len(roles):
+        return None
+    if old[roles.index("free")] == 1:
+        return None  # a single row, whose place among other axes of length one is not known
+    kept = [role for role, size in zip(roles, old, strict=True) if size != 1]
+    at = [i for i, size in enumerate(new) if size != 1]
+    if len(kept) == len(at):
+        places = dict(zip(at, kept, strict=True))
+        return tuple(places.get(i, "joint") for i in range(len(new)))
+    head = roles.index("free") + 1
+    tails = [_product(old[head:]), _product(new[head:])]
+    if set(roles[head:]) == {"joint"} and tails[0] is not None and tails[0] == tails[1]:
+        return roles[:head] + _JOINT * (len(new) - head)
+    return None
+
+
+def _product(dims: Sequence[int | str | None]) -> int | None:
+    total = 1
+    for size in dims:
+        if not isinstance(size, int):
+            return None
+        total *= size
+    return total
+
+
+def _reduced(read: _Read) -> Roles | None:
+    if read.first is None:
+        return None
+    roles, rank = read.first, len(read.first)
+    axes = [int_of(read.node, "axis", 0)] if "Arg" in read.node.op_type else ints_of(read.node, "axes")
+    if axes is None and len(read.node.inputs) > 1:
+        given = constant(read.node.inputs[1], most=rank)
+        axes = None if given is None else [int(axis) for axis in given.reshape(-1)]
+    gone = {axis % rank for axis in axes or ()}
+    if not gone or any(roles[axis] != "joint" for axis in gone):
+        return None
+    if int_of(read.node, "keepdims", 1):
+        return roles
+    return tuple(role for i, role in enumerate(roles) if i not in gone)
+
+
+_FOLLOWED: dict[str, Callable[[_Read], Roles | None]] = {
+    **dict.fromkeys(_ELEMENTWISE, _broadcast),
+    **dict.fromkeys(_REDUCE, _reduced),
+    **dict.fromkeys(op_set("Slice Split"), _same),
+    **dict.fromkeys(op_set("TopK Compress"), _selected),
+    **dict.fromkeys(op_set("MatMul Softmax LogSoftmax LayerNormalization"), _row_by_row),
+    **dict.fromkeys(op_set("Reshape Flatten Squeeze Unsqueeze"), _reshaped),
+    "Concat": _concatenated,
+    "Expand": _expanded,
+    "Transpose": _transposed,
+    "Gather": _gathered,
+    "GatherElements": _elements_gathered,
+    "GatherND": _gathered_by_tuples,
+    "ArrayFeatureExtractor": _features_gathered,
+}

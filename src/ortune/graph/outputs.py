@@ -1,0 +1,316 @@
+"""How a model's outputs must be compared: by values, as labels that a tie decides, or as rows that may change places.
+
+Two correct plans round differently. Where the model then picks the largest score, a near tie may be decided the
+other way: a label changes, or two positions of a TopK change places, though neither plan is wrong. This module finds
+from the graph which outputs that can happen to, along which axis rows may change places, and which scores decided a
+label. Whatever cannot be followed is compared element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import cast_to, int_of, ints_of, texts_of
+from ortune.graph.dataflow import Flow
+from ortune.graph.labels import CLASSIFIERS, LabelSource, follows, label_source, takes_one
+from ortune.graph.model.graphs import element_type, op_set
+from ortune.graph.output_order import Roles, Sized, decided_roles, followed_roles
+from ortune.graph.randomness import is_random, random_ops, value_dependent_ops
+from ortune.graph.shapes.known import Values, known_values
+
+__all__ = [
+    "OutputComparison",
+    "OutputKind",
+    "class_labels",
+    "column_classes",
+    "output_comparisons",
+    "random_ops",
+    "value_dependent_ops",
+]
+
+OutputKind = Literal["values", "labels", "indices", "set"]
+"""How an output must be compared; ``OutputComparison`` says what each means."""
+
+_ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputComparison:
+    """How one graph output must be compared.
+
+    Attributes:
+        kind: "values": element by element. "labels": element by element; one whose two best scores tie may be another.
+            "indices": positions that may change places. "set": rows that may change places, or come and go.
+        roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
+        labels: For "labels", the scores that decided; None if they cannot be found, so no label may be another.
+    """
+
+    kind: OutputKind = "values"
+    roles: Roles | None = None
+    labels: LabelSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is known of a value.
+
+    ``varies``: it depends on the model's inputs. ``rounded``: it went through floating-point arithmetic, so
+    that two plans may differ in the last bits; a tie between exact numbers is decided the same way everywhere.
+    ``ordered``: rows in the order of their own size, where two that tie may change places unseen.
+    """
+
+    kind: OutputKind = "values"
+    varies: bool = False
+    rounded: bool = False
+    floating: bool = False
+    ordered: bool = False
+    roles: Roles | None = None
+    labels: LabelSource | None = None
+
+
+# Operators that only move, copy or compare numbers: what was exact stays exact.
+_MOVES = op_set(
+    "Identity Cast CastLike Reshape Flatten Squeeze Unsqueeze Transpose Split Tile Expand Pad Concat Slice "
+    "DepthToSpace SpaceToDepth ReverseSequence Trilu Dropout Optional OptionalGetElement SequenceConstruct "
+    "SequenceAt SequenceInsert SequenceErase SplitToSequence ConcatFromSequence LabelEncoder ZipMap "
+    "CategoryMapper FeatureVectorizer"
+)
+_GATHERS = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
+_COMPARES = op_set("Equal Greater GreaterOrEqual Less LessOrEqual Not And Or Xor IsNaN IsInf")
+# Arithmetic on positions gives positions: the class of a flattened position, the row it lies in.
+_COMBINES = op_set(
+    "Add Sub Mul Div Mod Neg Abs Floor Ceil Round Sign Min Max Clip Where Pow Sum BitShift BitwiseAnd Concat"
+)
+_EXACT = (
+    _MOVES
+    | _GATHERS
+    | _COMPARES
+    | op_set(
+        "Neg Abs Floor Ceil Round Sign Min Max Clip Where Relu ReduceMax ReduceMin MaxPool NonZero ArgMax ArgMin "
+        "TopK Compress Unique OneHot ScatterElements ScatterND Scatter ConstantOfShape NonMaxSuppression Shape "
+        "Size"
+    )
+)
+# What goes in as positions comes out as a mask or a count: the order no longer shows.
+_FORGETS = op_set("Shape Size OneHot GlobalAveragePool GlobalMaxPool Scatter ScatterElements ScatterND")
+_INTEGER_RESULT = op_set("Shape Size NonZero ArgMax ArgMin NonMaxSuppression") | _COMPARES
+
+_KEEP_COLUMNS = op_set("Identity Cast Dropout Softmax LogSoftmax Sigmoid Normalizer")
+
+# Operators that decide, and the kind of each of their outputs.
+_DECIDES: dict[str, tuple[OutputKind, ...]] = {
+    "ArgMax": ("labels",),
+    "ArgMin": ("labels",),
+    "NonZero": ("indices",),
+    "NonMaxSuppression": ("indices",),
+    "Compress": ("set",),
+    "Unique": ("set", "indices", "values", "indices"),
+}
+
+
+def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
+    """Returns the class labels of each ZipMap output, in column order, as text."""
+    labels = {}
+    for value in model.graph.outputs:
+        node = _behind(value, ("Identity",)).producer()
+        if node is None or node.op_type != "ZipMap":
+            continue
+        numbers, texts = ints_of(node, "classlabels_int64s"), texts_of(node, "classlabels_strings")
+        labels[value.name or ""] = tuple(map(str, numbers or texts or ()))
+    return labels
+
+
+def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
+    """Returns the classes of the columns of each output that shows the scores of a classifier, as text."""
+    classes = {}
+    for value in model.graph.outputs:
+        scores = _behind(value, _KEEP_COLUMNS)
+        node = scores.producer()
+        source = label_source(node, 0) if node is not None and node.op_type in CLASSIFIERS else None
+        if source is not None and source.scores is scores and source.classes:
+            classes[value.name or ""] = tuple(map(str, source.classes))
+    return classes
+
+
+def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
+    """The value that these operators make an output of."""
+    node = value.producer()
+    while node is not None and node.op_type in operators and node.inputs[0] is not None:
+        value = node.inputs[0]
+        node = value.producer()
+    return value
+
+
+def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
+    """Decides how each graph output must be compared, by name, in graph order."""
+    shapes: list[Values] = []
+
+    def sized() -> Values:
+        # Inferred when first asked for: most models have no output whose order is free.
+        if not shapes:
+            shapes.append(known_values(model))
+        return shapes[0]
+
+    def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
+        return _transfer(node, inputs, inside, sized)
+
+    flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=transfer)
+    fed = set(model.graph.inputs) - set(model.graph.initializers.values())
+    flow.run(model, lambda value: _State(varies=value in fed, floating=_is_floating(value) is True))
+    made = {value for node in model.graph for value in node.outputs}
+    return {str(value.name): _comparison(flow.of(value), made) for value in model.graph.outputs}
+
+
+def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
+    """How an output is compared, by what is known of it; ``made`` are the values of the graph itself."""
+    if state.kind == "labels":
+        # Scores inside the body of another node cannot be read.
+        labels = state.labels if state.labels is not None and state.labels.scores in made else None
+        # What was computed of labels in a way that is not followed is a value like any other.
+        return OutputComparison(
+            kind="values" if state.floating and labels is None else "labels", labels=labels
+        )
+    if state.roles is None or state.ordered:
+        return OutputComparison()
+    return OutputComparison(kind=state.kind, roles=state.roles)
+
+
+def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, sized: Sized) -> list[_State]:
+    op = node.op_type
+    if inside is not None:
+        # A body that runs for each of many elements gives them in an order of its own.
+        once = op not in ("Loop", "Scan", "SequenceMap")
+        return inside if once else [replace(state, roles=None, labels=None) for state in inside]
+    varies, rounded = any(s.varies for s in inputs), any(s.rounded for s in inputs)
+    floating = any(s.floating for s in inputs)
+    if is_random(node):
+        varies = rounded = floating = True
+    if op not in _EXACT and varies and floating:
+        rounded = True
+    kind = _kind(op, inputs)
+    deciding = _deciding(node, rounded=rounded, varies=varies)
+    after = []
+    for index, value in enumerate(node.outputs):
+        declared = _is_floating(value)
+        state = _State(
+            kind=kind,
+            varies=varies,
+            rounded=rounded,
+            floating=_result_floating(node, floating=floating) if declared is None else declared,
+        )
+        if index < len(deciding) and deciding[index] != "values":
+            after.append(_decided(node, index, deciding[index], state, inputs[0], sized))
+        else:
+            after.append(_inherited(node, state, inputs, sized))
+    return after
+
+
+def _decided(
+    node: ir.Node, index: int, kind: OutputKind, state: _State, source: _State, sized: Sized
+) -> _State:
+    """The state of an output that a node decides on."""
+    if source.kind == "set" and node.op_type not in ("NonMaxSuppression", "NonZero"):
+        # A decision about rows that are already in no fixed order is in no fixed order either.
+        roles = followed_roles(node, [source.roles], [True], sized) if source.roles else None
+        return replace(state, kind="set", roles=roles)
+    if kind == "labels":
+        return replace(state, kind=kind, labels=label_source(node, index))
+    # The best scores in order of size differ by rounding alone, whichever of two that tie comes first.
+    ordered = node.op_type == "TopK" and index == 0 and bool(int_of(node, "sorted", 1))
+    return replace(state, kind=kind, roles=decided_roles(node, index, sized), ordered=ordered)
+
+
+def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized) -> _State:
+    """The state of an output with the order and the labels of what a node reads."""
+    if state.kind == "values":
+        return state
+    if state.kind == "labels":
+        (at, *more) = [i for i, s in enumerate(inputs) if s.kind == "labels"]
+        source = inputs[at].labels
+        alone = not more and all(not s.varies for i, s in enumerate(inputs) if i != at)
+        if source is None or not alone or not follows(node, at):
+            return state
+        return replace(state, labels=replace(source, path=(*source.path, node)))
+    tracked = [s.roles if s.kind in ("indices", "set") else None for s in inputs]
+    if all(roles is None for roles in tracked):
+        return state
+    # What is in another order and was not followed mixes with the rest.
+    if any(s.kind in ("indices", "set") and roles is None for s, roles in zip(inputs, tracked, strict=True)):
+        return state
+    roles = followed_roles(node, tracked, [not s.varies for s in inputs], sized)
+    ordered = all(s.ordered for s, own in zip(inputs, tracked, strict=True) if own is not None)
+    return replace(state, roles=roles, ordered=ordered)
+
+
+def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind, ...]:
+    op = node.op_type
+    if op in CLASSIFIERS and varies:
+        # These compute their scores themselves, so that even exact inputs end in a rounded tie.
+        return ("labels", "values")
+    if op == "TopK" and rounded:
+        if takes_one(node):
+            return ("values", "labels")
+        return ("set", "indices")
+    return _DECIDES.get(op, ()) if rounded else ()
+
+
+def _kind(op: str, inputs: Sequence[_State]) -> OutputKind:
+    """The kind that an operator's result inherits from its inputs."""
+    kinds = [s.kind for s in inputs]
+    if all(kind == "values" for kind in kinds) or op in _FORGETS:
+        return "values"
+    if "set" in kinds:
+        return "set"
+    if "indices" in kinds:
+        return _kind_with_indices(op, inputs)
+    # A mask of labels, or a sum over them, is a value like any other.
+    return "values" if op in _COMPARES or op.startswith("Reduce") else "labels"
+
+
+def _kind_with_indices(op: str, inputs: Sequence[_State]) -> OutputKind:
+    if op == "Where":
+        inputs = inputs[1:]
+    indices = [s.kind == "indices" for s in inputs]
+    if op in _COMPARES or not any(indices):
+        return "values"
+    if op in _GATHERS and not indices[0]:
+        # What constant labels give at positions are positions by another name; anything else is a selection.
+        still = not inputs[0].varies and not inputs[0].floating
+    elif op in _GATHERS:
+        # Positions gathered at fixed places stay positions; positions gathered at positions are reordered.
+        still = not any(indices[1:])
+    elif op in _MOVES and op != "Concat":
+        # Moved, or something else moved to where the positions say.
+        still = indices[0]
+    else:
+        still = op in _COMBINES and all(s.kind == "indices" or not s.varies for s in inputs)
+    return "indices" if still else "set"
+
+
+def _join(a: _State, b: _State) -> _State:
+    return _State(
+        kind=max(a.kind, b.kind, key=_ORDER.index),
+        varies=a.varies or b.varies,
+        rounded=a.rounded or b.rounded,
+        floating=a.floating or b.floating,
+        ordered=a.ordered and b.ordered,
+        roles=a.roles if a.roles == b.roles else None,
+        labels=a.labels if a.labels == b.labels else None,
+    )
+
+
+def _is_floating(value: ir.Value) -> bool | None:
+    if not isinstance(value.type, ir.TensorType):
+        return None
+    return value.type.dtype.is_floating_point()
+
+
+def _result_floating(node: ir.Node, *, floating: bool) -> bool:
+    if node.op_type in _INTEGER_RESULT:
+        return False
+    to = element_type(cast_to(node))
+    return floating if to is None else to.is_floating_point()

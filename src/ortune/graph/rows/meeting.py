@@ -1,0 +1,151 @@
+"""Operators that combine elements along an axis: along that of the rows, rows meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.model.graphs import op_set
+from ortune.graph.nodes import input_of
+from ortune.graph.rows.state import GONE, Found, Handler, Step
+
+
+def _over(step: Step, axes: list[int], *, keeps: bool = True) -> Found:
+    """What normalising or reducing over some axes makes of the rows."""
+    axis, rank = step.axis(), step.rank()
+    if axis is None or rank is None:
+        return GONE
+    over = {a % rank for a in axes}
+    spread = step.rows().spread
+    if axis in over or (spread and min(over) < axis):
+        return Found(axis if keeps else None, meets=True, spread=spread)
+    return Found(axis if keeps else axis - sum(a < axis for a in over), spread=spread)
+
+
+def _softmax(step: Step) -> Found:
+    rank, old = step.rank(), (step.node.version or 13) < 13
+    axis = int_of(step.node, "axis", 1 if old else -1)
+    # Before opset 13 all axes from that one on were normalised together.
+    return GONE if rank is None else _over(step, list(range(axis % rank, rank)) if old else [axis])
+
+
+def _from_axis(step: Step) -> Found:
+    rank = step.rank()
+    axis = int_of(step.node, "axis", -1)
+    return GONE if rank is None else _over(step, list(range(axis % rank, rank)))
+
+
+def _one_axis(step: Step) -> Found:
+    return _over(step, [int_of(step.node, "axis", -1)])
+
+
+def _moments(step: Step) -> Found:
+    return _over(step, ints_of(step.node, "axes") or [0, 2, 3])
+
+
+def _cumsum(step: Step) -> Found:
+    axis = constant(input_of(step.node, 1))
+    return GONE if axis is None else _over(step, [int(axis.reshape(-1)[0])])
+
+
+def _reduce(step: Step) -> Found:
+    rank = step.rank()
+    axes = step.axes(1)
+    if rank is None or axes == []:
+        return GONE
+    if axes is None and int_of(step.node, "noop_with_empty_axes", 0):
+        return GONE if step.axis() is None else Found(step.axis())
+    found = _over(
+        step, list(range(rank)) if axes is None else axes, keeps=bool(int_of(step.node, "keepdims", 1))
+    )
+    # Of the reduced axis one element is left, which all rows share.
+    return replace(found, axis=None) if found.meets else found
+
+
+def _arg(step: Step) -> Found:
+    found = _over(step, [int_of(step.node, "axis", 0)], keeps=bool(int_of(step.node, "keepdims", 1)))
+    return GONE if found.meets else found
+
+
+def _top_k(step: Step) -> Found:
+    found = _one_axis(step)
+    return GONE if found.meets else found
+
+
+def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
+    """A product of the inputs at two positions."""
+
+    def found(step: Step) -> Found:
+        rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0
+        if min(rank_a, rank_b) < 2:
+            return GONE
+        first, second = step.rows(a), step.rows(b)
+        rank, axes = max(rank_a, rank_b), set[int]()
+        flips = [bool(turned and int_of(step.node, name, 0)) for name in turned or ("", "")]
+        # The last axis of A and the last but one of B are summed over.
+        for rows, own_rank, summed in (
+            (first, rank_a, rank_a - (2 if flips[0] else 1)),
+            (second, rank_b, rank_b - (1 if flips[1] else 2)),
+        ):
+            if not rows.there:
+                continue
+            if rows.axis is None:
+                return GONE
+            if rows.axis == summed:
+                return Found(None, meets=True)
+            lead = rows.axis < own_rank - 2
+            axes.add(rows.axis + rank - own_rank if lead else rank - (2 if rows is first else 1))
+        return Found(axes.pop()) if len(axes) == 1 else GONE
+
+    return found
+
+
+def _convolution(step: Step) -> Found:
+    if step.axis() == 0:
+        return Found(0)
+    weight = step.values.sizes(input_of(step.node, 3 if step.node.op_type == "QLinearConv" else 1))
+    if step.axis() is None or weight is None or None in weight[2:]:
+        return GONE
+    axis = step.axis() or 0
+    # Rows as positions of one image: a kernel of one element sees one of them.
+    return Found(axis, meets=axis > 1 and weight[axis] != 1)
+
+
+def _recurrent(step: Step) -> Found | list[Found]:
+    axis, first = step.axis(), int_of(step.node, "layout", 0) == 1
+    if axis not in (0, 1):
+        return GONE
+    meets = axis == (1 if first else 0)
+    if first:
+        return [Found(axis, meets), Found(0, meets), Found(0, meets)]
+    # Steps come first: [steps, directions, rows, features], then the last state of each row.
+    return [Found(0 if meets else 2, meets), *[Found(None if meets else 1, meets)] * 2]
+
+
+_REDUCES = op_set(
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+    "ReduceSumSquare"
+)
+_SOFTMAX = op_set("Softmax LogSoftmax Hardmax")
+_NORMALISE = op_set("LayerNormalization RMSNormalization SimplifiedLayerNormalization")
+NORMALISES = _REDUCES | _SOFTMAX | _NORMALISE | op_set("LpNormalization CumSum")
+"""Operators that see all elements along some axes."""
+_TURNED = ("transA", "transB")
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(_REDUCES, _reduce),
+    **dict.fromkeys(_SOFTMAX, _softmax),
+    **dict.fromkeys(_NORMALISE, _from_axis),
+    **dict.fromkeys(op_set("ArgMax ArgMin"), _arg),
+    **dict.fromkeys(op_set("Conv ConvTranspose ConvInteger QLinearConv FusedConv"), _convolution),
+    **dict.fromkeys(op_set("LSTM GRU RNN DynamicQuantizeLSTM"), _recurrent),
+    **dict.fromkeys(
+        op_set("MatMul MatMulInteger MatMulIntegerToFloat DynamicQuantizeMatMul"), _product(0, 1)
+    ),
+    **dict.fromkeys(op_set("Gemm FusedMatMul"), _product(0, 1, _TURNED)),
+    "QLinearMatMul": _product(0, 3),
+    "LpNormalization": _one_axis,
+    "MeanVarianceNormalization": _moments,
+    "CumSum": _cumsum,
+    "TopK": _top_k,
+}

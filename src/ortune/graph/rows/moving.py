@@ -1,0 +1,179 @@
+"""Operators that keep or move the axis of the rows."""
+
+from __future__ import annotations
+
+from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.model.graphs import op_set
+from ortune.graph.nodes import input_of
+from ortune.graph.rows.state import GONE, Found, Handler, Step
+from ortune.graph.shapes.known import Dims
+
+
+def _same(step: Step) -> Found:
+    axis = step.axis()
+    return GONE if axis is None else Found(axis, spread=step.rows().spread)
+
+
+def _first_alone(step: Step) -> Found:
+    """The first axis is the batch by the operator's definition; a row on any other axis is lost."""
+    return Found(0) if step.axis() == 0 else GONE
+
+
+def _broadcast(step: Step) -> Found:
+    rank_out, axes = step.rank_out(), set[int]()
+    for position, rows in enumerate(step.inputs):
+        if not rows.there:
+            continue
+        rank = step.rank(position)
+        if rows.axis is None or rank is None or rank_out is None:
+            return GONE
+        axes.add(rows.axis + rank_out - rank)
+    # Two axes of rows are pairs of rows: that is meant.
+    spread = any(rows.spread for rows in step.inputs)
+    return Found(axes.pop(), spread=spread) if len(axes) == 1 else GONE
+
+
+def _transpose(step: Step) -> Found:
+    axis, rank = step.axis(), step.rank()
+    if axis is None or rank is None:
+        return GONE
+    perm = ints_of(step.node, "perm") or list(reversed(range(rank)))
+    return Found(perm.index(axis))
+
+
+def _reshape(step: Step) -> Found:
+    axis, dims = step.axis(), step.values.dims(input_of(step.node, 0))
+    to = step.values.contents(input_of(step.node, 1))
+    if axis is None or dims is None or to is None:
+        return GONE
+    if axis and all(dim == 1 for dim in dims[:axis]):
+        dims, axis = dims[axis:], 0
+    if axis == 0 or step.rows().spread:
+        return _from_first(step, to, None if step.rows().spread else dims[0])
+    if len(to) <= axis:
+        return GONE
+    before = all(
+        new == 0 or (new == old and old is not None) for new, old in zip(to[:axis], dims[:axis], strict=True)
+    )
+    here = to[axis] in (0, -1) or (to[axis] == dims[axis] and dims[axis] is not None)
+    return Found(axis) if before and here else GONE
+
+
+def _from_first(step: Step, to: Dims, size: int | str | None) -> Found:
+    """A Reshape of rows that follow one another, of which there are so many: the first size must be theirs again."""
+    lead = next((i for i, new in enumerate(to) if new != 1), None)
+    if lead is None:
+        return GONE
+    # Of several rows on one axis the first come first: -1 may hold more than the rows alone.
+    first = to[lead]
+    if first == -1 or first in step.symbols or (first is not None and first == size):
+        return Found(lead)
+    if first == 0 and lead == 0 and not step.rows().spread:
+        return Found(0)
+    # Another size comes first: what is left for -1 is a part of each row.
+    return Found(to.index(-1), spread=True) if isinstance(first, int) and first > 1 and -1 in to else GONE
+
+
+def _flatten(step: Step) -> Found:
+    axis, cut = step.axis(), int_of(step.node, "axis", 1)
+    if axis != 0 or cut < 0:
+        return GONE
+    return Found(0 if cut else 1)
+
+
+def _unsqueeze(step: Step) -> Found:
+    axis, rank, axes = step.axis(), step.rank_out(), step.axes(1)
+    if axis is None or rank is None or not axes:
+        return GONE
+    new = {a % rank for a in axes}
+    return Found([i for i in range(rank) if i not in new][axis])
+
+
+def _squeeze(step: Step) -> Found:
+    axis, rank, axes = step.axis(), step.rank(), step.axes(1)
+    if axis is None or rank is None or not axes:
+        return GONE
+    gone = {a % rank for a in axes}
+    return GONE if axis in gone else Found(axis - sum(a < axis for a in gone))
+
+
+def _gather(step: Step) -> Found:
+    at = int_of(step.node, "axis", 0)
+    rank, rank_of_indices = step.rank(0), step.rank(1)
+    if rank is None or rank_of_indices is None:
+        return GONE
+    at %= rank
+    data, indices = step.rows(0), step.rows(1)
+    if data.there and indices.there:
+        return GONE
+    if indices.there:
+        return GONE if indices.axis is None else Found(at + indices.axis)
+    if data.axis is None or data.axis == at:
+        return GONE
+    return Found(data.axis if data.axis < at else data.axis + rank_of_indices - 1)
+
+
+def _along(step: Step) -> Found:
+    """Concat and Split: rows keep their axis where it is another one."""
+    axes = {rows.axis for rows in step.inputs if rows.there}
+    if len(axes) != 1 or None in axes:
+        return GONE
+    rank = next(step.rank(i) for i, rows in enumerate(step.inputs) if rows.there)
+    axis = axes.pop()
+    return GONE if rank is None or int_of(step.node, "axis", 0) % rank == axis else Found(axis)
+
+
+def _slice(step: Step) -> Found:
+    axis, rank, axes = step.axis(), step.rank(), step.axes(3)
+    if axis is None or rank is None or axes == []:
+        return GONE
+    cut = range(rank) if axes is None else [a % rank for a in axes]
+    return GONE if axis in cut else Found(axis)
+
+
+def _expand(step: Step) -> Found:
+    axis, rank, rank_out = step.axis(), step.rank(), step.rank_out()
+    return GONE if axis is None or rank is None or rank_out is None else Found(axis + rank_out - rank)
+
+
+def _shared_range(step: Step) -> Found | list[Found]:
+    """One scale and one zero point for all rows."""
+    axis = step.axis()
+    return [GONE if axis is None else Found(axis), Found(), Found()]
+
+
+_UNARY = op_set(
+    "Abs Acos Asin Atan BatchNormalization BiasGelu Cast CastLike Ceil Celu Clip Cos DequantizeLinear Dropout "
+    "Elu Erf Exp FastGelu Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log "
+    "Mish Neg Not PRelu QLinearLeakyRelu QLinearSigmoid QuantizeLinear QuickGelu Reciprocal Relu Round Selu Shrink "
+    "Sigmoid Sign Sin Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu OneHot"
+)
+_PAIRS = op_set(
+    "Add And BitwiseAnd BitwiseOr Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or Pow Sub "
+    "Sum Where Xor QLinearAdd QLinearMul"
+)
+_BATCH_FIRST = op_set(
+    "AveragePool GlobalAveragePool GlobalMaxPool GlobalLpPool InstanceNormalization GroupNormalization LRN LpPool "
+    "MaxPool Resize Upsample DepthToSpace SpaceToDepth QLinearAveragePool QLinearGlobalAveragePool Attention "
+    "MultiHeadAttention GroupQueryAttention QAttention EmbedLayerNormalization SkipLayerNormalization "
+    "SkipSimplifiedLayerNormalization RotaryEmbedding Normalizer Scaler LinearClassifier LinearRegressor "
+    "TreeEnsembleClassifier TreeEnsembleRegressor SVMClassifier SVMRegressor Pad Tile"
+)
+ELEMENTWISE = _UNARY | _PAIRS
+"""Operators that see one element of each input at a time."""
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(_UNARY, _same),
+    **dict.fromkeys(_PAIRS, _broadcast),
+    **dict.fromkeys(_BATCH_FIRST, _first_alone),
+    **dict.fromkeys(op_set("Concat Split"), _along),
+    "DynamicQuantizeLinear": _shared_range,
+    "MatMulNBits": _same,
+    "Transpose": _transpose,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Expand": _expand,
+}

@@ -1,0 +1,1 @@
+"""One model measured, whatever asks: sides, trials, turns, blocks, journal, budget, limits."""

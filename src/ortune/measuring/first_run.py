@@ -1,0 +1,327 @@
+"""The first run of a model, and what is asked of its outputs before anything is timed: of every verb the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from ortune.engines.bisection.levels import first_decisive, first_not_finite, made_from
+from ortune.graph.failing_nodes import named_node, sources_by_name
+from ortune.inputs import feed_files
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.broken_levels import Lowered, lower, unoptimised
+from ortune.measuring.executor import Arm
+from ortune.measuring.levels import Levels
+from ortune.measuring.right_outputs import exact_check, file_faults, right_findings
+from ortune.measuring.sides import Resolved
+from ortune.outputs.exact import MOST_S
+from ortune.records import (
+    Failed,
+    FeedRef,
+    Finding,
+    LevelCheck,
+    Measured,
+    NonFiniteOutput,
+    OutputDifference,
+    Plan,
+    Record,
+)
+from ortune.rules import rule_of
+from ortune.rules.measurement import (
+    broken_when_optimised,
+    non_finite_outputs,
+    rounded_activations,
+    wrong_when_optimised,
+)
+from ortune.search.phases import LEVEL_TIMES
+
+R = TypeVar("R", bound=Record)
+
+SIDE_RUNS = 2  # at the side's own level, and without optimisation
+NODE_RUNS = 4  # one saves the graph; then both with all of their values, and one with inputs that are moved
+
+
+def settle(
+    baseline: Baseline,
+    limit_s: float,
+    left_s: Callable[[], float] = lambda: math.inf,
+    line: Callable[[str], None] = lambda text: None,
+    name: str = "",
+) -> None:
+    """Finds inputs that run, and asks first of all whether the outputs are numbers, and right.
+
+    Args:
+        baseline: The side that is run.
+        limit_s: For a run, as ``Baseline.settle`` takes it.
+        left_s: Of the budget: what does not fit is left out with a note.
+        line: Is told how far it is.
+        name: Of the side, where there are several.
+
+    Raises:
+        OrtuneError: As the first run fails.
+    """
+    baseline.settle(limit_s)
+    first = baseline.executor.last
+    first_ns = first.elapsed_ns if first is not None else 0
+    if baseline.lowered is not None:
+        baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, left_s), name)
+    line("comparing outputs with and without graph optimisation")
+    baseline.check.question(left_s() * 1e9)
+    side = baseline.side
+    check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
+    if check is not None and check.wrong and not check.outputs.nonfinite_reference:
+        nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
+    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, left_s)
+    if check is not None and check.wrong:
+        alerts += _wrong(
+            baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s
+        )
+    baseline.alert(alerts, name)
+    if check is not None:
+        facts = replace(baseline.facts(), level_check=check)
+        baseline.findings += rule_of(rounded_activations).findings(facts)
+    baseline.executor.last = first  # what a run costs is told from it
+
+
+def question_base(
+    baseline: Baseline, line: Callable[[str], None], name: str, left_s: Callable[[], float]
+) -> None:
+    """Asks after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
+
+    Which side is right comes before how fast they are, so this is done whatever the budget holds.
+
+    Args:
+        baseline: The base.
+        line: Is told how far it is.
+        name: Of the base.
+        left_s: Of the budget: from which node on they are wrong is left out with a note where it does not fit.
+    """
+    side, own = baseline.side, baseline.check
+    if own.level_check is not None or not side.levels or side.plan.is_web:
+        return
+    last = baseline.executor.last
+    line("comparing outputs with and without graph optimisation")
+    own.question()
+    if own.level_check is not None and own.level_check.wrong:
+        run_ns = last.elapsed_ns if last is not None else 0
+        baseline.alert(
+            _wrong(baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, left_s),
+            name,
+        )
+    baseline.executor.last = last
+
+
+def question_side(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    line: Callable[[str], None],
+    name: str,
+    left_s: Callable[[], float] = lambda: math.inf,
+    limit_s: float = MOST_S,
+) -> bool:
+    """Returns whether the outputs of another side are wrong by its own model; adds that to the alerts.
+
+    It is asked of a side whose outputs are unlike the base's, whatever the budget holds: by the model without
+    optimisation, and by the model in float64 if the base was.
+
+    Args:
+        baseline: Whose processes run it.
+        side: What is held against the baseline; the last trial tells what a run of it costs.
+        refs: What it is fed.
+        line: Is told how far it is.
+        name: Of the side.
+        left_s: Of the budget: from which node on it is wrong is left out with a note where it does not fit.
+        limit_s: Seconds that an evaluation in float64 may take.
+    """
+    if not side.levels:
+        return False
+    folder = baseline.scratch / f"levels-{name}"
+    levels = Levels(side, refs, baseline.executor, baseline.work, folder)
+    last = baseline.executor.last
+    side_ns = last.elapsed_ns if last is not None else 0
+    # The store may know it from an earlier session: the same model, settings, inputs and build.
+    check = levels.known(baseline.host, baseline.log.folder)
+    if check is None:
+        check = levels.check(None, baseline.host, baseline.log.folder)
+    if name not in baseline.check.exact_of and (ran := levels.outputs(levels.own)) is not None:
+        exact, known = exact_check(baseline, side, refs, levels, ran, limit_s, line, check)
+        baseline.check.exact_of[name], check = exact, known or check
+        if exact.right is False and known is None:
+            baseline.alert([*file_faults(side), *right_findings(baseline, side, exact, None)], name)
+            return True
+    if check is None or not check.wrong:
+        faults = file_faults(side)
+        baseline.alert(faults, name)
+        return False
+    baseline.alert(_wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
+    return True
+
+
+def lower_side(
+    baseline: Baseline,
+    side: Resolved,
+    arm: Arm,
+    failed: Failed,
+    name: str,
+    left_s: Callable[[], float],
+) -> Plan | None:
+    """Return the plan at which another side runs if ONNX Runtime's optimiser is why it failed; add that to the alerts.
+
+    Args:
+        baseline: Its processes run the side.
+        side: The side that failed.
+        arm: The side with its inputs.
+        failed: The outcome of the side at its own level.
+        name: The name of the side.
+        left_s: The budget that is left; without time for it, the origin of the failing node is left out with a note.
+
+    Returns:
+        None if the side does not run without optimisation either.
+    """
+    plain = unoptimised(baseline.executor, arm, failed)
+    if not isinstance(plain, Measured):
+        return None
+    lowered = lower(baseline.executor, arm, failed, plain)
+    baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
+    return lowered.plan
+
+
+def question_numbers(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    difference: OutputDifference,
+    line: Callable[[str], None],
+    name: str,
+    left_s: Callable[[], float],
+) -> None:
+    """Adds to the alerts from which node on another side's outputs are no numbers where the base's are.
+
+    Args:
+        baseline: Whose processes run it.
+        side: What is held against the baseline; the last trial tells what a run of it costs.
+        refs: What it is fed.
+        difference: Of its outputs and the base's.
+        line: Is told how far it is.
+        name: Of the side.
+        left_s: Of the budget: the node is left out with a note where it does not fit.
+    """
+    own = tuple(
+        msgspec.structs.replace(
+            output,
+            nonfinite_reference=output.nonfinite_candidate,
+            unusable_reference=output.unusable_candidate,
+        )
+        for output in difference.nonfinite
+        if not output.unusable_reference
+    )
+    last = baseline.executor.last
+    run_ns = last.elapsed_ns if last is not None else 0
+    baseline.alert(_not_finite(baseline, side, refs, own, line, name, run_ns, left_s), name)
+    baseline.executor.last = last
+
+
+def _not_finite(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    nonfinite: Sequence[NonFiniteOutput],
+    line: Callable[[str], None],
+    name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
+) -> list[Finding]:
+    """What is said of a side's outputs that are not finite, with the node from which on they are not."""
+    source = None
+    what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
+    if (
+        side.levels
+        and any(output.unusable_reference for output in nonfinite)
+        and _holds(baseline, what, 1, run_ns, left_s)
+    ):
+        place = baseline.scratch / f"not-finite{name and '-'}{name}"
+        feed = next(filter(_holds_not_finite, refs), refs[0])
+        source = first_not_finite(side, feed, baseline.executor, place, line=line)
+    facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source)
+    return rule_of(non_finite_outputs).findings(facts)
+
+
+def _holds_not_finite(ref: FeedRef) -> bool:
+    """Return whether an input holds NaN or infinities."""
+    values = feed_files.read_feeds(Path(ref.path)).values()
+    return any(isinstance(value, np.ndarray) and sum(feed_files.not_finite(value)) for value in values)
+
+
+def _outputs_of(name: str) -> str:
+    return f"{name}'s outputs" if name else "outputs"
+
+
+def _wrong(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    levels: Levels,
+    check: LevelCheck,
+    line: Callable[[str], None],
+    name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
+) -> list[Finding]:
+    """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
+    what = f"no time to locate the first wrong node of {_outputs_of(name)}"
+    if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, left_s):
+        node = first_decisive(
+            side,
+            refs[0],
+            baseline.executor,
+            baseline.scratch / f"wrong-{name}",
+            custom_ops=tuple(baseline.work.custom_ops),
+            seed=baseline.work.seed,
+            line=line,
+        )
+        place = "" if node is None else node.name or f"{node.value} ({node.operator})"
+        check = msgspec.structs.replace(check, node=place, node_asked=True)
+        levels.keep(check, baseline.host, baseline.log.folder)
+    version = side.runtime_of(side.plan).version_of(side.plan)
+    facts = replace(baseline.facts(), level_check=check, ort_version=version)
+    # What the file itself has lost comes first: no level brings it back.
+    return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]
+
+
+def _broken(
+    baseline: Baseline,
+    side: Resolved,
+    lowered: Lowered,
+    name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
+) -> list[Finding]:
+    """What is said of a level at which a side does not run, with the node that fails and what it was made from."""
+    broken, node = lowered.level, named_node(lowered.level.what)
+    if node is not None:
+        made = sources_by_name(side.model.ir, node)
+        if LEVEL_TIMES * run_ns / 1e9 <= left_s():
+            place = baseline.scratch / f"broken{name and '-'}{name}"
+            made = made_from(
+                side, lowered.at, node, baseline.executor, place, custom_ops=tuple(baseline.work.custom_ops)
+            )
+        broken = msgspec.structs.replace(broken, node=node.name, made_from=made)
+    version = side.runtime_of(side.plan).version_of(side.plan)
+    facts = replace(baseline.facts(), broken_level=broken, ort_version=version)
+    return rule_of(broken_when_optimised).findings(facts)
+
+
+def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:
+    """Returns whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
+    needed_s = LEVEL_TIMES * n_runs * run_ns / 1e9
+    if needed_s <= left_s():
+        return True
+    baseline.note(f"{what}: that takes {needed_s:.2g} s, more than the budget allows")
+    return False

@@ -1,0 +1,56 @@
+"""What a user says of inputs, as every measuring verb takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ortune.outputs.tolerance import Tolerance
+    from ortune.records import PodSize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Which inputs the model gets and under what load; the names are those of the command line.
+
+    Attributes:
+        kept: Shapes of an earlier run, which count where nothing else is said and the model takes them.
+        sessions, callers: Sessions in one process, and threads that call each.
+        pod: The container that is emulated, None for none.
+        in_turn: Sizes that were guessed are varied from call to call: an arena grows when sizes change.
+        allow_nonfinite: Outputs may be NaN or infinite.
+        data: Further inputs of the user's, to calibrate quantized models on and to see their error.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    kept: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    inputs: Path | None = None
+    workload: Path | None = None
+    save_workload: Path | None = None
+    gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
+    pod: PodSize | None = None
+    custom_ops: Sequence[str] = ()
+    seed: int = 0
+    tolerance: Tolerance | None = None
+    metric: str = ""
+    data: Path | None = None
+    allow_nonfinite: bool = False
+    in_turn: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the user said of inputs, as the command line of every verb has it; not the load that they are under."""
+        words = ["--inputs", str(self.inputs)] if self.inputs is not None else []
+        for name, shape in self.shapes.items():
+            words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
+        for name, mix in self.dims.items():
+            alike = len({weight for _, weight in mix}) == 1
+            sizes = (str(size) if alike else f"{size}:{weight:.12g}" for size, weight in mix)
+            words += ["--dim", f"{name}={','.join(sizes)}"]
+        return (*words, *(word for library in self.custom_ops for word in ("--custom-ops", library)))

@@ -1,0 +1,369 @@
+"""Are the outputs of a plan the model's own? Held against a run that ONNX Runtime's optimiser has not touched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune import targets
+from ortune.graph.dot_products import saturates
+from ortune.graph.grids import Grid, input_grids, output_grids
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.save import save_model
+from ortune.graph.outputs import output_comparisons, random_ops
+from ortune.knobs.cpu.enable_cpu_mem_arena import KNOB as ARENA
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
+from ortune.measuring import activations
+from ortune.measuring.executor import Arm, Executor
+from ortune.measuring.failures import raise_if_unrunnable
+from ortune.measuring.scores import ScoreReader
+from ortune.measuring.sides import Resolved
+from ortune.outputs import right_side, rounding
+from ortune.outputs.comparison import compare_outputs
+from ortune.outputs.exact import Evaluated
+from ortune.outputs.files import tensors
+from ortune.outputs.tolerance import worst_of
+from ortune.providers import CPU
+from ortune.records import (
+    ExactCheck,
+    Failed,
+    FeedRef,
+    Host,
+    LevelCheck,
+    Measured,
+    OutputDifference,
+    Plan,
+    Workload,
+)
+from ortune.records.base import Value
+from ortune.store import checks
+
+NOTHING: Mapping[str, Value] = {}
+NONE, LOWEST = "disable", "basic"
+"""The level of the reference, and the one in its place where a model does not run without any optimisation."""
+JUDGEMENT = 4
+"""Counts up with every change of how outputs are judged: what was kept before is asked again."""
+ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
+"""Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
+MOST_BYTES = 1 << 30
+"""Of a model whose weights are moved: a larger one would be written to the disk once more."""
+
+
+class Levels:
+    """One side by level of optimisation: each is run at most once, untimed, and kept as its outputs.
+
+    Args:
+        side: The model with its plan.
+        refs: What it is fed.
+        executor: Whose processes run it.
+        work: Seed and custom operators.
+        folder: Scratch, to be made.
+    """
+
+    def __init__(
+        self, side: Resolved, refs: Sequence[FeedRef], executor: Executor, work: Workload, folder: Path
+    ) -> None:
+        self._side, self._refs, self._executor = side, tuple(refs), executor
+        self._work, self._folder = work, folder
+        self._scores = ScoreReader(side, executor, work, folder / "scores")
+        self._outputs: dict[str, Path | None] = {}
+        self._moved: dict[float, OutputDifference | None] = {}
+
+    @property
+    def own(self) -> str:
+        """The level of the side's plan."""
+        return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
+
+    def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
+        """The side's plan at another level, with what else is to be set."""
+        plan = self._side.plan
+        at = {} if level == self.own else {LEVEL.name: level}
+        return msgspec.structs.replace(plan, settings={**plan.settings, **at, **settings})
+
+    def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
+        """The folder of the outputs at a level; None where the model does not run there."""
+        key = self.plan(level, settings).id
+        if key not in self._outputs:
+            self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
+        return self._outputs[key]
+
+    def reference(self) -> tuple[str, Path] | None:
+        """The lowest level that runs, with its outputs; None where that is the side's own, or none does."""
+        for level in (NONE, LOWEST):
+            if level == self.own:
+                return None
+            folder = self.outputs(level)
+            if folder is not None:
+                return level, folder
+        return None
+
+    def moved(self, step: float = 0.0) -> OutputDifference | None:
+        """How far one step of rounding, of inputs and small weights, moves the reference; None: not known.
+
+        Args:
+            step: As a share of the values; 0 for one step of their types, and of the grids of inputs that have one.
+        """
+        if step not in self._moved:
+            self._moved[step] = self._rounded(step)
+        return self._moved[step]
+
+    def is_rounding(self, difference: OutputDifference) -> bool:
+        """Returns whether a difference is no larger than rounding makes of this model's outputs."""
+        return self._right(difference)
+
+    def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
+        """What an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
+        return checks.load(store_folder, self._key(host)) if store_folder else None
+
+    def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
+        """Checks whether outputs are the model's own; None where there is nothing to hold them against.
+
+        Args:
+            outputs: What the side gave for its inputs; None: it is run.
+            host: Where that was.
+            store_folder: Where the answer is kept for later sessions; None keeps nothing.
+        """
+        reference = self.reference()
+        outputs = outputs or (self.outputs(self.own) if reference else None)
+        if reference is None or outputs is None:
+            return None
+        level, folder = reference
+        difference = self._explained(folder, self._compared(folder, outputs))
+        wrong = not self._right(difference)
+        moved = self._moved.get(self._step)
+        # A reference that a kernel did not write is none: which level holds what memory held is chance.
+        unwritten = wrong and not self.repeats(level)
+        right, settings = self.own, NOTHING
+        if wrong:
+            right, settings = ("", NOTHING) if unwritten else self._highest_right(level, folder, host)
+        answer = LevelCheck(
+            level=self.own,
+            reference=level,
+            wrong=wrong,
+            outputs=difference,
+            moved_relative_l2=moved.relative_l2 if moved and moved.comparable else None,
+            right=right,
+            right_settings=dict(settings),
+            unwritten=unwritten,
+        )
+        self.keep(answer, host, store_folder)
+        return answer
+
+    def against_exact(
+        self, outputs: Path, evaluated: Evaluated, before: LevelCheck | None = None
+    ) -> ExactCheck:
+        """Compares outputs with those of the model evaluated in float64.
+
+        Args:
+            outputs: Of this side, or of the same model elsewhere, for the same inputs.
+            evaluated: The evaluation for these inputs.
+            before: What is known by the model without optimisation: the level that is right by it is tried first.
+        """
+        if evaluated.wide is None or evaluated.plain is None:
+            return ExactCheck(not_evaluated=evaluated.why, needed_s=evaluated.needed_s)
+        difference = self._explained(evaluated.wide, self._compared(evaluated.wide, outputs))
+        if not self._refutes(difference):
+            return ExactCheck(right=True, outputs=difference)
+        if not self._refutes(self._compared(evaluated.plain, outputs)):
+            # In the types of the model the evaluator agrees: the model means its own precision.
+            return ExactCheck(not_evaluated="unsure")
+        level = self._exact_level(evaluated.wide, before)
+        return ExactCheck(right=False, outputs=difference, right_level=level)
+
+    def _exact_level(self, wide: Path, before: LevelCheck | None) -> str:
+        """The highest level that gives the exact outputs; "" for none, as where the kernels themselves are wrong."""
+        if before is not None and before.wrong and before.right:
+            there = self.outputs(before.right, before.right_settings)
+            if there is not None and not self._refutes(self._compared(wide, there)):
+                return before.right
+        lowest = self.reference()
+        if lowest is None or not self._is_exact(lowest[0], wide):
+            return ""
+        return next(level for level in reversed(LEVEL.choices) if self._is_exact(level, wide))
+
+    def _is_exact(self, level: str, wide: Path) -> bool:
+        """Returns whether a level other than the side's own gives the exact outputs, and gives them twice."""
+        if level == self.own or (there := self.outputs(level)) is None:
+            return False
+        return not self._refutes(self._compared(wide, there)) and self.repeats(level)
+
+    def _refutes(self, difference: OutputDifference) -> bool:
+        return not difference.ok and right_side.refutes(
+            difference,
+            self.moved(self._step),
+            few_bits=self._step > 0.0,
+            cpu=targets.of(self._side.plan).name == CPU.target,
+        )
+
+    def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
+        """Keeps an answer for later sessions."""
+        if store_folder:
+            checks.keep(store_folder, self._key(host), answer)
+
+    def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
+        """Returns whether a level gives the same outputs again, with memory that held something else before.
+
+        A kernel that never writes its output gives zeros or what memory held: that is nobody's answer.
+        """
+        first = self.outputs(level, settings)
+        arena = self._side.plan.settings.get(ARENA.name, True)
+        again = first and self.outputs(level, {**settings, ARENA.name: not arena})
+        return first is None or again is None or self._compared(first, again).ok
+
+    def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
+        """Names the cause of a difference of the side's own outputs, where it is rounding activations to int8."""
+        plan = self._side.plan
+        precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
+        if precise is None:
+            return difference
+        there = self.outputs(self.own, precise.settings)
+        return activations.explained(difference, self._compared(reference, there)) if there else difference
+
+    @property
+    def _step(self) -> float:
+        """What a model of few bits takes for one step of rounding, as a share of the largest value; else 0."""
+        few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
+        return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
+
+    def _right(self, difference: OutputDifference) -> bool:
+        return difference.ok or not rounding.far_beyond(
+            difference, self.moved(self._step), few_bits=self._step > 0.0
+        )
+
+    def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
+        """The highest level whose outputs are right, with what is set there; the reference's own always are."""
+        choices = LEVEL.choices
+        if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
+            # Fused 8-bit products are the first suspects of such a processor, and slow to do without.
+            exact = {PRECISION.name: True}
+            if self._as_reference(folder, self.own, exact):
+                return self.own, exact
+        # From just below the level that was wrong to just above the reference, which needs no run.
+        for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
+            if self._as_reference(folder, level):
+                return level, NOTHING
+        return reference, NOTHING
+
+    def _as_reference(self, reference: Path, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
+        """Returns whether a level gives the reference's outputs, and gives them twice."""
+        there = self.outputs(level, settings)
+        return (
+            there is not None
+            and self._right(self._compared(reference, there))
+            and self.repeats(level, settings)
+        )
+
+    def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
+        return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
+
+    def _worst(self, pairs: Iterable[tuple[FeedRef, Path, Path]]) -> OutputDifference:
+        """The worst difference over folders of outputs with their references, for each of the inputs."""
+        model = self._side.model.ir
+        comparisons, grids, random = output_comparisons(model), output_grids(model), bool(random_ops(model))
+        return worst_of(
+            [
+                compare_outputs(
+                    reference,
+                    outputs,
+                    comparisons=comparisons,
+                    scores=self._scores.of(comparisons, self._refs, ref),
+                    grids=grids,
+                    as_moments=random,
+                )
+                for ref, reference, outputs in pairs
+            ]
+        )
+
+    def _rounded(self, step: float) -> OutputDifference | None:
+        level, folder = self.reference() or (self.own, self.outputs(self.own))
+        if folder is None:
+            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        model = self._nudged(step)
+        grids = None if step else input_grids(self._side.model.ir)
+        draws = range(_n_draws(folder / ref.name for ref in self._refs))
+        moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
+        # All draws in one process: each further one would load the model again.
+        refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
+        there = self._run(level, model or self._side.runs, refs)
+        if model is not None:
+            model.unlink()
+            # Where it does not run with its weights moved, inputs alone tell less, and something.
+            there = there or self._run(level, self._side.runs, refs)
+        if there is None:
+            return None
+        pairs = [pair for draw in draws for pair in zip(self._refs, moved[draw], strict=True)]
+        return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
+
+    def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
+        """The inputs one step away, another way with each draw."""
+        refs = []
+        for i, ref in enumerate(self._refs):
+            place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw
+            moved = rounding.moved_feed(ref, place, seed, grids, step)
+            refs.append(msgspec.structs.replace(moved, name=place.name))
+        return refs
+
+    def _nudged(self, step: float) -> Path | None:
+        """The model with small weights one step away; None where that moves nothing, or costs too much."""
+        info = self._side.model.info
+        plain = self._side.runs == self._side.model.path and info.format != "ort"
+        if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
+            return None
+        graph = rounding.nudged(self._side.model.ir, self._work.seed, step)
+        if graph is None:
+            return None
+        path = self._folder / "moved.onnx"
+        save_model(graph, path)
+        return path
+
+    def _run(
+        self, level: str, model: Path, refs: tuple[FeedRef, ...], settings: Mapping[str, Value] = NOTHING
+    ) -> Path | None:
+        plan = self.plan(level, settings)
+        arm = Arm(
+            name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
+        )
+        outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        if isinstance(outcome, Failed) and outcome.reason == "disk-full":
+            # It says nothing of the level: taken for one that does not run, it would make others the right ones.
+            raise_if_unrunnable(outcome, arm)
+        return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
+
+    def _key(self, host: Host) -> str:
+        """What the answer depends on: the model, its plan, what it is fed, build, processor and how we judge."""
+        side, digest = self._side, hashlib.sha256()
+        files = [Path(library) for library in self._work.custom_ops]
+        files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
+        build = side.runtime_of(side.plan).build
+        for part in (
+            f"{JUDGEMENT}",
+            side.model.info.sha256,
+            side.plan.id,
+            build,
+            host.machine,
+            *host.features,
+        ):
+            digest.update(f"{part}\n".encode())
+        for content in _digests(files):
+            digest.update(content)
+        return digest.hexdigest()[:32]
+
+
+def _n_draws(folders: Iterable[Path]) -> int:
+    """How often the inputs are moved: one number stays by chance where it usually moves, many numbers do not."""
+    sizes = [
+        array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
+    ]
+    # An output of 32 numbers takes one draw, one of 10 takes 4, a single number the most.
+    return max(1, min(MOST_DRAWS, -(-ENOUGH_NUMBERS // max(1, min(sizes, default=ENOUGH_NUMBERS)))))
+
+
+def _digests(files: Sequence[Path]) -> Iterator[bytes]:
+    for file in files:
+        with file.open("rb") as stream:
+            yield hashlib.file_digest(stream, "sha256").digest()

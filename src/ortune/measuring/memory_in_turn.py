@@ -1,0 +1,86 @@
+"""Peak memory over several sizes in turn, where one size is timed: memory that grows with a change shows only so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ortune.inputs.declared import inspect_inputs
+from ortune.inputs.trial_fixes import sizes_in_turn
+from ortune.measuring.field import Field
+from ortune.measuring.opening import Experiment
+from ortune.measuring.pilot import run_ns
+from ortune.records import Measured, OneSize, PeakInTurn, Workload
+from ortune.search.phases import LOOK_SHARE, ROUND_RUNS
+
+MOST_ROUNDS = 5
+LEAST_ROUNDS = 2
+"""Of all sizes in turn: in the first one each size is new, and only then do calls change between known ones."""
+
+
+def measure(opened: Experiment, field: Field, alone: Measured) -> None:
+    """Takes the peak once in a session, within its share of the time left; ``Field.peak_in_turn`` has it then."""
+    clock = opened.clock
+    end_s = clock.spent_s + LOOK_SHARE * clock.left_s
+    field.peak_in_turn = opened.replay.once(
+        "peak-in-turn",
+        PeakInTurn | None,
+        lambda: peak(field, alone, lambda: 1e9 * (end_s - clock.spent_s)),
+    )
+    opened.replay.pass_on()
+
+
+def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
+    """The peak of a process of its own, so that what is timed stays as it is.
+
+    Args:
+        field: What runs, its inputs settled.
+        alone: A trial of it.
+        left_ns: What the process may take; asked before each that is tried.
+
+    Returns:
+        None where nothing is open: the model's sizes are fixed, no system tells its memory, or a page runs it.
+    """
+    model, work = field.side.model.ir, field.work
+    if alone.done.peak_bytes is None or field.side.plan.is_web:
+        return None
+    if len(work.cases) > 1:  # each trial runs all of them, in turn
+        return PeakInTurn(sizes=tuple(case.name for case in work.cases), peak_bytes=alone.done.peak_bytes)
+    if not any(axis.terms for spec in inspect_inputs(model).inputs for axis in spec.shape):
+        return None
+    mixes = sizes_in_turn(model, work)
+    if not mixes:
+        return PeakInTurn(one_size=_why_one(work))
+    start_ns, round_ns = alone.elapsed_ns - alone.done.wall_ns, ROUND_RUNS * _run_ns(alone)
+    # A process starts, then feeds all sizes in turn so often. The first round has each size for the first
+    # time.
+    rounds = min(MOST_ROUNDS, int((left_ns() - start_ns) / max(1.0, round_ns)))
+    enough = True
+
+    def begins() -> bool:
+        nonlocal enough
+        enough = rounds >= LEAST_ROUNDS and start_ns + rounds * round_ns <= left_ns()
+        return enough
+
+    last, timing = field.executor.last, field.executor.timing
+    field.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
+    # The first run of each size is not timed: it is the first round.
+    mix = field.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
+    field.executor.last, field.executor.timing = last, timing
+    if mix is None:
+        return PeakInTurn(one_size="refused" if enough else "budget")
+    return PeakInTurn(sizes=tuple(case.name for case in mix[0].cases), peak_bytes=mix[1].done.peak_bytes)
+
+
+def _why_one(work: Workload) -> OneSize:
+    """Why no size of the workload can be halved and doubled."""
+    origins = {choice.origin for choice in work.cases[0].inputs}
+    if work.inputs_path or "user" in origins:
+        return "given"
+    # A batch is one by convention: other sizes of it would run, and nobody guessed.
+    return "unguessed" if "name" in origins else "refused"
+
+
+def _run_ns(trial: Measured) -> float:
+    """What a run takes; the first one where none was timed."""
+    return run_ns(trial) if trial.done.n_runs else float(sum(case.first_ns for case in trial.done.cases))

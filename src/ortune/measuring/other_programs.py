@@ -1,0 +1,48 @@
+"""Comparisons judged with the other programs that used the CPUs meanwhile, for every verb that claims a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune.records import Block, Comparison, Host, Plan
+from ortune.search.blocks import BASE
+from ortune.search.waiting import Again, differ_in_threads, judged
+from ortune.show import others_words
+
+
+def with_others(
+    comparison: Comparison,
+    blocks: Sequence[Block],
+    statistic: str,
+    host: Host,
+    again: Again,
+    plans: tuple[Plan, Plan],
+    *,
+    arm: str,
+    base: str = BASE,
+) -> Comparison:
+    """Return a comparison with the other programs that may explain its difference, in words too.
+
+    Args:
+        comparison: Of an arm with a base.
+        blocks: Its blocks, with latencies.
+        statistic: What was compared.
+        host: The machine.
+        again: Computes the same comparison from other blocks.
+        plans: Of the arm and of the base.
+        arm: The candidate.
+        base: The baseline.
+    """
+    favours = differ_in_threads(*plans)
+    comparison = judged(comparison, blocks, statistic, host, again, arm=arm, base=base, favours=favours)
+    return worded(comparison) or comparison
+
+
+def worded(comparison: Comparison | None) -> Comparison | None:
+    """Return a comparison whose other programs have their words."""
+    if comparison is None or comparison.others is None:
+        return comparison
+    text = others_words.words(comparison.others, comparison.level)
+    return msgspec.structs.replace(comparison, others=msgspec.structs.replace(comparison.others, words=text))

@@ -1,0 +1,155 @@
+"""Which outputs are right, asked of a model evaluated in float64; and the faults of a file, which come first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ortune.graph.model.open import open_model
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.levels import Levels
+from ortune.measuring.sides import Resolved
+from ortune.outputs.exact import MOST_S, Evaluated
+from ortune.outputs.right_side import numbers, wrong_side
+from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck
+from ortune.rules import Facts, find_rule, rule_of
+from ortune.rules.measurement import refuted_outputs, wrong_when_optimised
+from ortune.search.phases import EXACT_SHARE
+from ortune.show import exact_words
+
+LEAST_S = 0.1
+FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
+"""Rules that find what a file itself has lost: no level of optimisation brings it back."""
+
+
+def most_s(budget_s: float, left_s: float) -> float:
+    """Returns the seconds that an evaluation may take of a budget: what takes next to nothing is always done."""
+    return max(LEAST_S, min(EXACT_SHARE * budget_s, left_s))
+
+
+def question_right(baseline: Baseline, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
+    """Compares the base's outputs with its model in float64, and adds to the alerts if they are wrong.
+
+    Args:
+        baseline: The base, once its inputs are settled.
+        limit_s: Seconds that the evaluation may take; otherwise a note names what was not checked.
+        line: Takes progress.
+        name: Of the side, if there are several.
+    """
+    check, side, last = baseline.check, baseline.side, baseline.executor.last
+    if not side.levels or check.exact is not None:
+        return
+    exact, known = exact_check(
+        baseline, side, baseline.refs, check.levels, check.outputs(), limit_s, line, check.level_check
+    )
+    check.exact = exact
+    if known is not None:
+        said = (alert.where[0] for alert in baseline.alerts if alert.code == DEFAULT_WRONG and alert.where)
+        check.level_check = known = msgspec.structs.replace(known, node=next(said, known.node))
+        # What was said before by the level without optimisation is said again by what is better known.
+        baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
+    if exact.not_evaluated:
+        baseline.note(exact_words.not_checked(exact, name))
+    baseline.alert(right_findings(baseline, side, exact, known), name)
+    baseline.executor.last = last  # the cost of a run is read from it
+
+
+def exact_check(
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    levels: Levels,
+    outputs: Path,
+    limit_s: float,
+    line: Callable[[str], None],
+    before: LevelCheck | None = None,
+) -> tuple[ExactCheck, LevelCheck | None]:
+    """Compares the outputs of a side with its model in float64.
+
+    Args:
+        baseline: Whose processes run what is to be run.
+        side: The side.
+        refs: Its inputs.
+        levels: The side by level of optimisation.
+        outputs: What it gave.
+        limit_s: Seconds that the evaluation may take.
+        line: Takes progress.
+        before: What is known by the model without optimisation.
+
+    Returns:
+        The comparison, and what it says of the side's level if that is known by it.
+    """
+    line(f"comparing outputs with {exact_words.EVALUATOR}")
+    exact = levels.against_exact(outputs, evaluated(baseline, side, refs, limit_s), before)
+    if exact.outputs is None or not (exact.right or exact.right_level):
+        return exact, None
+    if before is not None and before.wrong and before.right == exact.right_level:
+        return exact, msgspec.structs.replace(before, reference=FLOAT64, outputs=exact.outputs)
+    check = LevelCheck(
+        level=levels.own,
+        reference=FLOAT64,
+        wrong=not exact.right,
+        outputs=exact.outputs,
+        right=exact.right_level or levels.own,
+    )
+    return exact, check
+
+
+def evaluated(baseline: Baseline, side: Resolved, refs: Sequence[FeedRef], limit_s: float) -> Evaluated:
+    """Returns the evaluation in float64 of the model that a side runs."""
+    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    if model.info.format == "ort":
+        return Evaluated(why="format")
+    return baseline.check.evaluations.of(model.ir, model.info.sha256, refs, limit_s)
+
+
+def wrong_of_two(
+    baseline: Baseline, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
+) -> Literal["", "A", "B", "both"]:
+    """Returns which of two sides that differ is wrong, by the base's model in float64; "" if that is not known.
+
+    Args:
+        baseline: The base.
+        outputs: What the base gave, and what the other side gave under the base's names.
+        levels: The other side, of the same model, by level of optimisation.
+        limit_s: Seconds that an evaluation may take.
+    """
+    right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
+    if right.wide is None:
+        return ""
+    own = baseline.check.levels
+    a, b = (of.against_exact(ran, right).right for of, ran in zip((own, levels), outputs, strict=True))
+    if a is False and b is False:
+        return "both"
+    if a is False or b is False:
+        return "A" if a is False else "B"
+    # Both are near, and may be far from each other all the same.
+    nearer = [
+        wrong_side(outputs[0] / ref.name, outputs[1] / ref.name, numbers(right.wide / ref.name))
+        for ref in baseline.refs
+    ]
+    return next(filter(None, nearer), "")
+
+
+def right_findings(
+    baseline: Baseline, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
+) -> list[Finding]:
+    """Returns what is to be said of outputs that the evaluation refutes."""
+    version = side.runtime_of(side.plan).version_of(side.plan)
+    facts = replace(
+        baseline.facts(), plan=side.plan, exact=exact, level_check=level_check, ort_version=version
+    )
+    return [
+        *rule_of(wrong_when_optimised).findings(facts),
+        *rule_of(refuted_outputs).findings(facts),
+    ]
+
+
+def file_faults(side: Resolved) -> list[Finding]:
+    """Returns what the file itself has lost, which no level of optimisation brings back."""
+    facts = Facts(model=side.model, plan=side.plan)
+    return [finding for code in FILE_FAULTS for finding in find_rule(code).findings(facts)]

@@ -1,0 +1,266 @@
+"""Does the answer for one row depend on the rows beside it, or on padding that its mask hides? Asked by running it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.grids import output_grids
+from ortune.graph.outputs import output_comparisons, random_ops
+from ortune.graph.rows import MixedRows, batch_axes, length_axes, mixed_rows
+from ortune.inputs import feed_files
+from ortune.inputs.feeds import make_feeds
+from ortune.inputs.value_files import VERSION
+from ortune.measuring.executor import Arm
+from ortune.measuring.field import Field
+from ortune.measuring.output_check import OutputCheck
+from ortune.outputs.comparison import compare_outputs
+from ortune.outputs.files import Array, family, load_array, read_outputs
+from ortune.records import (
+    Case,
+    FeedRef,
+    Measured,
+    OutputDifference,
+    RowCheck,
+    RowDifference,
+    RowQuestion,
+    Workload,
+)
+from ortune.search.blocks import BASE
+
+LEAST_LENGTH = 4
+"""Of a row that is halved."""
+MOST_ROWS = 8
+"""Rows of the batch that the first is compared among; a batch of thousands would double its memory."""
+TIMES = 3.0
+"""Times the first run that the comparison takes: one start, and a few rows of each kind."""
+Feeds = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """One row fed in two ways.
+
+    Attributes:
+        alone, among: The inputs.
+        was, size: What changed between them: rows, or a length.
+    """
+
+    by: RowQuestion
+    alone: Feeds
+    among: Feeds
+    was: int
+    size: int
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the two cases."""
+        return f"{self.by}-alone", f"{self.by}-among"
+
+
+def has_batch(model: ir.Model, work: Workload) -> bool:
+    """Returns whether several rows are fed at once."""
+    axes = batch_axes(model)
+    return any(
+        choice.name in axes and len(choice.shape) > axes[choice.name] and choice.shape[axes[choice.name]] > 1
+        for case in work.cases
+        for choice in case.inputs
+    )
+
+
+def needed_ns(field: Field) -> float:
+    """What the comparison takes, about, as the last trial says."""
+    return TIMES * field.executor.last.elapsed_ns if field.executor.last is not None else 0.0
+
+
+def check_base(field: Field, check: OutputCheck, left_ns: float) -> RowCheck | None:
+    """Compares the rows of a field's base; ``check_rows`` says how."""
+    return check_rows(field, field.arm(BASE), field.side.model.ir, check.levels.is_rounding, left_ns)
+
+
+def check_rows(
+    field: Field,
+    arm: Arm,
+    model: ir.Model,
+    rounding: Callable[[OutputDifference], bool],
+    left_ns: float,
+) -> RowCheck | None:
+    """Runs one row alone and among others, and one with and without padding, in a process of its own.
+
+    Args:
+        field: Whose processes run it, and whose inputs are taken; they are settled.
+        arm: What runs.
+        model: Its graph.
+        rounding: Returns whether a difference is no more than rounding.
+        left_ns: Of the budget; nothing is run that takes longer.
+
+    Returns:
+        None if there was no time, or nothing to ask: no dynamic batch and no mask, or random numbers.
+    """
+    last = field.executor.last
+    if arm.plan.is_web or random_ops(model) or needed_ns(field) > left_ns:
+        return None
+    feeds = _tensors(arm.feeds[0]) if arm.feeds else None
+    if feeds is None or not field.work.cases:
+        return None
+    questions = [
+        question
+        for question in (
+            _in_a_batch(model, field.work.cases[0], feeds, field.work.seed),
+            _padded(model, feeds),
+        )
+        if question is not None
+    ]
+    folder = field.scratch / f"rows-{arm.name}"
+    if not questions:
+        return None
+    try:
+        answered = _answers(field, arm, questions, folder)
+    finally:
+        field.executor.last = last  # what a run costs is told from it
+    mixed = mixed_rows(model)
+    return RowCheck(
+        compared=tuple(
+            found
+            for question, outputs in answered
+            if (found := _compared(model, question, outputs, folder, mixed, rounding)) is not None
+        )
+    )
+
+
+def _tensors(ref: FeedRef) -> Feeds | None:
+    """The inputs of a case; None if one of them is no tensor."""
+    feeds = feed_files.read_feeds(Path(ref.path))
+    tensors = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    return tensors if len(tensors) == len(feeds) else None
+
+
+def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Question | None:
+    """The first row alone, and with some of the others, to which come as many of large values."""
+    axes = {name: axis for name, axis in batch_axes(model).items() if name in feeds}
+    sizes = {feeds[name].shape[axis] for name, axis in axes.items() if feeds[name].ndim > axis}
+    if len(sizes) != 1 or 0 in sizes:
+        return None
+    made = make_feeds(model, case, seed=seed + 1, kind="extreme")
+    if any(not isinstance(made[name], np.ndarray) for name in axes):
+        return None
+    rows = range(min(MOST_ROWS, *sizes))
+    alone, among = dict(feeds), dict(feeds)
+    for name, axis in axes.items():
+        alone[name] = feeds[name].take([0], axis)
+        others = np.asarray(made[name], feeds[name].dtype).take(rows, axis)
+        among[name] = np.concatenate([feeds[name].take(rows, axis), others], axis)
+    return _Question(by="batch", alone=alone, among=among, was=1, size=2 * len(rows))
+
+
+def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
+    """The first half of each row, and the same with padding up to the whole length, which the mask hides."""
+    lengths = length_axes(model)
+    if lengths is None or any(name not in feeds for name in lengths.axes):
+        return None
+    mask, axes = lengths.mask, lengths.axes
+    sizes = {feeds[name].shape[axis] for name, axis in axes.items()}
+    length = feeds[mask].shape[1]
+    if sizes != {length} or length < LEAST_LENGTH or feeds[mask].dtype.kind not in "iufb":
+        return None
+    half = length // 2
+    alone, among = dict(feeds), dict(feeds)
+    for name, axis in axes.items():
+        alone[name] = feeds[name].take(range(half), axis)
+        padded = feeds[name].copy()
+        rest = (*[slice(None)] * axis, slice(half, None))
+        # A mask of ones lets all through, and one of zeros too where it marks what is padding.
+        padded[rest] = 0 if name != mask or padded.flat[0] else 1
+        among[name] = padded
+    return _Question(by="padding", alone=alone, among=among, was=half, size=length)
+
+
+def _answers(
+    field: Field, arm: Arm, questions: Sequence[_Question], folder: Path
+) -> list[tuple[_Question, Path]]:
+    """The questions that the model takes, with the folder of its outputs: all in one process, or else one by one."""
+    attempts = [questions, *([question] for question in questions)] if len(questions) > 1 else [questions]
+    answered: list[tuple[_Question, Path]] = []
+    for number, asked in enumerate(attempts):
+        refs = []
+        for question in asked:
+            for name, feeds in zip(question.names, (question.alone, question.among), strict=True):
+                place = folder / f"{name}-{number}"
+                feed_files.write_feeds(place, dict(feeds))
+                refs.append(FeedRef(name=name, path=str(place)))
+        rows = replace(arm, name=f"rows-{arm.name}", feeds=tuple(refs))
+        outcome = field.executor.trial(rows, runs=0, keep_outputs=True, fresh=True)
+        if isinstance(outcome, Measured):
+            answered += [(question, Path(outcome.outputs_path)) for question in asked]
+            if number == 0:
+                break
+    return answered
+
+
+def _compared(
+    model: ir.Model,
+    question: _Question,
+    outputs: Path,
+    folder: Path,
+    mixed: MixedRows,
+    rounding: Callable[[OutputDifference], bool],
+) -> RowDifference | None:
+    """The outputs of the one row; None if no floating-point output has it."""
+    ours, theirs = (outputs / name for name in question.names)
+    kept = [folder / f"{name}-row" for name in question.names]
+    by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
+    n_kept = 0
+    pairs = zip(read_outputs(ours).values(), read_outputs(theirs).values(), strict=True)
+    entries: list[dict[str, object]] = []
+    for place in kept:
+        place.mkdir(parents=True, exist_ok=True)
+    for alone, among in pairs:
+        if alone.kind != "tensor" or family(alone.onnx_type) != "float" or alone.name not in by_value:
+            continue
+        arrays = load_array(alone.files[0]), load_array(among.files[0])
+        row = _row(arrays, question)
+        if row is None:
+            continue
+        file = f"{n_kept}.npy"
+        n_kept += 1
+        entries.append({"name": alone.name, "kind": "tensor", "onnx_type": alone.onnx_type, "files": [file]})
+        for place, array in zip(kept, (arrays[0], row), strict=True):
+            np.save(place / file, array, allow_pickle=False)
+    if not entries:
+        return None
+    for place in kept:
+        (place / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": entries}))
+    difference = compare_outputs(*kept, grids=output_grids(model))
+    if difference.nonfinite_reference:
+        return None
+    return RowDifference(
+        by=question.by,
+        size=question.size,
+        alone=question.was,
+        outputs=difference,
+        # A node that mixes rows is more than rounding; without one, rounding may be all.
+        differs=not (difference.ok or difference.silent)
+        and (_known_cause(mixed, question.by) or not rounding(difference)),
+    )
+
+
+def _known_cause(mixed: MixedRows, by: RowQuestion) -> bool:
+    return bool(mixed.ranges or (mixed.over_batch and by == "batch"))
+
+
+def _row(arrays: tuple[Array, Array], question: _Question) -> Array | None:
+    """The part of an output among others that is there alone too; None if no such part is certain."""
+    alone, among = arrays
+    if alone.ndim != among.ndim or not alone.size:
+        return None
+    changed = [axis for axis in range(alone.ndim) if alone.shape[axis] != among.shape[axis]]
+    sizes = {(alone.shape[axis], among.shape[axis]) for axis in changed}
+    if sizes - {(question.was, question.size)} or (question.by == "batch" and len(changed) != 1):
+        return None
+    # Padding comes last, and so do the other rows.
+    return among[tuple(slice(0, size) for size in alone.shape)]

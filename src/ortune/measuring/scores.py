@@ -1,0 +1,118 @@
+"""The scores behind the labels of a model, read by running it once more with these as its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.grids import input_grids
+from ortune.graph.model.graphs import nodes
+from ortune.graph.model.save import save_model
+from ortune.graph.outputs import OutputComparison
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.measuring.executor import Arm, Executor
+from ortune.measuring.sides import Resolved
+from ortune.outputs import rounding
+from ortune.outputs.files import tensors
+from ortune.outputs.labels import Scores
+from ortune.records import FeedRef, Measured, Workload
+
+MOST_BYTES = 1 << 30
+"""Of a model that is written once more with other outputs."""
+
+
+class ScoreReader:
+    """Reads the scores behind labels, with what one rounding step of the inputs makes of them.
+
+    Args:
+        side: The model with its plan.
+        executor: Whose processes run it.
+        work: Seed and custom operators.
+        folder: Scratch, to be made.
+    """
+
+    def __init__(self, side: Resolved, executor: Executor, work: Workload, folder: Path) -> None:
+        self._side, self._executor, self._work, self._folder = side, executor, work, folder
+        self._read: dict[FeedRef, Path | None] = {}
+
+    def of(
+        self, comparisons: Mapping[str, OutputComparison], refs: Sequence[FeedRef], ref: FeedRef
+    ) -> Callable[[str], Scores | None]:
+        """Returns a function that reads scores by their name.
+
+        Args:
+            comparisons: How the outputs of the model are compared.
+            refs: All inputs, which are run together when the first is asked for.
+            ref: The input whose scores are read.
+        """
+
+        def read(name: str) -> Scores | None:
+            if ref not in self._read:
+                self._read |= dict.fromkeys(refs, self._run(comparisons, tuple(refs)))
+            folder = self._read[ref]
+            values = tensors(folder / ref.name).get(name) if folder is not None else None
+            if folder is None or values is None or values.dtype.kind != "f":
+                return None
+            moved = tensors(folder / _moved_name(ref)).get(name)
+            apart = None
+            if moved is not None and moved.shape == values.shape:
+                with np.errstate(invalid="ignore"):
+                    apart = rounding.FORGIVEN * np.nan_to_num(np.abs(moved - values))
+            return Scores(values=values, moved=apart)
+
+        return read
+
+    def _run(self, comparisons: Mapping[str, OutputComparison], refs: tuple[FeedRef, ...]) -> Path | None:
+        info = self._side.model.info
+        plain = self._side.runs == self._side.model.path and self._side.levels and info.format != "ort"
+        if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
+            return None
+        folder = self._folder / str(len(self._read))
+        folder.mkdir(parents=True)
+        model = self._side.model.ir
+        path = folder / "scores.onnx"
+        save_model(_with_scores(model, comparisons), path)
+        grids, few_bits = (
+            input_grids(model),
+            any(node.op_type in rounding.OF_FEW_BITS for node in nodes(model)),
+        )
+        step = rounding.STEP_OF_FEW_BITS if few_bits else 0.0
+        moved = [
+            msgspec.structs.replace(
+                rounding.moved_feed(ref, folder / f"moved-{i}", self._work.seed, grids, step),
+                name=_moved_name(ref),
+            )
+            for i, ref in enumerate(refs)
+        ]
+        plan, last = self._side.plan, self._executor.last
+        for settings in ({**plan.settings, LEVEL.name: "disable"}, plan.settings):
+            arm = Arm(
+                name="scores",
+                plan=msgspec.structs.replace(plan, settings=settings),
+                model=path,
+                runtime=self._side.runtime_of(plan),
+                feeds=(*refs, *moved),
+            )
+            outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            self._executor.last = last  # what a run costs is told from it
+            if isinstance(outcome, Measured):
+                return Path(outcome.outputs_path)
+        return None
+
+
+def _moved_name(ref: FeedRef) -> str:
+    return f"{ref.name}-moved"
+
+
+def _with_scores(model: ir.Model, comparisons: Mapping[str, OutputComparison]) -> ir.Model:
+    """A copy whose outputs are the scores behind its labels."""
+    wanted = {c.labels.scores.name for c in comparisons.values() if c.labels is not None}
+    copy = model.clone()
+    values = [value for node in copy.graph for value in node.outputs if value.name in wanted]
+    copy.graph.outputs.clear()
+    copy.graph.outputs.extend(values)
+    return copy

@@ -1,0 +1,328 @@
+"""SIDE: what a user may write for one side of a comparison, resolved to a model, a plan and a runtime."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import knobs, rewrites, targets
+from ortune.bundle import digests, machine
+from ortune.bundle import format as bundle_format
+from ortune.bundle.settings import tuned_on
+from ortune.errors import MeasurementError, ModelError, UsageError
+from ortune.graph.model import from_git
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.measuring.plans import bundle_plan, canonical, read_plan
+from ortune.printable import operand
+from ortune.providers import CPU, of_target
+from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
+from ortune.runtimes import made
+from ortune.runtimes.packages import recipes
+from ortune.search.plan_edits import merge
+from ortune.targets.browser.setup import BrowserSetup, ort_web
+from ortune.targets.machine import memory_bytes
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+
+USUAL_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """One side, ready to run.
+
+    Attributes:
+        label: What it is called in sentences.
+        runs: The file that is loaded: the model, or its rewriting.
+        elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
+        onnx: Of a framework's model, the same model as ONNX Runtime runs it; None for all others.
+        bundle: The bundle that it is of; None for a model that is in none.
+    """
+
+    label: str
+    model: OpenModel
+    plan: Plan
+    runtime: Runtime
+    runs: Path
+    elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
+    onnx: Resolved | None = None
+    bundle: Path | None = None
+
+    @property
+    def levels(self) -> bool:
+        """Returns whether ONNX Runtime for Python runs the side, which has levels of optimisation and a profiler."""
+        return self.onnx is None and not self.plan.is_web
+
+    def runtime_of(self, plan: Plan) -> Runtime:
+        """What runs a plan of this model."""
+        return self.elsewhere.get(targets.of(plan).name, self.runtime)
+
+    @property
+    def record(self) -> Side:
+        """What a document says of it."""
+        return self.seen(())
+
+    def seen(self, trials: Sequence[Measured]) -> Side:
+        """What a document says of it, once trials of it have shown where its nodes run."""
+        placement = trials[-1].done.placement if trials else ()
+        return Side(
+            label=self.label,
+            model=self.model.info,
+            plan=self.plan,
+            runtime=self.runtime,
+            bundle="" if self.bundle is None else str(self.bundle),
+            placement=placement,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideText:
+    """One side as it was written.
+
+    Attributes:
+        text: May be None for all but A: A's model.
+        option: What named the settings, as errors say: "--b-set"; rewrites are named by "--b-rewrite" then.
+        runtime: What the user named.
+        target: Where this side alone runs; None for where all do.
+        ort_web: The onnxruntime-web of this side alone; None for that of all.
+    """
+
+    text: str | None
+    settings: Sequence[str] = ()
+    option: str = "--set"
+    rewrites: Sequence[str] = ()
+    runtime: str | None = None
+    target: str | None = None
+    ort_web: str | None = None
+
+
+def resolve(
+    side: SideText,
+    *,
+    common: Plan,
+    base_model: OpenModel | None = None,
+    scratch: Path,
+    custom_ops: Sequence[str] = (),
+    limits: Limits = USUAL_LIMITS,
+    browser: BrowserSetup | None = None,
+    plain: bool = False,
+    say: Callable[[str], None] = lambda sentence: None,
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Resolved:
+    """Opens what the side names.
+
+    Args:
+        side: As written.
+        common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
+        base_model: A's model, for a B that names none.
+        scratch: Where a model taken from git is written.
+        custom_ops: Libraries with operators of the model, for rewrites that load it.
+        limits: Of a process that rewrites it.
+        browser: What pages run in, and the onnxruntime-web that they load; None where no page is to be opened.
+        plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
+        say: Told what is made first.
+        alone: Held while the model is rewritten.
+
+    Raises:
+        UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
+    """
+    runtime = made.find(side.runtime, say)
+    plan, bundle = common, None
+    if side.text is None:
+        if base_model is None:
+            raise UsageError("no model was given", do="ortune compare A.onnx B.onnx")
+        model, label = base_model, base_model.path.name
+    else:
+        path = Path(side.text)
+        git = from_git.split(side.text)
+        if git:
+            model, label = open_model(from_git.checkout(*git, scratch / "git"), called=side.text), side.text
+        elif path.suffix == ".json":
+            if base_model is None:
+                raise UsageError(
+                    "A must be a model or a bundle, not a plan",
+                    where=side.text,
+                    do="ortune compare m.onnx plan.json",
+                )
+            plan = merge(plan, read_plan(path))
+            model, label = base_model, path.name
+        elif bundle_format.is_bundle(path):
+            info, bundle = bundle_format.read(path), path
+            digests.require_intact(path, info.model, info.plain_model)
+            runtime = runtime if side.runtime or plain else _with_its_providers(info, runtime)
+            foreign = _elsewhere(info, runtime)
+            name = info.plain_model or info.model if plain or foreign else info.model
+            note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
+            model, label = open_model(path / name), path.name + note
+            if not plain:
+                plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
+        else:
+            model, label = open_model(path), path.name
+    _require_holdable(model)
+    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings), side.option)))
+    option = f"{side.option.removesuffix('set')}rewrite"
+    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites)))
+    plan = _on_target(plan, side)
+    if side.ort_web is not None and not plan.is_web:
+        raise UsageError(
+            "applies only to a side that runs in a browser",
+            where=f"onnxruntime-web {side.ort_web}",
+            do=f"--target {targets.in_browsers()[0]}",
+        )
+    loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
+    runtime = in_pages(runtime, plan, loads)
+    runs = model.path
+    # A bundle's model is rewritten already.
+    rewriting = bool(plan.rewrites) and bundle is None
+    if rewriting:
+        plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
+    plan = canonical(plan, "settings taken together")
+    if rewriting:
+        _require_uncalibrated(plan, model.path)
+        tool = ToolProcess(
+            runtime=runtime,
+            folder=scratch,
+            plan=as_optimised(plan),
+            custom_ops=tuple(custom_ops),
+            limits=limits,
+        )
+        with alone():
+            say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
+            runs = _rewritten(
+                model, plan, folder=scratch / "rewritten", tool=tool, option=f"{option} ({label})", say=say
+            )
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs, bundle=bundle)
+
+
+def _rewritten(
+    model: OpenModel, plan: Plan, *, folder: Path, tool: ToolProcess, option: str, say: Callable[[str], None]
+) -> Path:
+    """The side's model after its rewrites; says which of them change nothing.
+
+    Args:
+        model: The model as it was opened.
+        plan: Its rewrites are applied.
+        folder: Where rewritten models lie.
+        tool: Does what needs ONNX Runtime.
+        option: What named the rewrites.
+        say: Where sentences go.
+
+    Raises:
+        UsageError: No rewrite changes the model.
+    """
+    rewritten = rewrites.rewrite_model(model, plan.rewrites, folder, tool)
+    unchanged = [
+        (step.spec.name, *step.result.reasons[:1]) for step in rewritten.steps if not step.result.modified
+    ]
+    what = "; ".join(": ".join((f"{name} changes nothing", *reason)) for name, *reason in unchanged)
+    if not rewritten.modified:
+        # Measured all the same, it would pass for a rewrite without effect on the time.
+        raise UsageError(what, where=option, do="omit it; ortune check names the rewrites that apply")
+    if unchanged:
+        say(what)
+    return rewritten.path
+
+
+def _require_uncalibrated(plan: Plan, path: Path) -> None:
+    """Refuses a rewrite that runs the model: what it is fed is not known before its sides are."""
+    for spec in plan.rewrites:
+        if rewrites.find(spec.name).calibrated:
+            text = ",".join(f"{name}={value}" for name, value in spec.params.items())
+            asked = f"{spec.name}:{text}" if text else spec.name
+            write = shlex.join(["ortune", "rewrite", operand(str(path)), asked])
+            raise UsageError(
+                "is calibrated on inputs, so it cannot be applied while a model is opened",
+                where=f"rewrite {asked}",
+                do=f"write the model first with {write} --inputs PATH, and pass that file",
+            )
+
+
+def _require_holdable(model: OpenModel) -> None:
+    """Refuses, before its weights are read for the first time, a model that this machine cannot hold."""
+    # Each tensor counts: several may lie at one place of a file.
+    needed_bytes = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
+    most = memory_bytes()
+    if needed_bytes > most > 0:
+        gib = f"{needed_bytes / 2**30:,.0f} GiB of weights, and this machine has {most / 2**30:,.0f} GiB of memory"
+        raise ModelError(
+            f"The model has {gib}.",
+            where=str(model.path),
+            do="Use a machine with more memory, or quantize its weights.",
+        )
+
+
+def _on_target(plan: Plan, side: SideText) -> Plan:
+    """The plan where the side runs: as it says itself, else as the plan does, else where its runtime is made for."""
+    if side.target is not None:
+        return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
+    if recipes(side.runtime or "") and of_target(side.runtime or "").target and not plan.providers:
+        # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
+        return msgspec.structs.replace(plan, providers=targets.find(side.runtime or "").providers)
+    return plan
+
+
+def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runtime:
+    """The runtime with the onnxruntime-web that runs a plan in pages; as it is where none is to be opened.
+
+    Raises:
+        RuntimeNotFound: It is not there, and cannot be fetched.
+    """
+    if not plan.is_web or browser is None:
+        return runtime
+    web = ort_web(browser)
+    return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
+
+
+def as_optimised(plan: Plan) -> Plan:
+    """What of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
+    settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
+    return Plan(settings=settings, providers=plan.providers)
+
+
+def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
+    """The runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
+
+    A runtime with exactly the packages of the bundle comes first, by whatever name it was made, then that of its
+    execution provider.
+    """
+    names = {provider.name for provider in info.plan.providers}
+    if info.plan.is_web or names <= {CPU.name, *runtime.offered}:
+        return runtime
+    there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
+    wanted, target = set(info.requirements), targets.of(info.plan).name
+    there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
+    return there[0].runtime if there else runtime
+
+
+def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
+    """Why a hardware-bound model is not for this machine or runtime, "" where it is; as the bundle's own loaders do."""
+    if not info.hardware_bound:
+        return ""
+    if machine.other_hardware(tuned_on(info.host)):
+        return "tuned on other hardware"
+    return machine.other_build(info.ort_version, runtime.ort_version)
+
+
+def _unbound(info: BundleInfo) -> Plan:
+    """A hardware-bound bundle's plan for its plain model: without the rewrites and what they brought with them."""
+    plan = bundle_plan(info)
+    kept = {name: value for name, value in plan.settings.items() if name not in info.model_settings}
+    return msgspec.structs.replace(plan, rewrites=(), settings=kept)
+
+
+def require_unchanged(*sides: Resolved) -> None:
+    """MeasurementError when a model on disk is no longer the one that was opened: its trials ran two models."""
+    for side in sides:
+        file = side.model.changed()
+        if file is not None:
+            raise MeasurementError(
+                "no verdict: the file changed during the measurement",
+                where=str(file),
+                do="run again when no other program writes to it",
+                code="model-changed",
+            )

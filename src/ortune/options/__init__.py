@@ -1,1 +1,0 @@
-"""Options of each verb, one file a verb; a verb's help imports nothing else."""

@@ -1,0 +1,253 @@
+"""Are the outputs of two plans the same, as far as they should be?
+
+Workers leave the outputs of a run in a folder: ``outputs.json`` and one ``.npy`` file a tensor (maps as
+JSON). Arrays are mapped, not read, and compared in pieces, so outputs larger than memory can be compared.
+
+What is compared how:
+
+- floating point: relative L2 distance and largest error, with the limits of the less precise of the two
+  types; NaN must stand where NaN stood, infinities must be equal;
+- integers, booleans and strings: equal;
+- labels (ArgMax, classifiers): one by one; one whose two best scores tie may be another; see ``output_labels``;
+- positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may change places along the axis
+  of the selection; a small share may come or go at a threshold; see ``output_rows``;
+- outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
+
+What differs beyond its limit may still be an answer to the same question, less exact. It is none where it has another
+shape or kind, is NaN where the reference is not, or is no nearer to the reference than zeros would be; and where no
+integer, string or row of a model without other outputs is as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ortune.errors import OrtuneError
+from ortune.graph.grids import Grid
+from ortune.graph.outputs import OutputComparison
+from ortune.inputs.value_files import StoredValue
+from ortune.outputs.figures import accepting, columns_of, leaves
+from ortune.outputs.files import decode, family, load_array, load_json, read_outputs
+from ortune.outputs.findings import Findings
+from ortune.outputs.labels import Scores
+from ortune.outputs.ways import compare_arrays, distance_of, judge, limits_of
+from ortune.records import OutputDifference
+
+_BY_VALUE = OutputComparison()
+_KINDS = {"tensor": "a tensor", "sequence": "a sequence", "none": "absent", "json": "a list of maps"}
+
+
+def compare_outputs(
+    reference: Path,
+    candidate: Path,
+    *,
+    comparisons: Mapping[str, OutputComparison] | None = None,
+    scores: Callable[[str], Scores | None] | None = None,
+    grids: Mapping[str, Grid] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    tolerance: float | None = None,
+    rows: float | None = None,
+    as_moments: bool = False,
+    without: Collection[str] = (),
+    allow_nonfinite: bool = False,
+) -> OutputDifference:
+    """Compares two folders of outputs, output by output, by name.
+
+    Args:
+        reference: Folder left by the baseline's worker.
+        candidate: Folder left by the candidate's worker; further outputs there are ignored.
+        comparisons: How outputs are compared, by name; by value where not given.
+        scores: Reads scores behind labels that are no outputs, by the name of their value.
+        grids: Quantization grids of the reference's outputs, by name.
+        labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name; in that of
+            the keys where they are not given.
+        tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
+            times as much. For all floating-point types.
+        rows: The same for labels and for outputs of kind "set", where another is meant for these.
+        as_moments: The baseline differs from itself: compare every output by its moments.
+        without: Outputs that the candidate was asked to leave out: passed over.
+        allow_nonfinite: An output without a finite element on either side is the same; else there is nothing to
+            compare, which is no equality.
+
+    Returns:
+        The distance over all floating-point outputs compared as values; ``what`` names the first output
+        that failed, the figure and its limit.
+
+    Raises:
+        OrtuneError: A folder has no readable ``outputs.json``, a file is missing or damaged, or the tolerance is not a
+            positive number.
+    """
+    comparisons = comparisons or {}
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
+    before, after = read_outputs(reference), read_outputs(candidate)
+    before = {name: value for name, value in before.items() if name not in without}
+    report = Findings(
+        may_be_nonfinite=allow_nonfinite,
+        grids=grids or {},
+        labels=labels or {},
+        tolerance=tolerance,
+        as_moments=as_moments,
+    )
+    ways = {name: comparisons.get(name, _BY_VALUE) for name in before}
+    # Rows of integers come last: more of them may come and go where the scores agree.
+    order = sorted(before, key=lambda n: ways[n].roles is not None and family(before[n].onnx_type) != "float")
+    for name in order:
+        if name not in after:
+            report.fail(f"output {name!r} is missing")
+            continue
+        limit = tolerance if rows is None or ways[name].kind not in ("set", "labels") else rows
+        read = _scores_of(ways[name], before, scores)
+        n_elements = _n_elements(before[name]) + _n_elements(after[name])
+        report.elements += n_elements
+        if not n_elements:
+            report.accept(name, "empty", 0, 0, "elements")
+        _compare_output(report, ways[name], (before[name], after[name]), limit, read)
+    empty = not (report.elements or report.what)
+    if empty:
+        # Which is no equality: outputs that hold nothing are those of any model.
+        report.fail("outputs cannot be compared: they have no elements")
+    compared_as: Literal["values", "sets", "moments"] = "values"
+    if "moments" in report.ways:
+        compared_as = "moments"
+    elif "sets" in report.ways:
+        compared_as = "sets"
+    wrong = report.wrong or ("" if report.floats else report.unlike)
+    return OutputDifference(
+        ok=not report.what,
+        relative_l2=report.relative_l2,
+        max_error=report.max_error,
+        compared_as=compared_as,
+        what=wrong or report.what,
+        comparable=not wrong,
+        cosine=report.cosine,
+        tolerance=tolerance,
+        outputs=tuple(report.outputs),
+        silent=bool(report.outputs) and all(output.silent for output in report.outputs),
+        accepted=() if empty else tuple(report.accepted),
+        empty=empty,
+        nonfinite=tuple(report.nonfinite),
+        nonfinite_reference=sum(output.unusable_reference for output in report.nonfinite),
+        nonfinite_candidate=sum(output.unusable_candidate for output in report.nonfinite),
+        accepting_tolerance=_accepting(report) if report.what and report.inexact and not wrong else None,
+    )
+
+
+def _accepting(report: Findings) -> float:
+    """The tolerance that accepts every output, and the worst slice of each."""
+    slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
+    return accepting(max([report.relative_l2, *slices]), report.max_error)
+
+
+def _n_elements(value: StoredValue) -> int:
+    """The elements of an output; of maps, the maps."""
+    if value.kind in ("json", "map-list"):
+        return sum(
+            len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
+        )
+    return sum(load_array(file).size for file in value.files)
+
+
+def _scores_of(
+    comparison: OutputComparison,
+    reference: Mapping[str, StoredValue],
+    scores: Callable[[str], Scores | None] | None,
+) -> Callable[[], Scores | None]:
+    """Returns what reads the scores behind the labels of an output: among the outputs themselves, or by a run."""
+
+    def read() -> Scores | None:
+        if comparison.labels is None:
+            return None
+        name = str(comparison.labels.scores.name)
+        known = scores(name) if scores is not None else None
+        stored = reference.get(name)
+        if known is not None or stored is None or stored.kind != "tensor":
+            return known
+        values = decode(np.asarray(load_array(stored.files[0])), stored.onnx_type)
+        return Scores(values=values) if values.dtype.kind == "f" else None
+
+    return read
+
+
+def _compare_output(
+    report: Findings,
+    way: OutputComparison,
+    pair: tuple[StoredValue, StoredValue],
+    tol: float | None,
+    scores: Callable[[], Scores | None],
+) -> None:
+    old, new = pair
+    name = old.name
+    if {old.kind, new.kind} == {"json", "tensor"}:
+        _compare_maps_with_tensor(report, way, pair, tol, scores)
+    elif old.kind != new.kind:
+        report.fail(f"output {name!r} is {_of_kind(new)}, expected {_of_kind(old)}")
+    elif len(old.files) != len(new.files):
+        report.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
+    elif old.kind in ("json", "map-list"):
+        for file1, file2 in zip(old.files, new.files, strict=True):
+            maps = (load_json(file1), load_json(file2))
+            _compare_maps(report, name, maps, limits_of((old.onnx_type, new.onnx_type), tol))
+    else:
+        for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
+            label = f"{name}[{i}]" if old.kind == "sequence" else name
+            arrays = (load_array(file1), load_array(file2))
+            compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol, scores)
+
+
+def _of_kind(value: StoredValue) -> str:
+    return _KINDS.get(value.kind, value.kind)
+
+
+def _compare_maps_with_tensor(
+    report: Findings,
+    way: OutputComparison,
+    pair: tuple[StoredValue, StoredValue],
+    tol: float | None,
+    scores: Callable[[], Scores | None],
+) -> None:
+    """A map for each row on one side, a column for each class on the other."""
+    name, maps = pair[0].name, next(stored for stored in pair if stored.kind == "json")
+    columns = columns_of(load_json(maps.files[0]), report.labels.get(name, ()))
+    if columns is None:
+        report.fail(f"output {name!r} is a tensor on one side, and maps without a class table on the other")
+        return
+    old, new = (columns if stored is maps else load_array(stored.files[0]) for stored in pair)
+    if old.size == new.size and 1 in columns.shape:
+        old, new = (
+            old.reshape(columns.shape),
+            new.reshape(columns.shape),
+        )  # one row, or class, may have no axis
+    types = ["float" if stored is maps else stored.onnx_type for stored in pair]
+    compare_arrays(report, name, way, (old, new), (types[0], types[1]), tol, scores)
+
+
+def _compare_maps(report: Findings, name: str, maps: tuple[Any, Any], limits: tuple[float, float]) -> None:
+    """Lists of maps: the same keys, equal text and integers, floats within the limits."""
+    if report.as_moments:
+        report.ways.add("moments")
+    old, new = (dict(leaves(m)) for m in maps)
+    for key in [*old, *new]:
+        if key not in old or key not in new:
+            report.fail(f"output {name!r} {'has a new' if key in new else 'lacks the'} entry {key}")
+            return
+    numbers = [k for k in old if isinstance(old[k], float) and isinstance(new[k], int | float)]
+    values = (
+        np.array([old[k] for k in numbers], dtype=np.float64),
+        np.array([new[k] for k in numbers], dtype=np.float64),
+    )
+    report.count_nonfinite(name, values, ("double", "double"))
+    if report.as_moments:
+        if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
+            report.fail(f"output {name!r} has non-finite values and the reference has none")
+        return
+    if (error := distance_of(report, name, iter([values]), limits)) is not None:
+        judge(report, error, limits)
+    for key in old.keys() - set(numbers):
+        if old[key] != new[key]:
+            report.fail(f"output {name!r} is {new[key]!r} at {key}, expected {old[key]!r}", wrong=False)

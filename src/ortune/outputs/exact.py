@@ -1,0 +1,222 @@
+"""A small model evaluated by ONNX's own reference evaluator, in double precision: the outputs that are right."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import TensorProto, numpy_helper
+
+from ortune.graph import cost
+from ortune.graph.model.extent import written_nodes
+from ortune.graph.model.operators import STANDARD
+from ortune.graph.randomness import random_ops
+from ortune.inputs import feed_files
+from ortune.inputs.value_files import VERSION
+from ortune.outputs.files import Array
+from ortune.records import FeedRef, NotEvaluated
+from ortune.store import evaluations
+
+MOST_S = 5.0
+"""Seconds of an evaluation where no budget limits it."""
+FLOPS_PER_S = 1e8
+"""Of the reference evaluator, which is written to be read; measured on convolutions."""
+NODES_PER_S = 2e3
+MOST_BYTES = 1 << 29
+"""Of all values of a run in float32: the evaluator keeps every one of them, twice as wide."""
+_NARROW = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
+    ValueError, onnx.defs.SchemaError,
+)  # fmt: skip
+"""The evaluator fails in as many ways as there are operators that it does not know in double precision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """Outputs of the reference evaluator for every input, or the reason why there are none.
+
+    Attributes:
+        wide: Folder with a folder of outputs for each input, computed in double precision.
+        plain: The same in the model's own types.
+        why: "" if there are outputs.
+        needed_s: Seconds that an evaluation is expected to take; 0.0 if not known.
+    """
+
+    wide: Path | None = None
+    plain: Path | None = None
+    why: NotEvaluated = ""
+    needed_s: float = 0.0
+
+
+class Evaluations:
+    """Evaluates models, each for the same inputs at most once in a session and, through the store, in later ones.
+
+    Args:
+        folder: Scratch, to be made.
+        store_folder: The store's folder; None keeps nothing.
+    """
+
+    def __init__(self, folder: Path, store_folder: Path | None) -> None:
+        self._folder, self._store_folder = folder, store_folder
+        self._known: dict[str, Evaluated] = {}
+
+    def of(self, model: ir.Model, sha256: str, refs: Sequence[FeedRef], most_s: float = MOST_S) -> Evaluated:
+        """Evaluates a model for inputs, unless that takes too long or the evaluator does not know the model.
+
+        Args:
+            model: As it is in its file.
+            sha256: The digest of the model.
+            refs: Its inputs.
+            most_s: Seconds that the evaluation may take, as expected of the graph.
+        """
+        key = _key(sha256, refs)
+        known = self._known.get(key)
+        if known is None or known.needed_s > 0.0 >= known.needed_s - most_s:
+            known = self._known[key] = self._evaluate(model, key, refs, most_s)
+        return known
+
+    def _evaluate(self, model: ir.Model, key: str, refs: Sequence[FeedRef], most_s: float) -> Evaluated:
+        if why := _not_evaluable(model):
+            return Evaluated(why=why)
+        stored = evaluations.load(self._store_folder, key) if self._store_folder else None
+        outputs: list[dict[str, Array] | None]
+        if stored is None:
+            feeds = [_tensors(ref) for ref in refs]
+            # Both precisions. Nodes first: counting the work of a long graph takes time itself.
+            if (needed_s := 2 * len(refs) * written_nodes(model) / NODES_PER_S) <= most_s:
+                needed_s = 2 * sum(expected_s(model, feed) for feed in feeds)
+            if not math.isfinite(needed_s):
+                return Evaluated(why="work-unknown")
+            if needed_s > most_s:
+                return Evaluated(why="time", needed_s=needed_s)
+            outputs = [evaluate(model, feed, wide=wide) for wide in (True, False) for feed in feeds]
+            stored = [output for output in outputs if output]
+            if len(stored) != len(outputs):
+                return Evaluated(why="failed")
+            if self._store_folder:
+                evaluations.keep(self._store_folder, key, stored)
+        place = self._folder / key
+        names = [ref.name for ref in refs]
+        for kind, of_kind in (("wide", stored[: len(refs)]), ("plain", stored[len(refs) :])):
+            for name, arrays in zip(names, of_kind, strict=True):
+                _write(place / kind / name, arrays)
+        return Evaluated(wide=place / "wide", plain=place / "plain")
+
+
+def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:
+    """Returns the seconds that one evaluation is expected to take; infinite if the work is not known or too much."""
+    shapes = {name: value.shape for name, value in feeds.items()}
+    whole = {name: value for name, value in feeds.items() if value.dtype.kind in "iub"}
+    counted = cost.costs(model, shapes, whole)
+    if not all(node.known for node in counted.nodes) or counted.bytes_written > MOST_BYTES:
+        return math.inf
+    return counted.flops / FLOPS_PER_S + sum(node.times for node in counted.nodes) / NODES_PER_S
+
+
+def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> dict[str, Array] | None:
+    """Evaluates a model with ONNX's reference evaluator and returns its outputs by name.
+
+    Args:
+        model: As it is in its file.
+        feeds: Its inputs.
+        wide: Compute in double precision; otherwise in the types of the model.
+
+    Returns:
+        The outputs that are tensors; None if the evaluator does not know the model.
+    """
+    # Imported late: they bring every operator there is.
+    from onnx.reference import ReferenceEvaluator
+
+    from ortune.outputs.exact_operators import DequantizeLinear, QuantizeLinear
+
+    try:
+        proto = ir.to_proto(ir.external_data.load_to_model(model.clone()))
+        if wide:
+            _widen(proto.graph)
+            feeds = {name: _wide(value) for name, value in feeds.items()}
+        with np.errstate(all="ignore"):
+            evaluator = ReferenceEvaluator(proto, new_ops=[QuantizeLinear, DequantizeLinear])
+            results = evaluator.run(None, feeds)
+    except _FAILURES:
+        return None
+    names = [str(value.name) for value in model.graph.outputs]
+    return {
+        name: _plain(value)
+        for name, value in zip(names, results, strict=True)
+        if isinstance(value, np.ndarray)
+    }
+
+
+def _not_evaluable(model: ir.Model) -> NotEvaluated:
+    """Why a model cannot be evaluated, as its operators tell; random nodes and own operators have no one answer."""
+    if model.functions or any(node.domain not in STANDARD for node in model.graph.all_nodes()):
+        return "operators"
+    return "random" if random_ops(model) else ""
+
+
+def _tensors(ref: FeedRef) -> dict[str, Array]:
+    feeds = feed_files.read_feeds(Path(ref.path))
+    return {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+
+
+def _key(sha256: str, refs: Sequence[FeedRef]) -> str:
+    digest = hashlib.sha256(f"{evaluations.VERSION} {onnx.__version__} {sha256}\n".encode())
+    for ref in refs:
+        for file in sorted(Path(ref.path).iterdir()):
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:32]
+
+
+def _write(folder: Path, arrays: dict[str, Array]) -> None:
+    """Writes outputs as a worker does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for i, (name, array) in enumerate(arrays.items()):
+        onnx_type = feed_files.onnx_type(array)
+        np.save(folder / f"{i}.npy", array, allow_pickle=False)
+        entries.append({"name": name, "kind": "tensor", "onnx_type": onnx_type, "files": [f"{i}.npy"]})
+    text = json.dumps({"version": VERSION, "outputs": entries})
+    (folder / "outputs.json").write_text(text, encoding="utf-8")
+
+
+def _plain(array: Array) -> Array:
+    """Types that numpy's own files can hold."""
+    if array.dtype.kind == "O":
+        return array.astype(np.str_)
+    return array.astype(np.float64) if array.dtype.num >= 256 else array
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _widen(graph: onnx.GraphProto) -> None:
+    """Turns every floating-point number of a graph, and of the graphs within, into a double."""
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type in _NARROW:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                _widen_tensor(attribute.t)
+            if attribute.HasField("g"):
+                _widen(attribute.g)
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _NARROW:
+                attribute.i = TensorProto.DOUBLE
+
+
+def _widen_tensor(tensor: onnx.TensorProto) -> None:
+    if tensor.data_type in _NARROW:
+        wide = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(wide, tensor.name))

@@ -1,0 +1,81 @@
+"""Outputs behind QuantizeLinear, compared in steps of their scale.
+
+Rounding to the nearest moves a value by half a step at most, and two right ways of computing may round a tie, or what
+is nearly one, to either neighbour. So values one step apart are the same; but where more than half of them are, more
+than half a step was added before rounding, and that is no rounding.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ortune.graph.grids import Grid
+from ortune.outputs.files import Array, blocks, decode
+from ortune.records import GridSteps
+
+MOST_STEPS = 1
+MOST_SHARE = 0.5
+"""Of the elements; of few of them two standard deviations more, for half of four elements may be three."""
+NEAR = {"float16": 0.2}
+NEAR_OTHERWISE = 0.05
+"""Of a step: what products of integers and a scale are off by in that type."""
+OFF_GRID = 0.05
+"""Of the elements that differ; more are between steps where the candidate has another grid, or none."""
+
+
+def dequantized(integers: Array, grid: Grid) -> Array:
+    """The numbers that integers stand for, on a grid of one scale."""
+    return np.asarray((integers.astype(np.float64) - grid.zero_points[0]) * grid.scales[0])
+
+
+def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) -> GridSteps | None:
+    """How many steps of the grid two arrays of one shape are apart; None where the candidate is not on it.
+
+    Args:
+        arrays: Reference and candidate.
+        types: Their ONNX types.
+        grid: Of the reference.
+    """
+    old, new = (np.atleast_1d(array) for array in arrays)
+    if grid.axis is not None and not _fits(grid, old.shape):
+        return None
+    near = max(NEAR.get(onnx_type, NEAR_OTHERWISE) for onnx_type in types)
+    moved = between = 0
+    most = 0.0
+    for box in blocks(old.shape):
+        a, b = (
+            decode(np.asarray(array[box]), of).astype(np.float64)
+            for array, of in ((old, types[0]), (new, types[1]))
+        )
+        steps = np.abs(b - a) / _scales(grid, old.shape, box)
+        steps = steps[np.isfinite(steps) & (steps > near)]
+        moved += steps.size
+        between += int((np.abs(steps - np.rint(steps)) > near).sum())
+        most = max(most, float(steps.max(initial=0.0)))
+    if between > OFF_GRID * moved:
+        return None
+    whole = math.ceil(most - near)
+    return GridSteps(
+        scale=max(grid.scales),
+        most=whole,
+        share=moved / max(1, old.size),
+        # The square root of n is two standard deviations of how many of n values a fair coin moves.
+        same=whole <= MOST_STEPS and moved <= MOST_SHARE * old.size + math.sqrt(old.size),
+    )
+
+
+def _fits(grid: Grid, shape: tuple[int, ...]) -> bool:
+    """Returns whether an array of this shape has an index for each scale."""
+    axis = grid.axis or 0
+    return -len(shape) <= axis < len(shape) and shape[axis] == len(grid.scales)
+
+
+def _scales(grid: Grid, shape: tuple[int, ...], box: tuple[slice, ...]) -> Array:
+    """The scale of each element in a box of an array of this shape."""
+    if grid.integers or grid.axis is None:
+        return np.asarray(1.0 if grid.integers else grid.scales[0])
+    along = [1] * len(shape)
+    along[grid.axis] = len(grid.scales)
+    return np.broadcast_to(np.reshape(grid.scales, along), shape)[box]

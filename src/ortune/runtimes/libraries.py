@@ -1,0 +1,77 @@
+"""Shared libraries that a build of ONNX Runtime needs and a machine lacks: whose they are, and what brings them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from ortune.runtimes.here import lacking_driver
+
+_SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
+_DRIVER = "libcuda.so.1"
+_OF_CUDA = ("cudart", "cublas")
+"""The libraries whose own number is CUDA's."""
+
+# The first part of a library's name, and the wheel with it: {} is "-cu12" for CUDA 12, and nothing from CUDA 13 on.
+_WHEELS = {
+    "cublas": "nvidia-cublas{}",
+    "cudart": "nvidia-cuda-runtime{}",
+    "cufft": "nvidia-cufft{}",
+    "curand": "nvidia-curand{}",
+    "cusparse": "nvidia-cusparse{}",
+    "cusolver": "nvidia-cusolver{}",
+    "nvrtc": "nvidia-cuda-nvrtc{}",
+    "nvjitlink": "nvidia-nvjitlink{}",
+    "cudnn": "nvidia-cudnn-cu{cuda}",
+    "nvinfer": "tensorrt-cu{cuda}",
+    "nvonnxparser": "tensorrt-cu{cuda}",
+}
+_PACKAGES = {
+    "libvulkan.so.1": "libvulkan1",
+    "libOpenCL.so.1": "ocl-icd-libopencl1",
+    "libgomp.so.1": "libgomp1",
+}
+"""Debian's packages with what no wheel has."""
+
+
+def cuda_of(needed: Sequence[str]) -> int:
+    """The major version of CUDA that a library is linked to; 0 for none."""
+    matches = (_SONAME.fullmatch(name) for name in needed)
+    return next((int(match[2]) for match in matches if match and match[1].startswith(_OF_CUDA)), 0)
+
+
+def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple[str, str]:
+    """Why a provider's library does not load, and the one command that would change it; "" where none would.
+
+    Args:
+        needed: All that the library is linked to.
+        missing: What of it the system does not find.
+        python: The interpreter for whose environment the command is.
+    """
+    cuda = cuda_of(needed)
+    driver = lacking_driver(cuda) if cuda else ""
+    names = [name for name in missing if name != _DRIVER]
+    sources = {name: _source(name, cuda) for name in names}
+    listed = ", ".join(f"{name} ({source})" if source else name for name, source in sources.items())
+    one = len(names) == 1
+    why = "; ".join(filter(None, (driver, f"{listed} {'is' if one else 'are'} missing" if names else "")))
+    wheels = dict.fromkeys(source for name, source in sources.items() if name not in _PACKAGES and source)
+    debian = dict.fromkeys(_PACKAGES[name] for name in names if name in _PACKAGES)
+    if driver or not all(sources.values()):
+        return why, ""
+    if debian:
+        return why, f"sudo apt install {' '.join(debian)}"
+    return why, f"{shlex.join([python, '-m', 'pip', 'install', *wheels])}" if wheels else ""
+
+
+def _source(name: str, cuda: int) -> str:
+    """The package with a library, with the version that its number asks for; "" where it is not known."""
+    if name in _PACKAGES:
+        return _PACKAGES[name]
+    match = _SONAME.fullmatch(name)
+    if match is None or not cuda:
+        return ""
+    stem = next((stem for stem in _WHEELS if match[1].lower().startswith(stem)), "")
+    suffix = "-cu12" if cuda == 12 else ""
+    return f"{_WHEELS[stem].format(suffix, cuda=cuda)}=={match[2]}.*" if stem else ""

@@ -1,0 +1,393 @@
+"""Environments that ortune makes: one build of ONNX Runtime each, under the cache folder, made once.
+
+An environment is made under another name and gets its own only when its ONNX Runtime was imported and says the version
+that was asked for, so that one that is there is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from ortune import launcher
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.providers import CPU
+from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
+from ortune.runtimes import packages
+from ortune.runtimes.converters import CONVERTERS
+from ortune.runtimes.environment import clean_environment
+from ortune.runtimes.packages import Recipe, recipes, require_recipes
+from ortune.runtimes.probe import use
+from ortune.runtimes.runtimes import find_runtime, interpreter, probe
+from ortune.store.places import cache_folder
+
+ABOUT = "runtime.json"
+
+
+class _Unusable(RuntimeNotFound):
+    """What was made does not work here, so that an older build may."""
+
+
+_PART, _GONE = ".part-", ".gone-"
+_PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
+_INSTALL_S = 1800.0
+_IMPORT_S = 300.0  # TensorFlow, from a cold disk
+# Where they would redirect an installer or an interpreter away from the environment that is made.
+_NOT_PASSED = frozenset({
+    "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
+    "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
+})  # fmt: skip
+_SILENCE_S = 3
+"""Of a package index, asked twice: one that is blocked is told within ten seconds."""
+_NO_NETWORK = re.compile(
+    r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
+    re.IGNORECASE,
+)
+_NO_SUCH = re.compile(
+    r"no matching distribution|could not find a version|no version of|no solution found", re.I
+)
+
+
+def folder() -> Path:
+    """Returns where the environments are."""
+    return cache_folder() / "runtimes"
+
+
+def made() -> list[MadeRuntime]:
+    """Every environment that is whole, by name; those of another Python's ortune too."""
+    places = sorted(folder().glob("*/" + ABOUT))
+    runtimes = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
+    return [runtime for runtime in runtimes if runtime is not None]
+
+
+def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
+    """The environment of that name, made where it is not there yet.
+
+    Args:
+        name: One that ``packages.recipe`` knows.
+        say: Told before something is downloaded.
+
+    Raises:
+        UsageError: No runtime is called so.
+        RuntimeNotFound: It could not be made; says why.
+    """
+    wanted, passed_over = packages.usable(name)
+    home = folder()
+    name = wanted[0].name if wanted else name  # a path is none
+    if wanted and wanted[0].note:
+        say(wanted[0].note)
+    place = home / f"{name}-{_PYTHON}"
+    existing = _read(place)
+    if existing is not None:
+        return existing
+    if not wanted:
+        raise RuntimeNotFound(
+            f"not supported on this machine: {'; '.join(passed_over)}", where=f"--runtime {name}"
+        )
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RuntimeNotFound(
+            f"cannot create an environment there: {error.strerror}",
+            where=str(home),
+            do="set XDG_CACHE_HOME to a writable folder",
+        ) from error
+    _sweep(home)
+    for number, recipe in enumerate(wanted, 1):
+        try:
+            return _make(recipe, place, passed_over, say)
+        except _Unusable as error:
+            if number == len(wanted):
+                raise
+            passed_over.append(f"{recipe.package}: {error.what}")
+    raise AssertionError("a recipe makes an environment or raises")
+
+
+def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable[[str], None]) -> MadeRuntime:
+    """One environment, from what is not passed over."""
+    home = place.parent
+    for reason in passed_over:
+        say(f"passed over: {reason}")
+    say(f"installing the runtime {wanted.name} ({wanted.kind}) once, {wanted.cost}, in {place}")
+    part = home / f"{_PART}{os.getpid()}-{wanted.name}"
+    try:
+        _install(wanted, part)
+        about = msgspec.structs.replace(_described(wanted, part, place), passed_over=tuple(passed_over))
+        (part / ABOUT).write_bytes(msgspec.json.encode(about))
+        # Another ortune may have been first. Its own is as good, and may be in use by now: it stays.
+        if _read(place) is None:
+            if place.exists():  # one that lost its interpreter
+                _discard(place)
+            with contextlib.suppress(OSError):
+                part.rename(place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    done = _read(place)
+    if done is None:
+        raise RuntimeNotFound("the environment was moved after its creation", where=str(place))
+    return done
+
+
+def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
+    """What is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
+    there = {runtime.name for runtime in made()}
+    return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
+
+
+def find(named: str | None, say: Callable[[str], None]) -> Runtime:
+    """The runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
+
+    Raises:
+        RuntimeNotFound: It cannot be made, is not usable, or none was found.
+    """
+    if named in CONVERTERS:
+        do = "pass an environment with onnxruntime, or omit --runtime"
+        raise UsageError("it converts models and has no onnxruntime", where=f"--runtime {named}", do=do)
+    if named is not None and recipes(named):
+        return require(named, say).runtime
+    return find_runtime(named)
+
+
+def called(name: str) -> str:
+    """The name of what is made for one: a wheel or a folder is given by its path, and has a name afterwards."""
+    return require_recipes(name)[0].name
+
+
+def remove(name: str) -> bool:
+    """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
+    name = called(name)
+    places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
+    for place in places:
+        _discard(place)
+    return bool(places)
+
+
+def _discard(place: Path) -> None:
+    # Renamed first: what is removed half is never taken for an environment.
+    gone = place.with_name(f"{_GONE}{os.getpid()}-{place.name}")
+    place.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _sweep(home: Path) -> None:
+    """Removes what others left unfinished."""
+    for left in (*home.glob(f"{_PART}*"), *home.glob(f"{_GONE}*")):
+        owner = left.name.split("-")[1]
+        if not owner.isdigit() or not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _read(place: Path) -> MadeRuntime | None:
+    """What is known of an environment; None where there is none that can be started."""
+    try:
+        about = msgspec.json.decode((place / ABOUT).read_bytes(), type=MadeRuntime)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    # The folder may have been copied from elsewhere: only what lies in it is started.
+    python = interpreter(str(place))
+    if not python:
+        return None
+    return msgspec.structs.replace(about, runtime=msgspec.structs.replace(about.runtime, python=python))
+
+
+def _install(wanted: Recipe, part: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
+    # uv waits ten seconds for a connection, whatever it waits for an answer.
+    waits = dict.fromkeys(("UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT"), str(_SILENCE_S))
+    environment = {**waits, "UV_HTTP_RETRIES": "1", **environment}
+    uv = launcher.program("uv")
+    alone = () if wanted.converter else ("--no-deps",)
+    wheels = ["--only-binary", ":all:", *alone, *wanted.requirements]
+    if uv:
+        _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)
+        python = interpreter(str(part))
+        _run(wanted, [uv, "pip", "install", "--python", python, *wheels], environment)
+        return
+    ours = _pip_installs_for_others()
+    _run(
+        wanted,
+        [sys.executable, "-I", "-m", "venv", *(["--without-pip"] if ours else []), str(part)],
+        environment,
+    )
+    python = interpreter(str(part))
+    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-I", "-m", "pip"]
+    pip += ["--no-input", "--disable-pip-version-check"]
+    patience = [] if "PIP_DEFAULT_TIMEOUT" in environment else ["--timeout", str(_SILENCE_S)]
+    _run(
+        wanted, [*pip, "install", "--retries", "1", *patience, "--progress-bar", "off", *wheels], environment
+    )
+    if not ours and not wanted.converter:
+        _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
+
+
+def _pip_installs_for_others() -> bool:
+    """Returns whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
+    try:
+        major, minor = importlib.metadata.version("pip").split(".")[:2]
+        return (int(major), int(minor)) >= (22, 3)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+
+
+def _run(wanted: Recipe, command: list[str], environment: Mapping[str, str]) -> None:
+    """One step; in a folder of ours, since uv takes settings, an index too, from a project around it."""
+    try:
+        done = launcher.run(command, limit_s=_INSTALL_S, environment=environment, folder=folder())
+    except OSError as error:
+        raise _failed(wanted, str(error)) from error
+    if done.code != 0:
+        raise _failed(wanted, (done.output + b"\n" + done.log).decode("utf-8", "replace"))
+
+
+def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
+    where = f"--runtime {wanted.name}"
+    system = f"Python {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
+    if _NO_NETWORK.search(output):
+        return RuntimeNotFound(
+            "it is not installed yet, and the package index is unreachable",
+            where=where,
+            do=f"run ortune runtime add {wanted.name} once with network access",
+        )
+    if _NO_SUCH.search(output):
+        return _Unusable(
+            f"the package index has no {wanted.package}=={wanted.version} for {system}",
+            where=where,
+            do=f"pip index versions {wanted.package} lists the available versions",
+        )
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
+    do = "fix that, and try again"
+    if "space" in output.lower():
+        do = "free space, and try again"
+    elif "venv" in output or "ensurepip" in output:
+        do = "install uv or python3-venv, and try again"
+    return RuntimeNotFound(
+        f"installation failed: {errors[-1]}", where=where, do=f"{do}: ortune runtime add {wanted.name}"
+    )
+
+
+def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
+    """What is in the environment, once it does what it is made for."""
+    probed = _converter(wanted, part) if wanted.converter else probe(str(part))
+    if wanted.converter:
+        return _about(wanted, part, place, probed)
+    if probed.error or probed.ort_version != wanted.version:
+        what = probed.error or f"it holds onnxruntime {probed.ort_version}"
+        raise RuntimeNotFound(f"it is installed but does not work: {what}", where=f"--runtime {wanted.name}")
+    emulated = False
+    if wanted.provider:
+        provider = wanted.provider
+        answer = use(probed.python, provider.name, dict(provider.needs))
+        if provider.name not in answer.session_providers:
+            why = answer.error or answer.log or "the session fell back to the CPU"
+            raise _Unusable(
+                f"it was installed but {provider.name} is not usable: {why}", where=f"--runtime {wanted.name}"
+            )
+        emulated = provider.emulated_by(answer.devices)
+    return _about(wanted, part, place, probed, emulated)
+
+
+def _converter(wanted: Recipe, part: Path) -> Runtime:
+    """The interpreter of a converter's environment, once it has imported all that it is made for."""
+    assert wanted.converter is not None
+    python = interpreter(str(part))
+    code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
+    # Isolated: with -c alone, modules of the current folder would be imported in place of the framework's.
+    ended = launcher.run([python, "-I", "-c", code], limit_s=_IMPORT_S, environment=clean_environment())
+    if ended.code != 0:
+        lines = ended.log.decode("utf-8", "replace").split("\n")
+        why = next((line.strip() for line in reversed(lines) if line.strip()), "it exited without a message")
+        raise _Unusable(
+            f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}"
+        )
+    version = ended.output.decode("utf-8", "replace").split()[-1]
+    return Runtime(python=python, python_version=version, origin="made")
+
+
+def _about(wanted: Recipe, part: Path, place: Path, probed: Runtime, emulated: bool = False) -> MadeRuntime:
+    size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
+    runtime = msgspec.structs.replace(
+        probed,
+        python=str(place / Path(probed.python).relative_to(part)),
+        origin="--runtime",
+        name=wanted.name,
+    )
+    return MadeRuntime(
+        name=wanted.name,
+        requirements=wanted.requirements,
+        runtime=runtime,
+        packages=tuple(_packages(part)),
+        size_bytes=size,
+        emulated=emulated,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _packages(environment: Path) -> Iterator[InstalledPackage]:
+    variables = {"base": str(environment), "platbase": str(environment)}
+    site = sysconfig.get_path("purelib", "venv", variables)
+    for wheel in sorted(importlib.metadata.distributions(path=[site]), key=lambda wheel: wheel.name):
+        files = (Path(str(file.locate())) for file in wheel.files or ())
+        yield InstalledPackage(
+            name=wheel.name,
+            version=wheel.version,
+            license=_license(wheel),
+            size_bytes=sum(file.stat().st_size for file in files if file.is_file()),
+        )
+
+
+def _license(wheel: importlib.metadata.Distribution) -> str:
+    """The licence by the wheel's metadata: its expression, else its classifiers, else one line of its own words."""
+
+    def said(field: str) -> list[str]:
+        return [str(value) for value in wheel.metadata.get_all(field) or ()]
+
+    named = [text.rpartition(" :: ")[2] for text in said("Classifier") if text.startswith("License ::")]
+    own = [text.strip().partition("\n")[0] for text in said("License")]
+    return ", ".join(said("License-Expression") or named or own)
+
+
+def _adopted(environment: MadeRuntime) -> list[InstalledPackage]:
+    return [package for package in environment.packages if package.name != "numpy"]
+
+
+def pinned(environment: MadeRuntime) -> tuple[str, ...]:
+    """Return the packages of an environment with their versions, as a bundle that was tuned in it requires them."""
+    return tuple(f"{package.name}=={package.version}" for package in _adopted(environment))
+
+
+def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
+    """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
+    about = (
+        next((environment for environment in made() if environment.name == runtime.name), None)
+        if runtime.name
+        else None
+    )
+    if about is None:
+        return None
+    new = _adopted(about)
+    return Adoption(
+        requirements=pinned(about),
+        instead_of="" if today.package in {package.name for package in new} else today.package or CPU.wheel,
+        size_bytes=sum(package.size_bytes for package in new),
+        licenses=tuple(package.license for package in new),
+    )
+
+
+def check_names(names: tuple[str, ...]) -> None:
+    """UsageError for the first that is no runtime's name, before anything is done."""
+    if not names:
+        raise UsageError("no runtime was given", do=f"e.g. {packages.addable()[0].command}")
+    for name in names:
+        require_recipes(name)

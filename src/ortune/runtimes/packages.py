@@ -1,0 +1,300 @@
+"""The builds of ONNX Runtime, and the converters, that ortune can install: names from a closed list, and versions.
+
+Nothing else is ever handed to an installer but a wheel of ONNX Runtime that the user names by its path: no address, no
+option. A name comes from the user's own command
+line, never from a plan, a bundle or a lock. What each wheel weighs, and its licence, is in ``wheels.json``, which
+``tools/make_wheels.py`` takes from the package index.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import itertools
+import json
+import platform
+import re
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ortune import files
+from ortune.errors import UsageError
+from ortune.printable import operand
+from ortune.providers import CPU, Provider, of_target, that
+from ortune.providers.provider import Build
+from ortune.records import AddableRuntime
+from ortune.runtimes.converters import CONVERTERS, Converter
+from ortune.runtimes.here import lacking
+from ortune.runtimes.native import native
+from ortune.runtimes.runtimes import interpreter
+
+RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
+"""The newest patch of each of the last minor releases that were known when this was written, newest first."""
+
+NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
+LOCAL = "+local"
+"""What the name of a runtime ends with that was made from a wheel of the user's own."""
+
+_PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})(\+local)?")
+_WHEEL = re.compile(r"(onnxruntime[a-z_]*)-(\d{1,3}(?:\.\d{1,3}){2})-[\w.-]+\.whl")
+_PLAIN_BYTES = 150_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What one environment is made of.
+
+    Attributes:
+        name: What ``--runtime`` calls it.
+        package: The wheel that brings ONNX Runtime, or the plug-in for one.
+        version: The version of ONNX Runtime.
+        requirements: All that is installed; a build of ONNX Runtime without what it depends on, since a trial needs
+            no more.
+        provider: The execution provider that the name stands for; None where it names a build alone.
+        build: What of it is made; None for another release of the plain onnxruntime.
+        converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
+        note: What to say before it is made; "" is nothing.
+    """
+
+    name: str
+    package: str
+    version: str
+    requirements: tuple[str, ...]
+    provider: Provider | None = field(default=None)
+    build: Build | None = None
+    converter: Converter | None = None
+    note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What is made, in a few words."""
+        if self.converter is not None:
+            return self.converter.what
+        return "a plug-in for a standard onnxruntime" if self.build and self.build.beside else "a whole build"
+
+    @property
+    def download_bytes(self) -> int:
+        """What is fetched, as far as it is known."""
+        wanted = [whole(self.requirements)] if self.converter else self.requirements
+        return sum(wheels().get(wheel, (0, ""))[0] for wheel in wanted)
+
+    @property
+    def cost(self) -> str:
+        """What is fetched: each wheel with its licence and size, and the sum of the sizes that are known."""
+        listed = wheels()
+        parts = ", ".join(
+            _priced(wheel, *listed[wheel]) if wheel in listed else wheel for wheel in self.requirements
+        )
+        unknown = not self.converter and not set(self.requirements) <= set(listed)
+        total = f"{'more than ' if unknown else ''}{self.download_bytes / 1e6:.0f} MB to download"
+        disk = f", about {self.converter.about_bytes / 1e6:.0f} MB on disk" if self.converter else ""
+        return f"{parts}; {total}{disk}"
+
+
+def _priced(wheel: str, size: int, license: str) -> str:
+    return f"{wheel} ({license}, {size / 1e6:.{0 if size > 1e6 else 1}f} MB)"
+
+
+@functools.cache
+def wheels() -> dict[str, tuple[int, str]]:
+    """The size in bytes and the licence of each wheel that is installed by name, as the package index has them."""
+    text = importlib.resources.files("ortune.runtimes").joinpath("wheels.json").read_text("utf-8")
+    return {wheel: (size, license) for wheel, (size, license) in json.loads(text).items()}
+
+
+def whole(requirements: Collection[str]) -> str:
+    """What ``wheels.json`` calls packages together with all that they depend on."""
+    return f"{' '.join(requirements)} and dependencies"
+
+
+def recipes(name: str) -> tuple[Recipe, ...]:
+    """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
+    if name in CONVERTERS:
+        return _of_converter(CONVERTERS[name])
+    if name.endswith(".whl"):
+        return _of_wheel(Path(name))
+    provider = of_target(name)
+    if provider.builds:
+        return tuple(
+            _recipe(name, build.wheel, build.releases[0][0], build, provider) for build in provider.builds
+        )
+    match = _PACKAGE.fullmatch(name)
+    build_of = {build.wheel: build for _, build in builds() if not build.beside}
+    if match is None or match[1] not in (CPU.wheel, *build_of):
+        return _of_native(Path(name)) if name and files.is_folder(Path(name)) else ()
+    recipe = _recipe(name, match[1], match[2], build_of.get(match[1]))
+    if match[3]:  # made once from a wheel, which no index has
+        recipe = replace(recipe, requirements=(name, *recipe.requirements[1:]))
+    return (recipe,)
+
+
+def require_recipes(name: str) -> tuple[Recipe, ...]:
+    """What may be installed for a name; UsageError says which names there are, or why nothing can be installed."""
+    choices = recipes(name)
+    provider = of_target(name)
+    if not choices and provider.target:
+        brought = "onnxruntime-web" if provider.in_page else f"every {CPU.wheel}"
+        raise UsageError(
+            f"no package can be installed for {name}: "
+            f"{provider.by_hand or provider.otherwise or f'it is part of {brought}'}",
+            do="pass an environment that has it: --runtime PATH",
+        )
+    if not choices and name.endswith(".whl"):
+        raise UsageError(
+            "it is not a readable ONNX Runtime wheel with a version such as 1.31.1",
+            where=name,
+            do="install it in an environment of your own and pass that: --runtime PATH",
+        )
+    there = not choices and bool(name) and files.is_folder(Path(name))
+    if there and (found := native(Path(name))):
+        what = (
+            f"no released wheel has {', '.join(found.providers)}" if found.version else "no release is named"
+        )
+        raise UsageError(
+            f"trials need a Python package, which these libraries lack, and {what}",
+            where=name,
+            do="build a wheel from the same sources and add that: ortune runtime add PATH.whl",
+        )
+    if there and not interpreter(name):
+        raise UsageError(
+            "no Python interpreter and no ONNX Runtime library was found there",
+            where=name,
+            do="pass a virtual environment, or the folder with libonnxruntime",
+        )
+    if there:
+        raise UsageError(
+            "an environment of your own is used as it is, so nothing is added",
+            where=name,
+            do=f"pass it to any command: --runtime {operand(name)}",
+        )
+    if not choices and "://" not in name and Path(name).name != name:
+        raise UsageError("no such file or folder", where=name, do="check the path")
+    if not choices:
+        names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
+        raise UsageError(
+            f"no runtime is called {name!r}", do=f"{names}, or a release such as {CPU.wheel}=={RELEASES[0]}"
+        )
+    return choices
+
+
+def usable(name: str) -> tuple[list[Recipe], list[str]]:
+    """What may be installed for a name and may work on this machine, and why the others cannot."""
+    fit: list[Recipe] = []
+    why: list[str] = []
+    for recipe in require_recipes(name):
+        reason = lacking(recipe.provider, recipe.build) if recipe.provider and recipe.build else ""
+        if reason:
+            why.append(f"{recipe.package} {recipe.build.releases[0][0] if recipe.build else ''}: {reason}")
+        else:
+            fit.append(recipe)
+    return fit, why
+
+
+def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
+    """What is worth adding on this machine, with the command for each; ``there`` are versions that it has."""
+    offered = []
+    for name in dict.fromkeys(provider.target for provider, _ in builds()):
+        fit, _ = usable(name)
+        offered += [
+            (recipe, recipe.build.what, recipe.build.about_bytes)
+            for recipe in fit[:1]
+            if recipe.build and platform.machine() not in recipe.build.emulated_on
+        ]
+    # Older ones than the installed are no advice: `ortune history` compares with these.
+    newer = list(itertools.takewhile(lambda release: release not in there, RELEASES))[:1]
+    what = "a newer release of ONNX Runtime, to compare with yours"
+    offered += [
+        (recipe, what, _PLAIN_BYTES)
+        for release in newer
+        for recipe in require_recipes(f"{CPU.wheel}=={release}")
+    ]
+    for converter in CONVERTERS.values():
+        offered.append((_of_converter(converter)[0], converter.what, converter.about_bytes))
+    return tuple(
+        AddableRuntime(
+            name=recipe.name,
+            what=what,
+            packages=recipe.requirements,
+            about_bytes=about_bytes,
+            download_bytes=recipe.download_bytes,
+            command=f"ortune runtime add {recipe.name}",
+            converts=recipe.name in CONVERTERS,
+        )
+        for recipe, what, about_bytes in offered
+    )
+
+
+def builds() -> Iterator[tuple[Provider, Build]]:
+    """The providers with builds that are made under the name of their target, and each of these."""
+    for provider in that(lambda p: p.builds):
+        for build in provider.builds:
+            yield provider, build
+
+
+def _of_wheel(path: Path) -> tuple[Recipe, ...]:
+    """What is installed from a wheel of the user's own; none for what is no build of ONNX Runtime."""
+    match = _WHEEL.fullmatch(path.name)
+    if match is None or not path.is_file():
+        return ()
+    named = recipes(f"{match[1].replace('_', '-')}=={match[2]}{LOCAL}")
+    return tuple(replace(one, requirements=(str(path.resolve()), *one.requirements[1:])) for one in named)
+
+
+def _of_native(folder: Path) -> tuple[Recipe, ...]:
+    """The released wheel with the release and the providers of a folder of libraries; none where there is none."""
+    found = native(folder)
+    if found is None or not found.version:
+        return ()
+    targets = [of_target(name.replace("_", "-")) for name in found.providers]
+    plugins = [p.target for p in targets if any(build.beside for build in p.builds)]
+    wheels = {p.wheel for p in targets if p.target not in plugins}
+    if len(wheels) > 1:
+        return ()
+    named = recipes(f"{next(iter(wheels), CPU.wheel)}=={found.version}")
+    also = f"; its plug-ins are added by name: {', '.join(plugins)}" if plugins else ""
+    return tuple(
+        replace(one, note=f"{folder} has no Python package, so the released wheel {one.name} is used{also}")
+        for one in named
+    )
+
+
+def _of_converter(converter: Converter) -> tuple[Recipe, ...]:
+    return tuple(
+        Recipe(
+            name=converter.name,
+            package=wanted[0].partition("==")[0],
+            version=wanted[0].partition("==")[2],
+            requirements=wanted,
+            converter=converter,
+        )
+        for wanted in converter.requirements
+    )
+
+
+def _recipe(
+    name: str, package: str, version: str, build: Build | None, provider: Provider | None = None
+) -> Recipe:
+    beside = build.beside if build else ""
+    ort = beside or version
+    # Releases before 1.19 were built against numpy 1.
+    numpy = OLD_NUMPY if tuple(int(part) for part in ort.split(".")) < (1, 19) else NUMPY
+    wanted = [*([f"{CPU.wheel}=={beside}"] if beside else []), f"{package}=={version}", numpy]
+    if build is not None and build.library and sys.platform != "linux":
+        # On Linux the wheel brings the library itself.
+        libraries = dict(build.releases)
+        if version not in libraries:
+            choices = ", ".join(f"{package}=={release}" for release in libraries)
+            raise UsageError(f"it is unknown which {build.library} {name} needs", do=f"one of {choices}")
+        wanted.append(f"{build.library}=={libraries[version]}")
+    if build is not None and provider is not None:
+        wanted += build.brings
+    return Recipe(
+        name=name,
+        package=package,
+        version=ort,
+        requirements=tuple(wanted),
+        provider=provider,
+        build=build,
+    )

@@ -1,0 +1,189 @@
+"""Asking another interpreter what is in it: one short process a question, whatever may go wrong inside."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ortune import launcher
+from ortune.records import Record
+from ortune.runtimes.environment import clean_environment
+from ortune.runtimes.probe_script import MARKER
+
+OLDEST_PYTHON = (3, 8)
+"""The oldest Python that a worker runs under."""
+
+_TIMEOUT_S = 20.0
+
+# Any Python since 2.6 can run this much, so that one too old for the rest can say so.
+_BOOTSTRAP = """\
+import sys
+if sys.path and sys.path[0] == "":
+    del sys.path[0]
+if sys.version_info < {oldest!r}:
+    version = '{{"python_version": "%d.%d.%d", "complete": true}}' % sys.version_info[:3]
+    sys.stdout.write("\\n" + {marker!r} + version + "\\n")
+else:
+    import types
+    plugins = types.ModuleType("plugins")
+    exec(compile({plugins!a}, "plugins", "exec"), vars(plugins))
+    script = {{"__name__": "probe_script", "plugins": plugins}}
+    exec(compile({source!a}, "probe_script", "exec"), script)
+    script["main"]({task!r}, {argument!a})
+"""
+
+
+class Wheel(Record, frozen=True, kw_only=True, array_like=True):
+    """One installed wheel. ``build`` is whether it brings an ``onnxruntime`` package of its own."""
+
+    name: str
+    version: str
+    build: bool
+
+
+class Elsewhere(Record, frozen=True, kw_only=True):
+    """The machine of an interpreter that sees no files of this one, as ``platform.host_elsewhere`` takes it."""
+
+    texts: dict[str, str]
+    system: str
+    machine: str
+    affinity: int
+    memory_bytes: int
+
+
+class Answer(Record, frozen=True, kw_only=True):
+    """What the process said before it ended, and how it ended.
+
+    Attributes:
+        stage: What it was doing last.
+        error: The exception that ended it, "" when none did.
+        absent: Which of onnxruntime and numpy are not installed.
+        complete: Whether it came to its own end.
+        ended: How it ended when it did not, in words.
+        log: The last line of its stderr that tells something.
+        library: The provider's own library, where the build has one.
+        not_found: Shared libraries that were asked for and are not there.
+        library_error: Why the provider's own library did not load.
+        missing: The first shared library that was asked for and not found, in any message.
+        preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
+        plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
+        elsewhere: Its machine, where it sees no files of this one; None where it does, or was not asked.
+        devices: What such a provider can run on here; None where that was not asked, or not answered.
+    """
+
+    python_version: str = ""
+    wheels: tuple[Wheel, ...] = ()
+    ort_version: str = ""
+    package: str = ""
+    providers: tuple[str, ...] = ()
+    session_providers: tuple[str, ...] = ()
+    plugins: dict[str, str] = msgspec.field(default_factory=dict)
+    elsewhere: Elsewhere | None = None
+    devices: tuple[str, ...] | None = None
+    library: str = ""
+    not_found: tuple[str, ...] = ()
+    library_error: str = ""
+    preloaded: bool = False
+    missing: str = ""
+    stage: str = "start"
+    error: str = ""
+    absent: tuple[str, ...] = ()
+    complete: bool = False
+    ended: str = ""
+    log: str = ""
+
+
+def ask(
+    python: str, task: Literal["look", "use", "absent"], argument: str = "", timeout_s: float = _TIMEOUT_S
+) -> Answer:
+    """Run one task of the probe script under an interpreter.
+
+    Args:
+        python: The interpreter.
+        task: "look": what is installed, and where, as ``look`` asks. "use": create a session with a provider, as
+            ``use`` asks. "absent": look for shared libraries, as ``absent`` asks.
+        argument: What the task works on.
+        timeout_s: The process is ended after this many seconds.
+    """
+    package = importlib.resources.files("ortune")
+    script = _BOOTSTRAP.format(
+        oldest=OLDEST_PYTHON,
+        marker=MARKER,
+        source=package.joinpath("runtimes", "probe_script.py").read_text("utf-8"),
+        plugins=package.joinpath("worker", "plugins.py").read_text("utf-8"),
+        task=task,
+        argument=argument,
+    )
+    try:
+        done = launcher.run(
+            [python, "-"], limit_s=timeout_s, stdin=script.encode("ascii"), environment=clean_environment()
+        )
+    except OSError as error:
+        return Answer(ended=f"cannot be started: {error.strerror or error}")
+    ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
+    return _answer(done.output, done.log, ended)
+
+
+def look(python: str) -> Answer:
+    """What is installed; and on which machine, where the interpreter sees no files of this one."""
+    text = uuid.uuid4().hex
+    try:
+        with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
+            path = Path(folder, "here")
+            path.write_text(text, encoding="utf-8")
+            return ask(python, "look", json.dumps([str(path), text]))
+    except OSError:
+        # No place to write: what runs next says so, and an interpreter of this machine is the usual one.
+        return ask(python, "look")
+
+
+def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:
+    """What comes of a session with a provider, of the build or of a wheel of its own."""
+    return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
+
+
+def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
+    """Returns which of some shared libraries an interpreter's processes do not find."""
+    return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
+
+
+def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:
+    facts: dict[str, Any] = {}
+    for line in stdout.decode("utf-8", errors="replace").splitlines():
+        if line.startswith(MARKER):
+            facts.update(_decode(line.removeprefix(MARKER)))
+    if not facts.get("complete"):
+        facts["ended"] = ended
+    log = stderr.decode("utf-8", errors="replace")
+    messages = "\n".join((str(facts.get("library_error", "")), str(facts.get("error", "")), log))
+    match = re.search(r"(\S+): cannot open shared object file", messages)
+    return msgspec.convert({**facts, "log": _last_words(log), "missing": match[1] if match else ""}, Answer)
+
+
+def _decode(text: str) -> dict[str, Any]:
+    """A line cut short by the process's end tells nothing."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+
+
+def _ending(returncode: int) -> str:
+    if returncode < 0:
+        return f"was killed by {launcher.signal_name(returncode)}"
+    return f"exited with status {returncode} and no answer"
+
+
+def _last_words(log: str) -> str:
+    """The last error that ONNX Runtime logged, else the last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "[E:onnxruntime" in line]
+    return (errors or lines or [""])[-1]

@@ -1,0 +1,219 @@
+"""Finding the interpreter whose ONNX Runtime is measured, and saying what is in it.
+
+The user's own build is what counts, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then at
+``python3`` on the path. A ``.venv`` of the current folder may have come with somebody's files: it is never started
+unasked, only named.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ortune import files, launcher, platform
+from ortune.errors import RuntimeNotFound
+from ortune.records import Runtime
+from ortune.runtimes.probe import OLDEST_PYTHON, Answer, Wheel
+from ortune.runtimes.probe import look as ask_look
+from ortune.runtimes.probe_script import OTHERS
+
+LOCAL = ".venv"
+"""The virtual environment that a folder of a project often has."""
+
+_IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One place to look for an interpreter. ``python`` is "" when there is none; ``named`` is where that was."""
+
+    origin: str
+    named: str
+    python: str
+
+
+def find_runtime(python: str | None = None) -> Runtime:
+    """The runtime to measure with.
+
+    Args:
+        python: What ``--runtime`` names: an interpreter, a virtual environment's folder, or a command on the
+            path. None looks in the usual places and takes the first that has a usable ONNX Runtime.
+
+    Raises:
+        RuntimeNotFound: What was named is not usable, or no place has an ONNX Runtime; says why for each.
+    """
+    if python is not None:
+        place = Place(origin="--runtime", named=python, python=interpreter(python))
+        runtime = _probe_place(place)
+        if runtime.error:
+            raise RuntimeNotFound(runtime.error, where=f"--runtime {python}", do=_do(runtime))
+        return runtime
+    looked: list[Runtime] = []
+    for place in places():
+        runtime = _probe_place(place)
+        if not runtime.error:
+            return runtime
+        looked.append(runtime)
+    reasons = "; ".join(f"{runtime.origin} ({runtime.python}): {runtime.error}" for runtime in looked)
+    do = "pip install onnxruntime, or pass an interpreter that has it: --runtime PATH"
+    if local := not_started(looked):
+        do = f"{local} in this folder is used only on request: --runtime {local}"
+    raise RuntimeNotFound(f"no interpreter with a usable onnxruntime was found. Looked at {reasons}", do=do)
+
+
+def all_runtimes() -> list[Runtime]:
+    """Every place that ``find_runtime`` would look at, each once, usable or with its error."""
+    return [_probe_place(place) for place in places()]
+
+
+def not_started(looked: Iterable[Runtime]) -> str:
+    """The ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
+    python = interpreter(LOCAL)
+    return (
+        LOCAL if python and _identity(python) not in {_identity(runtime.python) for runtime in looked} else ""
+    )
+
+
+def probe(python: str) -> Runtime:
+    """Start an interpreter once and say which ONNX Runtime it has; ``error`` says why none is usable.
+
+    Args:
+        python: The interpreter, a virtual environment's folder, or a command on the path.
+    """
+    return _probe_place(Place(origin="", named=python, python=interpreter(python)))
+
+
+def describe(runtime: Runtime, folder: Path | None = None) -> str:
+    """The runtime in a few words, as "measuring with ..." continues: ".venv (onnxruntime 1.31.1)".
+
+    Args:
+        runtime: A usable runtime.
+        folder: Paths inside it are shown relative to it; the current folder by default.
+    """
+    shown = Path(runtime.python)
+    if (shown.parent.parent / "pyvenv.cfg").is_file():
+        shown = shown.parent.parent
+    base = folder or Path.cwd()
+    label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
+    build = ", ".join([runtime.native, *runtime.plugins.values()])
+    words = build if runtime.name else f"{label} ({build})"
+    return f"{runtime.build}, beside it {words}" if runtime.ort_web_dist else words
+
+
+def places(environment: Mapping[str, str] | None = None) -> list[Place]:
+    """The places to look at, in order, without those that are there a second time.
+
+    Args:
+        environment: Read instead of this process's own.
+    """
+    variables = os.environ if environment is None else environment
+    candidates: list[Place] = []
+    if active := variables.get("VIRTUAL_ENV"):
+        candidates.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
+    if sys.executable:
+        candidates.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
+    for command in ("python3", "python"):
+        if path := launcher.program(command, variables.get("PATH")):
+            candidates.append(Place(origin=f"{command} on PATH", named=path, python=path))
+            break
+    unique: dict[tuple[str, str], Place] = {}
+    for place in candidates:
+        unique.setdefault(_identity(place.python or place.named), place)
+    return list(unique.values())
+
+
+def interpreter(named: str) -> str:
+    """The absolute path of the interpreter that a path, folder or command names; "" when there is none.
+
+    Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
+    """
+    path = Path(named).expanduser()
+    if files.is_folder(path):
+        inside = (path / name for name in _IN_A_FOLDER)
+        return next((os.path.abspath(file) for file in inside if file.is_file()), "")  # noqa: PTH100
+    if files.is_file(path):
+        return os.path.abspath(path)  # noqa: PTH100  (Path.absolute keeps "..", Path.resolve follows links)
+    return launcher.program(named)
+
+
+def _identity(python: str) -> tuple[str, str]:
+    """Is the same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
+    path = Path(python)
+    return os.path.realpath(path.parent), os.path.realpath(path)
+
+
+def _probe_place(place: Place) -> Runtime:
+    if not place.python:
+        what = "holds no Python interpreter" if Path(place.named).is_dir() else "is not a Python interpreter"
+        return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
+    look = ask_look(place.python)
+    elsewhere = look.elsewhere
+    return Runtime(
+        python=place.python,
+        python_version=look.python_version,
+        ort_version=look.ort_version,
+        package=_package(look),
+        providers=look.providers,
+        plugins=look.plugins,
+        origin=place.origin,
+        error=_error(look),
+        packages={w.name: w.version for w in look.wheels if w.name in OTHERS and w.name != "numpy"},
+        host=platform.host_elsewhere(**msgspec.structs.asdict(elsewhere)) if elsewhere else None,
+    )
+
+
+def builds(look: Answer) -> list[Wheel]:
+    """The wheels that bring a build of ONNX Runtime; two of them lie over each other."""
+    return [wheel for wheel in look.wheels if wheel.build]
+
+
+def _package(look: Answer) -> str:
+    """The wheel that the imported build is from: by its own word, else by its version."""
+    if look.package:
+        return look.package
+    installed = builds(look)
+    same = [wheel.name for wheel in installed if wheel.version == look.ort_version]
+    return (same or [wheel.name for wheel in installed] or [""])[0]
+
+
+def _error(look: Answer) -> str:
+    """Why the runtime cannot be used, in words; "" when it can."""
+    if look.complete and look.python_version and not look.ort_version and not look.error:
+        oldest = ".".join(str(part) for part in OLDEST_PYTHON)
+        return f"Python {look.python_version} is too old: {oldest} or later is needed"
+    if look.absent:
+        return f"{look.absent[0]} is not installed"
+    if look.error:
+        return _numpy_clash(look) or f"{look.stage} failed: {' '.join(look.error.split())}"
+    if look.complete:
+        return ""
+    if look.stage == "start":
+        log = f": {look.log}" if look.log else ""
+        return f"not a working Python interpreter ({look.ended}{log})"
+    return f"{look.stage}: the process {look.ended}"
+
+
+def _numpy_clash(look: Answer) -> str:
+    """Releases before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
+    versions = {wheel.name: wheel.version for wheel in look.wheels}
+    numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")
+    ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())
+    if numpy.partition(".")[0] in ("", "0", "1") or not ort_release or ort_release >= (1, 19):
+        return ""
+    return f"onnxruntime {ort} needs numpy 1 but numpy {numpy} is installed: pip install 'numpy<2'"
+
+
+def _do(runtime: Runtime) -> str:
+    install = f"{runtime.python} -m pip install"
+    if runtime.error == "onnxruntime is not installed":
+        return f"{install} onnxruntime, or pass another interpreter"
+    if runtime.error == "numpy is not installed":
+        return f"{install} numpy, or pass another interpreter"
+    if runtime.python_version:
+        return f"make `{runtime.python} -c 'import onnxruntime'` work, or pass another interpreter"
+    return "pass a Python interpreter, or a virtual environment, with onnxruntime"

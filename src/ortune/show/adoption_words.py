@@ -1,0 +1,85 @@
+"""What running on another execution provider than the default's takes, in words: packages, device, load, memory."""
+
+from __future__ import annotations
+
+from ortune.providers import short
+from ortune.records import Adoption, Candidate, ProviderCost, TuneResult
+from ortune.show import headline as heads
+from ortune.show.numbers import change, duration, memory, size, three
+
+AS_MUCH = 1.05
+"""A ratio of two descriptions up to which they are the same."""
+
+
+def rows(result: TuneResult) -> list[tuple[str, str]]:
+    """What adopting the winner's execution provider takes and its drawbacks; [] where it is the default's own."""
+    cost = next((cost for cost in result.costs if cost.shipped), None)
+    adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
+    if cost is None:
+        return adopted
+    slower = [f"{case.case} {change(case.ratio)}" for case in result.cases if case.ratio_low > 1]
+    lost = [*_lost(cost), *([f"time at {', '.join(slower)}"] if slower else [])]
+    return [
+        *adopted,
+        ("runs on", f"{cost.device}; {_figures(cost)}"),
+        ("drawbacks", ", ".join(lost) or "none measured"),
+    ]
+
+
+def adopting(adoption: Adoption) -> str:
+    """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    licenses = (
+        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
+    )
+    place = (
+        f", in an environment without {adoption.instead_of}, which it replaces" if adoption.instead_of else ""
+    )
+    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
+    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"
+
+
+def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
+    """Each other execution provider that was raced and did not win: how far its best plan came, and its drawbacks."""
+    own = result.winner.provider_names
+    raced: dict[str, Candidate] = {}
+    for candidate in result.candidates:
+        name = candidate.plan.provider_names[0]
+        if name in own or name == result.default.provider_names[0] or candidate.ratio is None:
+            continue
+        best = raced.setdefault(name, candidate)
+        if candidate.ratio < (best.ratio or candidate.ratio):
+            raced[name] = candidate
+    costs = {cost.provider: cost for cost in result.costs}
+    winners = (c.ratio for c in result.candidates if c.plan.id == result.winner.id and c.ratio is not None)
+    winner = next(winners, None)
+    beside = f", the winner {change(winner)}" if winner is not None else ""
+    lines = []
+    for name, best in raced.items():
+        assert best.ratio is not None
+        blocks = heads.count(best.n_blocks, "block")
+        text = f"not chosen: its best configuration measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
+        lost = _lost(costs[name]) if name in costs else []
+        lines.append((short(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))
+    return lines
+
+
+def _figures(cost: ProviderCost) -> str:
+    """Load and memory of both."""
+    first = f" ({duration(cost.first_load_ns)} for the first, which compiles)" if cost.first_load_ns else ""
+    text = f"session creation {duration(cost.load_ns)}{first}, default {duration(cost.default_load_ns)}"
+    if cost.peak_bytes is None or cost.default_peak_bytes is None:
+        return text
+    return f"{text}; peak memory {memory(cost.peak_bytes)}, default {memory(cost.default_peak_bytes)}"
+
+
+def _lost(cost: ProviderCost) -> list[str]:
+    """What takes more than with the default, as factors."""
+    pairs = (
+        ("session creation", cost.load_ns, cost.default_load_ns),
+        ("peak memory", cost.peak_bytes, cost.default_peak_bytes),
+    )
+    return [
+        f"{name} {three(new / base)}x the default's"
+        for name, new, base in pairs
+        if new and base and new > AS_MUCH * base
+    ]

@@ -1,0 +1,123 @@
+"""What limits a claim: controls and guards speak here only where they failed or could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ortune.records import Comparison, Control, Finding, Guard
+from ortune.show import finding_words
+from ortune.show.document import Line
+from ortune.show.numbers import change, percent, span
+
+GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "peak memory", "cpu": "CPU time per run"}
+
+
+def checks(
+    controls: Sequence[Control],
+    comparison: Comparison | None,
+    findings: Sequence[Finding],
+    *more: str,
+    allowed: Collection[str] = (),
+) -> list[Line]:
+    """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
+
+    Args:
+        controls: A/A checks and sensitivity check.
+        comparison: Whose guards count; None where nothing was compared.
+        findings: Of them, those about the measurement.
+        more: What else limits the claim, "" for nothing.
+        allowed: Guards that do not decide here.
+    """
+    missing = "controls not run" if comparison is not None and not controls else ""
+    limits = [
+        text for text in (missing, *map(trouble, controls), *_guards(comparison, allowed), *more) if text
+    ]
+    lines = []
+    if limits:
+        lines = [Line(f"checks: {'; '.join(limits)}", "look")]
+    elif controls:
+        lines = [Line("checks: passed", "faint")]
+    about = [finding_words.sentence(f) for f in findings if finding_words.about_measurement(f)]
+    return [*lines, *(Line(text, "look") for text in about)]
+
+
+def trouble(control: Control) -> str:
+    """What is wrong with a control: it failed, or the wait did not show; "" where it passed."""
+    if control.name == "spike-in":
+        if not control.ok:
+            return f"sensitivity check FAILED: an artificial {change(control.expected_ratio or 1)} slowdown was missed"
+        if control.detected is False and control.expected_ratio:
+            slowdown = f"an artificial {percent(control.expected_ratio - 1)} slowdown"
+            n = control.n_blocks
+            text = f"{slowdown} was too small to detect in {n} blocks (sensitivity check)"
+            return f"{text}; real changes that small may be missed"
+        return ""
+    return (
+        ""
+        if control.ok
+        else f"the A/A check FAILED{' over the whole run' if control.name != 'identical' else ''}"
+    )
+
+
+def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
+    """What is worse, and what is undecided; what is not known stands in the table.
+
+    What is slower makes other things worse too, which limits no claim.
+    """
+    if comparison is not None and comparison.verdict == "slower":
+        return []
+    return [
+        _guard(g)
+        for g in (comparison.guards if comparison else ())
+        if g.figure not in allowed and guard_state(g) in ("WORSE than allowed", "undecided")
+    ]
+
+
+def _guard(item: Guard) -> str:
+    interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
+    said = "may be worse than allowed" if guard_state(item) == "undecided" else "is WORSE than allowed"
+    limit = f"limit {change(item.limit_ratio)}"
+    return f"{GUARD_NAMES[item.figure]} {change(item.ratio or 1)}{interval} {said} ({limit})"
+
+
+def guard_state(item: Guard) -> str:
+    """One of "better", "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    if not item.known or item.ratio is None:
+        return "not known"
+    if item.failed:
+        return "WORSE than allowed"
+    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
+        return "undecided"
+    if item.ratio_low is not None and item.ratio_high < 1:
+        return "better"
+    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
+
+
+def control_words(controls: Sequence[Control]) -> list[str]:
+    """Each control in words, with its p-value."""
+    parts = []
+    for control in controls:
+        if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
+            interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
+            note = "" if control.detected else f", undetected in its {control.n_blocks} blocks"
+            missed = "" if control.ok else ", MISSED"
+            measured = f"{change(control.ratio)}{interval}{note}{missed}"
+            parts.append(
+                f"sensitivity check: an artificial {change(control.expected_ratio)} slowdown measured as {measured}"
+            )
+        elif control.p is not None:
+            late = " over the whole run" if control.name == "identical-late" else ""
+            outcome = "passed" if control.ok else "FAILED"
+            parts.append(f"A/A check {outcome}{late} (p = {control.p:.2g})")
+    return parts
+
+
+def guard(item: Guard, allowed: Collection[str] = ()) -> str:
+    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"; what is allowed is worse, but accepted."""
+    name, state = GUARD_NAMES[item.figure], guard_state(item)
+    if item.failed and item.figure in allowed:
+        state = "worse, but accepted"
+    if item.ratio is None or state == "not known":
+        return f"{name} not known"
+    interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
+    return f"{name} {change(item.ratio)}{interval} {state}"

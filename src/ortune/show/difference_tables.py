@@ -1,0 +1,152 @@
+"""The tables of the difference of two profiles, and what a row of them shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import CategoryName, DifferenceRow, GpuDifference, ProfileDifference
+from ortune.show.document import Cell, Column, Table, table
+from ortune.show.numbers import factor, operations
+from ortune.show.numbers import size as memory_size
+from ortune.show.profile_tables import Unit, category_words, unit_of
+
+TOP_OPERATORS = 6
+TOP_NODES = 10
+
+DROWNED = 3.0  # times as long as without the profiler, from which on a profile says nothing of the difference
+UNEVEN = 1.5  # times the other side's factor, from which on the profiler may be the whole difference
+
+
+def unit(difference: ProfileDifference) -> Unit:
+    """The unit of all its columns."""
+    return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
+
+
+def tables(difference: ProfileDifference) -> list[Table]:
+    """Categories, operators, nodes: the largest contribution first; kernels alone where the profiler hides the rest."""
+    kernels = [_gpu(difference.gpu)] if difference.gpu is not None else []
+    if is_hidden(difference):
+        return kernels
+    categories = [_category(row) for row in difference.categories]
+    return [
+        _table("by category", "category", categories, unit(difference), len(categories)),
+        _table("by operator", "operator", difference.operators, unit(difference), TOP_OPERATORS),
+        _table("by node", "node", difference.nodes, unit(difference), TOP_NODES),
+        *kernels,
+    ]
+
+
+def _gpu(gpu: GpuDifference) -> Table:
+    """The table of kernels by node, in a unit of its own."""
+    return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
+
+
+def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
+    """One table of differences; columns for the interval and the work are there where any row has one."""
+    shown = rows[:most]
+    columns = {
+        f"A {unit.name}": [_time(row.a_ns, unit) for row in shown],
+        f"B {unit.name}": [_time(row.b_ns, unit) for row in shown],
+        "B - A": [unit.signed(row.difference_ns) for row in shown],
+    }
+    for name, cells in (
+        ("interval", [interval(row, unit) for row in shown]),
+        ("work", [work(row) for row in shown]),
+    ):
+        if any(cells):
+            columns[name] = cells
+    cut = f" (the first {len(shown)} of {len(rows)})" if len(rows) > len(shown) else ""
+    return table(
+        [Column(head, "name"), *(Column(name) for name in columns)],
+        [
+            [
+                Cell(text, beneath(row) if i == 0 else "", "faint" if within_noise(row) else "")
+                for i, text in enumerate((row.name, *cells))
+            ]
+            for row, *cells in zip(shown, *columns.values(), strict=True)
+        ],
+        title=f"{title}{cut}",
+        dense=True,
+    )
+
+
+def _time(ns: float | None, unit: Unit) -> str:
+    return unit.show(ns) if ns is not None else ""
+
+
+def work(row: DifferenceRow) -> str:
+    """What it does on B against A ("3.00x FLOP", "same"), on one side alone how much; "" where not known."""
+    ratio = row.work_ratio
+    if ratio is not None:
+        of = "FLOP" if row.a_flops and row.b_flops else "bytes"
+        return "same" if row.same_work else f"{factor(ratio)}x {of}"
+    flops, size = row.a_flops or row.b_flops, row.a_bytes or row.b_bytes
+    if flops and (row.a_ns is None or row.b_ns is None):
+        return operations(flops)
+    return memory_size(round(size)) if size and (row.a_ns is None or row.b_ns is None) else ""
+
+
+def interval(row: DifferenceRow, unit: Unit) -> str:
+    """The interval of the difference: "+2.90 to +3.50"; "" where there is none."""
+    if row.low_ns is None or row.high_ns is None:
+        return ""
+    return f"{unit.signed(row.low_ns)} to {unit.signed(row.high_ns)}"
+
+
+def within_noise(row: DifferenceRow) -> bool:
+    """Returns whether the interval holds no difference, and nothing else is known to be one."""
+    certain = row.a_ns is None or row.b_ns is None or not row.same_work
+    return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
+
+
+def _no_change(ns: float, low_ns: float | None, high_ns: float | None) -> bool:
+    return low_ns <= 0 <= high_ns if low_ns is not None and high_ns is not None else not ns
+
+
+def beneath(row: DifferenceRow) -> str:
+    """The operators on both sides, where the row has one and its name does not tell it."""
+    return row.op_type if row.op_type and row.op_type.lower() not in row.name.lower() else ""
+
+
+def _category(row: DifferenceRow) -> DifferenceRow:
+    return DifferenceRow(
+        name=category_words(row.name),
+        a_ns=row.a_ns,
+        b_ns=row.b_ns,
+        difference_ns=row.difference_ns,
+        low_ns=row.low_ns,
+        high_ns=row.high_ns,
+    )
+
+
+def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
+    """Each category's own name, and its row in words."""
+    return [(row.name, _category(row)) for row in difference.categories]
+
+
+def is_hidden(difference: ProfileDifference) -> bool:
+    """Returns whether the profiler takes so much more than the model that profiles give no reason for a difference."""
+    a, b = difference.a_slowdown_ratio, difference.b_slowdown_ratio
+    ratios = [ratio for ratio in (a, b) if ratio]
+    if not ratios or max(ratios) > DROWNED:
+        return bool(ratios)
+    if not a or not b or max(ratios) <= UNEVEN * min(ratios):
+        return False
+    more, plain = difference.b_wall_ns - difference.a_wall_ns, difference.plain_ns
+    if plain is None:
+        plain = difference.b_wall_ns / b - difference.a_wall_ns / a
+    # More than half of what the profiles differ by would be the profiler's own.
+    return abs(more - plain) > abs(more) / 2
+
+
+def shows_reason(difference: ProfileDifference) -> bool:
+    """Returns whether profiles show where a difference lies: of the whole run, or of single nodes."""
+    nodes = any(row.low_ns is not None and not within_noise(row) for row in difference.nodes)
+    return not is_hidden(difference) and (nodes or not no_difference(difference))
+
+
+def no_difference(difference: ProfileDifference) -> bool:
+    """Returns whether the whole run takes as long on both sides, as far as is known."""
+    return not is_hidden(difference) and _no_change(
+        difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
+    )

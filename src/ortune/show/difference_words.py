@@ -1,0 +1,309 @@
+"""The difference of two profiles in words: where the time went, B minus A."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune.records import DifferenceRow, GpuDifference, ProfileDifference
+from ortune.show import headline as heads
+from ortune.show.difference_tables import beneath, is_hidden, no_difference, within_noise, work
+from ortune.show.numbers import duration, percent, shorten
+from ortune.show.profile_tables import category_words
+
+NAMED = 5
+EIGHT_BITS = 3
+NAME = 48
+_QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+_BECAME = " -> "  # between the operators of one node on both sides
+DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
+UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
+SAME = 0.02
+"""Half-width of an interval, as a share of the run, within which two runs take the same time."""
+OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
+
+
+def headline(difference: ProfileDifference) -> str:
+    """The difference and its owner, in one sentence."""
+    return difference.sentence or sentence(difference)
+
+
+def answer(difference: ProfileDifference) -> str:
+    """The difference behind the verdict, which a sentence on no difference begins with by itself."""
+    if no_difference(difference):
+        return headline(difference)
+    if is_hidden(difference):
+        return f"{heads.word('inconclusive')}: {headline(difference)}"
+    less = difference.b_wall_ns < difference.a_wall_ns
+    return f"{heads.word('faster' if less else 'slower')}: {headline(difference)}"
+
+
+def sentence(difference: ProfileDifference, name: str = "B") -> str:
+    """The difference in words, made from the figures; ``name`` is what the second is called."""
+    if is_hidden(difference):
+        return _hidden(difference, name)
+    more = difference.b_wall_ns - difference.a_wall_ns
+    both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
+    times = f"{both} a run, profiled ({'; '.join(_beside(difference, more, name))})"
+    if no_difference(difference):
+        verdict = heads.word("equivalent" if _same(difference) else "inconclusive", within=SAME)
+        return f"{verdict}: {times}{_alone(difference)}"
+    part = f" ({percent(abs(more) / difference.a_wall_ns)})" if difference.a_wall_ns else ""
+    which = " in these two processes" if _over_runs(difference) else ""
+    text = f"{name} takes {_more(more, part)} than A{which}: {times}"
+    # The owner pulls in the direction of the whole.
+    largest = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
+    if largest is not None and abs(largest.difference_ns) >= OWNER * abs(more):
+        text += f"; the node with the largest change is {shorten(largest.name, NAME)} ({owner(largest)})"
+    elif difference.nodes or difference.same_ns:
+        text += "; no single node explains it"
+    return text
+
+
+def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
+    """The difference with its sentence."""
+    return msgspec.structs.replace(difference, sentence=sentence(difference, name))
+
+
+def no_reason(why: str) -> str:
+    """Says that a proven difference could not be looked into."""
+    return f"the source of the difference is unknown: {why}"
+
+
+def _hidden(difference: ProfileDifference, name: str) -> str:
+    """Says that no reason is known, and what the difference is without the profiler."""
+    plain = (
+        f"; without the profiler, {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
+    )
+    took = f"a profiled run takes {_factors(difference)} as long as an unprofiled one"
+    return f"the profiler's overhead hides the difference: {took}{plain}"
+
+
+def _same(difference: ProfileDifference) -> bool:
+    """Returns whether the interval of the whole is so narrow that no difference that matters is left."""
+    ends = (difference.low_ns, difference.high_ns)
+    return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
+
+
+def _more(ns: float, part: str = "") -> str:
+    return f"{duration(abs(ns))}{part} {'more' if ns > 0 else 'less'}"
+
+
+def _span(difference: ProfileDifference) -> str:
+    """The interval of the whole, or that nothing tells the difference from noise."""
+    if difference.low_ns is None or difference.high_ns is None:
+        return "too few runs to distinguish it from noise"
+    return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
+
+
+def _alone(difference: ProfileDifference) -> str:
+    """Says which nodes differ although the whole does not."""
+    sure = certain(difference)
+    if not sure:
+        return ""
+    # What ONNX Runtime inserted follows from what the user changed.
+    row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
+    first = f"{shorten(row.name, NAME)} ({owner(row)})"
+    return f"; {f'{len(sure)} nodes differ, mainly' if len(sure) > 1 else 'one node differs:'} {first}"
+
+
+def certain(difference: ProfileDifference) -> list[DifferenceRow]:
+    """Nodes that differ by more than noise, the largest difference first."""
+    return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
+
+
+def owner(row: DifferenceRow) -> str:
+    """Says by how much a row differs, and why where that is certain without a clock."""
+    change = _signed(row.difference_ns)
+    if row.a_ns is None or row.b_ns is None:
+        return f"only in {'B' if row.a_ns is None else 'A'}, {change}"
+    return change if row.same_work else f"{work(row)}, {change}"
+
+
+def _over_runs(difference: ProfileDifference) -> bool:
+    """Returns whether intervals are over the runs of one process on each side."""
+    return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
+
+
+def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
+    """How sure the difference is, and what runs without the profiler took where that is not nearly the same."""
+    parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
+    return [part for part in parts if part]
+
+
+def _slowed(difference: ProfileDifference, name: str) -> str:
+    """Says that the times themselves are others under the profiler."""
+    ratios = _slowdowns(difference)
+    if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
+        return ""
+    both = ((difference.a_slowdown_ratio, "A"), (difference.b_slowdown_ratio, name))
+    factors = [f"{ratio:.1f}x ({side})" for ratio, side in both if ratio is not None]
+    if len(ratios) > 1 and f"{ratios[0]:.1f}" == f"{ratios[1]:.1f}":
+        factors = [f"{ratios[0]:.1f}x"]
+    return f"profiled runs take {' and '.join(factors)} as long as unprofiled ones"
+
+
+def _slowdowns(difference: ProfileDifference) -> list[float]:
+    return [r for r in (difference.a_slowdown_ratio, difference.b_slowdown_ratio) if r is not None]
+
+
+def _factors(difference: ProfileDifference) -> str:
+    """How much longer profiled runs take, each factor once: "68.2x and 5.8x"."""
+    return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
+
+
+def _plain(difference: ProfileDifference, more: float, name: str) -> str:
+    """Says that the difference is another without the profiler: what stands below explains this one, and not that."""
+    plain = difference.plain_ns
+    if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
+        return ""
+    return f"without the profiler, {name} takes {_more(plain)}"
+
+
+def became(difference: ProfileDifference, name: str = "B") -> str:
+    """Operators in another's place that stand for a part of the difference: "9 Conv became ConvInteger in B"; or ""."""
+    kinds: dict[str, list[DifferenceRow]] = {}
+    for row in difference.nodes:
+        if _BECAME in row.op_type:
+            kinds.setdefault(row.op_type, []).append(row)
+    if is_hidden(difference):
+        return ""
+    more = difference.b_wall_ns - difference.a_wall_ns
+    changes = {kind: sum(row.difference_ns for row in rows) for kind, rows in kinds.items()}
+    kind = max(changes, key=lambda kind: changes[kind] * more, default="")
+    if not kind or changes[kind] * more < OWNER * more * more:
+        return ""
+    if " + " in kind and of_eight_bits(difference, name):
+        return ""  # many operators as one: each is told of by itself
+    was, _, now = kind.partition(_BECAME)
+    n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
+    what = f"{n_nodes} nodes ({was})" if " + " in was else f"{n_nodes} {was}"
+    return f"{what} became {now} in {name} ({_signed(changes[kind])})"
+
+
+def on_gpu(gpu: GpuDifference) -> str:
+    """What kernels took, in one sentence."""
+    sure = gpu.low_ns is not None and gpu.high_ns is not None
+    span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
+    counts = f"{gpu.a_kernels} kernels per run -> {gpu.b_kernels}"
+    return f"on the GPU {duration(gpu.a_ns)} -> {duration(gpu.b_ns)}{span}, {counts}"
+
+
+def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
+    """Operators of 8 bits in place of others, with both times, and what quantizing itself takes; "" without any."""
+    if is_hidden(difference):
+        return ""
+    rows = {row.name: row for row in difference.operators}
+    side = name if any(_float_form(row.name) and row.a_ns is None for row in difference.operators) else "A"
+    pairs: dict[str, list[DifferenceRow]] = {}
+    for row in difference.operators:
+        if _float_form(row.name) and None in (row.a_ns, row.b_ns):
+            pairs.setdefault(_float_form(row.name), []).append(row)
+    parts_by_size: list[tuple[float, str]] = []
+    for was, quantized in pairs.items():
+        whole = [*quantized, *(rows[operator] for operator in (was, f"Fused{was}") if operator in rows)]
+        first, second = (
+            sum(ns or 0.0 for ns in times) for times in ([r.a_ns for r in whole], [r.b_ns for r in whole])
+        )
+        if first and second:
+            kinds = " and ".join(row.name for row in quantized)
+            parts_by_size.append(
+                (abs(second - first), f"{kinds} instead of {was}, {duration(first)} -> {duration(second)}")
+            )
+    if not parts_by_size:
+        return ""
+    parts_by_size.sort(reverse=True)
+    more = sum(row.difference_ns for row in difference.operators if row.name in _QUANTIZING)
+    parts = [text for _, text in parts_by_size[:EIGHT_BITS]] + (
+        [f"quantizing itself {_signed(more)}"] if more else []
+    )
+    return f"8-bit operators in {side}: {'; '.join(parts)} (profiled)"
+
+
+def _float_form(operator: str) -> str:
+    """The operator that one of 8 bits stands for; "" for others."""
+    match = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
+    return (match[1] or match[2]) if match and operator not in _QUANTIZING else ""
+
+
+def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
+    """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
+    lines = [headline(difference)]
+    if difference.gpu is not None:  # beside it the host's nodes are what queueing took
+        lines.append(on_gpu(difference.gpu))
+        difference = msgspec.structs.replace(difference, nodes=difference.gpu.nodes)
+    elif is_hidden(difference):
+        return lines
+    rows = [(category_words(r.name), r) for r in difference.categories[:1]] + [
+        (r.name, r) for r in difference.nodes[:most]
+    ]
+    for name, row in rows:
+        if not within_noise(row):
+            both = " -> ".join("-" if ns is None else duration(ns) for ns in (row.a_ns, row.b_ns))
+            kind = f" ({row.op_type})" if beneath(row) else ""
+            lines.append(f"{_signed(row.difference_ns)}  {shorten(name, NAME)}{kind}: {both}")
+    return lines
+
+
+def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
+    """What stands beside the tables: sides, what is on one side alone, noise, processes."""
+    rows = [
+        ("A", difference.a),
+        ("B", difference.b),
+        ("kernels", on_gpu(difference.gpu) if difference.gpu is not None else ""),
+        (
+            "only in A",
+            _names(difference.only_a, sum(r.a_ns or 0.0 for r in difference.nodes if r.b_ns is None)),
+        ),
+        (
+            "only in B",
+            _names(difference.only_b, sum(r.b_ns or 0.0 for r in difference.nodes if r.a_ns is None)),
+        ),
+    ]
+    if difference.same_ns:
+        rows.append(("within noise", f"nodes not listed differ by {_signed(difference.same_ns)} together"))
+    if difference.rest_ns:
+        rows.append(("the rest", f"further nodes differ by {_signed(difference.rest_ns)} together"))
+    rows.append(("matched", _matched(difference)))
+    rows.append(("profiled", _profiled(difference)))
+    return [(name, text) for name, text in rows if text]
+
+
+def _profiled(difference: ProfileDifference) -> str:
+    """Processes of both sides, and what the intervals are over."""
+    n = difference.a_processes
+    processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
+    if n != difference.b_processes:
+        processes = f"{n} processes of A, {difference.b_processes} of B"
+    if difference.low_ns is None:
+        return f"{processes}: too few for intervals, so noise cannot be separated from change"
+    if _over_runs(difference):
+        return f"{processes}: intervals are over its runs; processes may differ by more"
+    return f"{processes}; intervals are over processes, and wider the more rows there are"
+
+
+def _matched(difference: ProfileDifference) -> str:
+    """How nodes were matched where their origin in a model is not known."""
+    parts = []
+    if difference.by_name:
+        parts.append(f"{difference.by_name} by name")
+    if difference.by_order:
+        parts.append(f"{difference.by_order} by operator and order only, which is a guess")
+    if not parts:
+        return ""
+    their = "its origin" if difference.by_name + difference.by_order == 1 else "their origin"
+    return f"{', '.join(parts)}: {their} in the model is unknown"
+
+
+def _names(names: Sequence[str], ns: float) -> str:
+    if not names:
+        return ""
+    first = ", ".join(shorten(name, 36) for name in names[:NAMED])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}, {duration(ns)}: {first}{more}"
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns >= 0 else '-'}{duration(abs(ns))}"

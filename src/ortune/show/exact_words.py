@@ -1,0 +1,38 @@
+"""Outputs compared with ONNX's reference evaluator in float64, in words."""
+
+from __future__ import annotations
+
+from ortune.records import ExactCheck, NotEvaluated
+from ortune.show.numbers import difference, waiting
+
+EVALUATOR = "ONNX's reference evaluator"
+_WHY: dict[NotEvaluated, str] = {
+    "operators": "it does not know all operators of this model",
+    "random": "the model draws random numbers",
+    "format": "the model is in ORT format",
+    "work-unknown": "the work of this model is unknown or too large",
+    "failed": "it cannot evaluate this model",
+    "unsure": "its float32 and float64 results differ",
+}
+
+
+def not_checked(exact: ExactCheck, name: str = "") -> str:
+    """Says why the outputs were not compared with the model in float64."""
+    if exact.not_evaluated == "time":
+        why = f"about {waiting(exact.needed_s)}, more than a tenth of the budget"
+    else:
+        why = _WHY[exact.not_evaluated]
+    return f"{f'{name}: ' if name else ''}outputs were not compared with {EVALUATOR} ({why})"
+
+
+def cell(exact: ExactCheck | None) -> str:
+    """Whether outputs are correct, in a word."""
+    if exact is None or exact.right is None:
+        return "not checked"
+    return "yes" if exact.right else "NO"
+
+
+def checked(exact: ExactCheck) -> str:
+    """How near the outputs are to the model in float64."""
+    assert exact.outputs is not None
+    return f"outputs are {difference(exact.outputs.relative_l2)} to {EVALUATOR} in float64"

@@ -1,0 +1,176 @@
+"""Findings in words, the same for every verb; and the command that measures what a finding's fix is worth."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ortune.durations import as_option
+from ortune.records import (
+    FUNCTIONAL_ONLY,
+    Brought,
+    Envelope,
+    Finding,
+    LookFact,
+)
+from ortune.show.answer_commands import plan_options
+from ortune.show.document import Annotation, Document, Line
+from ortune.show.numbers import factor, shorten
+
+NO_CLAIMS = "the outputs are not finite (measure anyway with --allow non-finite)"
+NAMED = 3
+GROUNDS = 2
+LONGEST_NAME = 60
+BOUNDED = 0.2
+"""Of the run: where a fix may leave less, its share bounds nothing worth saying."""
+
+
+def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
+    """Checks that the budget does not hold, and a budget that does."""
+    names = list(dict.fromkeys(left_out))
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
+    return (
+        f"{checks} skipped for lack of time: {', '.join(names[:NAMED])}{more} "
+        f"(--budget {as_option(enough_s)} is enough)"
+    )
+
+
+def long_start(start_s: float, budget_s: float) -> str:
+    """Says what was spent before anything ran, where that is much of the budget."""
+    return (
+        f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
+        "slower on a busy machine)"
+    )
+
+
+def sentence(finding: Finding, *, evidence: bool = True) -> str:
+    """A finding in one sentence: its code, what it is, what was seen, and what to do."""
+    evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""
+    return "".join(
+        [
+            f"{finding.code} {finding.what}".lstrip(),
+            f" ({evidence_words})" if evidence_words else "",
+            f" -> {finding.fix}" if finding.fix else "",
+        ]
+    )
+
+
+def places(finding: Finding) -> str:
+    """Says where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
+    where = [name for name in finding.where if name]
+    said = re.split(r"[\s,()=:]+", finding.what)
+    whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
+    if not where or any(whole) or any(_names(word, name) for word in said for name in where):
+        return ""
+    more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
+    return f" ({', '.join(shorten(name, LONGEST_NAME) for name in where[:NAMED])}{more})"
+
+
+def _names(word: str, name: str) -> bool:
+    begin, cut, end = word.partition("...")
+    return bool(cut and begin and end and name.startswith(begin) and name.endswith(end))
+
+
+def estimate(finding: Finding) -> str:
+    """What bounds the fix, then what it brought on models alike; "" where neither is known, or it was measured."""
+    if finding.verified is not None:
+        return ""
+    parts = [_bound(finding)] if (finding.least_ratio or 0.0) >= BOUNDED else []
+    parts += [_brought(gain) for gain in finding.brought[:GROUNDS]]
+    return f"estimate: {', '.join(parts)}" if parts else ""
+
+
+def _bound(finding: Finding) -> str:
+    """The most that the share allows, and that the largest share allows which the nodes may really have."""
+    assert finding.share_ratio and finding.least_ratio
+    share, least = finding.share_ratio, finding.least_ratio
+    measured = finding.share_from == "profile"
+    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x"
+    if factor(1 / least) == factor(1 / (1 - share)):
+        return text
+    times = f"if these nodes take {(1 - least) / share:.0f} times their estimated share"
+    why = "with the nodes that could not be mapped" if measured else times
+    return f"{text} ({factor(1 / least)}x {why})"
+
+
+def _brought(gain: Brought) -> str:
+    others = f", together with {' and '.join(gain.others)}" if gain.others else ""
+    doubt = "" if gain.proven else ", unconfirmed"
+    interval = f"{factor(1 / gain.ratio_high)}-{factor(1 / gain.ratio_low)}x"
+    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) measured on a similar model ({gain.model}){others}"
+
+
+def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Among what supports a headline; those about the measurement limit it, and are part of its checks."""
+    return [("finding", sentence(finding)) for finding in findings if not about_measurement(finding)]
+
+
+def caveats(findings: Iterable[Finding]) -> list[str]:
+    """Findings about the measurement itself: a verdict is not read without them."""
+    return [sentence(f, evidence=False) for f in findings if about_measurement(f)]
+
+
+def alerts(envelope: Envelope[Any]) -> list[str]:
+    """What is said before all else, a sentence each."""
+    return [sentence(alert, evidence=False) for alert in envelope.alerts]
+
+
+def alerted(document: Document, envelope: Envelope[Any]) -> Document:
+    """The document with what is said before all else at its head."""
+    if not envelope.alerts:
+        return document
+    return replace(
+        document,
+        before=[*document.before, *(Line(text, "bad") for text in alerts(envelope))],
+        annotations=[*to_annotate(envelope.alerts), *document.annotations],
+    )
+
+
+def functional_only(findings: Sequence[Finding]) -> bool:
+    """Returns whether nothing is timed because a browser's GPU is software."""
+    return any(finding.code == FUNCTIONAL_ONLY for finding in findings)
+
+
+def about_measurement(finding: Finding) -> bool:
+    """Returns whether a finding says what a measurement means."""
+    return finding.code.startswith("MSR")
+
+
+def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
+    """What a job on GitHub is told of each."""
+    return [
+        Annotation(
+            level="notice" if f.severity == "note" else f.severity,
+            title=f"ortune {f.code}",
+            lines=["; ".join(part for part in (f.what, f.fix) if part)],
+        )
+        for f in findings
+    ]
+
+
+def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
+    """What stands out, for readers that know no codes."""
+    return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
+
+
+def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings; where the fix is a plan, it becomes the command that measures what that is worth.
+
+    Args:
+        findings: Of one model.
+        again: Words that name the model with the same inputs and settings on a command line.
+    """
+    return tuple(
+        finding
+        if finding.plan is None
+        else msgspec.structs.replace(
+            finding, fix=shlex.join(["ortune", "compare", *again, *plan_options(finding.plan, "--b-")])
+        )
+        for finding in findings
+    )

@@ -1,0 +1,85 @@
+"""Headlines of what compares: the verdict's word, the figure with its interval, then what it takes.
+
+Every verb makes its headline here, and terminal, page, Markdown, GitHub and ``summary()`` show that one text.
+"""
+
+from __future__ import annotations
+
+from ortune.records import Comparison, VerdictName
+from ortune.show import sides
+from ortune.show.numbers import change, factor, interval_name, span
+
+WORDS: dict[VerdictName, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "equivalent": "equivalent",
+    "inconclusive": "inconclusive",
+    "nothing-tested": "nothing tested",
+    "wrong-output": "outputs differ",
+    "invalid": "invalid",
+    "functional-only": "functional only",
+}
+"""What a reader is shown for each verdict of the JSON document."""
+_OF_RESOURCES: dict[str, dict[VerdictName, str]] = {
+    "memory": {"faster": "less memory", "slower": "more memory"},
+    "cpu": {"faster": "less CPU time", "slower": "more CPU time"},
+}
+"""A figure that is no time of a run does not get faster."""
+WITHIN = 0.01
+"""Half-width of "equivalent", as a share, where no verb says another."""
+PROVEN = ("faster", "slower")
+
+
+def headline(
+    verdict: VerdictName, figure: str, *takes: str, statistic: str = "", within: float = WITHIN
+) -> str:
+    """The whole: "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks); with intra_op_num_threads=2".
+
+    Args:
+        verdict: Whose word begins it.
+        figure: What was seen, from ``measured`` where an interval is known.
+        takes: What it takes and what it costs; "" for nothing.
+        statistic: What was compared, if anything.
+        within: Half-width of "equivalent", as a share.
+    """
+    text = f"{word(verdict, statistic, within)}: {figure}"
+    rest = ", ".join(part for part in takes if part)
+    return f"{text}; {rest}" if rest else text
+
+
+def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> str:
+    """The verdict in words: "faster", "equivalent (within 1 %)", "less memory"."""
+    if verdict == "equivalent":
+        return f"{WORDS[verdict]} (within {100 * within:.3g} %)"
+    return _OF_RESOURCES.get(sides.kind(statistic), {}).get(verdict, WORDS[verdict])
+
+
+def measured(comparison: Comparison, blocks: str) -> str:
+    """A figure with its interval and what that rests on: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
+
+    Args:
+        comparison: A factor where it proves a difference, else a signed change; no figure of a single block.
+        blocks: How many there were, in words.
+    """
+    name = interval_name(comparison.level)
+    of = sides.statistic_name(comparison.statistic)
+    if sides.single(comparison):
+        return f"{blocks} cannot confirm a change in {of}"
+    if comparison.verdict in PROVEN:
+        ratio = comparison.ratio
+        return f"{factor(max(ratio, 1 / ratio))}x in {of} ({name} {bounds(comparison)}, {blocks})"
+    ratio, low, high = sides.as_shown(comparison)
+    return f"{change(ratio)} in {of} ({name} {span(low, high)}, {blocks})"
+
+
+def bounds(comparison: Comparison) -> str:
+    """The interval of what is proven as factors of the verdict's word: "1.24-1.40x", "1.24x or more"."""
+    low, high = comparison.ratio_low or None, comparison.ratio_high
+    if comparison.verdict == "faster":
+        low, high = 1 / high if high else 1.0, 1 / low if low else None
+    return f"{factor(low or 1.0)}-{factor(high)}x" if high else f"{factor(low or 1.0)}x or more"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: "1 block", "24 blocks"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,123 @@
+"""Any document as one page: its answer large, then its blocks in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from ortune.records import Envelope
+from ortune.show.document import Block, Document, Head, Line, Section, Table, filled, title_of
+from ortune.show.html import frame, svg
+from ortune.show.stored_kind import stored_kind
+
+PRODUCTS = {
+    "look": "first look",
+    "compare": "comparison",
+    "history": "releases compared",
+    "lock": "snapshot",
+    "tune": "tuning report",
+}
+"""What a page is called where that is not its verb's name."""
+ANSWERS = ("strong", "good", "bad", "unsure")
+BASIS = "Intervals are 95 % confidence intervals over fresh processes; values without one are single observations."
+UNTIMED = frozenset({"bisect", "check", "explain", "lock", "partition", "rewrite", "runtime"})
+"""Verbs that time nothing, so that no figure of theirs has an interval."""
+FIRST = 10
+"""Rows of a table that are shown at first where it can be sorted; the style sheet holds the same number."""
+
+
+def render(document: Document, verb: str, envelope: Envelope[Any] | None = None, *, stored: str = "") -> str:
+    """The page as one HTML document; it fetches nothing.
+
+    Args:
+        document: What is said.
+        verb: Whose it is.
+        envelope: The document's own.
+        stored: Of a session that is told again, the line that says so.
+    """
+    head = document.head or Head()
+    blocks = document.filled(whole=True)
+    answers = _answers(blocks)
+    subject = document.title.partition(": ")[2] or _model(envelope)
+    answer = _answer(answers, verb, envelope) or subject or document.title
+    product = PRODUCTS.get(verb, verb)
+    host = envelope.host if envelope else None
+    return frame.page(
+        "document.html.j2",
+        product=product,
+        subject=subject,
+        origin=head.origin or (f"on {host.cpu}" if host and host.cpu else ""),
+        title=f"{head.large} {head.unit}".strip() or product,
+        basis=head.basis or ("Nothing was timed." if verb in UNTIMED else BASIS),
+        ortune=envelope.ortune if envelope else "",
+        session=getattr(envelope.result, "session", "") if envelope else "",
+        styles=["style.css"],
+        stored=stored,
+        before=document.before,
+        head=head,
+        answer=answer,
+        answers=[line for line in answers if line.text != answer],
+        sections=_sections(
+            blocks[len(answers) :], model=envelope.model.path if envelope and envelope.model else ""
+        ),
+        FIRST=FIRST,
+        kind_of=lambda block: type(block).__name__,
+        table_class=_table_class,
+        chart=svg.chart,
+        axis=svg.head,
+        drawing=svg.cell,
+        bar=svg.bar,
+    )
+
+
+def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) -> str:
+    """The sentence that is the page's heading; "" where none is an answer."""
+    spoken = next((line.text for line in answers if line.tone in ANSWERS), "")
+    kind = stored_kind(verb)
+    if spoken or kind is None or envelope is None or not isinstance(envelope.result, kind.result):
+        return spoken
+    return kind.headline(envelope.result)
+
+
+def _model(envelope: Envelope[Any] | None) -> str:
+    """The model's name, without its folder; of a git revision all that was typed."""
+    path = envelope.model.path if envelope is not None and envelope.model is not None else ""
+    return path if "@" in path else PurePath(path).name
+
+
+def _answers(blocks: Sequence[Block]) -> list[Line]:
+    """The lines that a document begins with."""
+    lines = []
+    for block in blocks:
+        if not isinstance(block, Line):
+            break
+        lines.append(block)
+    return lines
+
+
+def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
+    """The blocks by title; what has none, or the model's name for one, stands with what is before it."""
+    parts: list[Section] = []
+    for block in blocks:
+        if isinstance(block, Section):
+            parts.append(replace(block, blocks=filled(block.blocks)))
+            continue
+        title = title_of(block)
+        untitled = replace(block, title="") if title and not isinstance(block, Line) else block
+        title = "" if title == model else title
+        if title or not parts or parts[-1].name:
+            parts.append(Section(title=title[:1].upper() + title[1:], blocks=[]))
+        parts[-1] = replace(parts[-1], blocks=[*parts[-1].blocks, untitled])
+    return parts
+
+
+def _table_class(block: Table) -> str:
+    """What the style sheet and the script do with a table."""
+    kinds = [column.kind for column in block.columns]
+    # What holds sentences has no room for columns on a phone.
+    sentences = ["texts"] if "text" in kinds[1:] else []
+    return " ".join(
+        [*(["charts"] if "chart" in kinds else []), *sentences, *(["sortable"] if block.sortable else [])]
+    )

@@ -1,0 +1,34 @@
+"""Peak memory over several sizes in turn, in words: the same for every verb that shows a peak."""
+
+from __future__ import annotations
+
+import math
+
+from ortune.records import OneSize, PeakInTurn
+from ortune.show.numbers import memory
+
+_ONE_SIZE: dict[OneSize, str] = {
+    "given": "measured at the given input size",
+    "unguessed": "measured at one input size",
+    "refused": "measured at one input size, because the model accepts no other",
+    "budget": "measured at one input size, because the budget is too small for several",
+}
+
+
+def sizes(peak: PeakInTurn) -> str:
+    """The sizes that were fed in turn: "3 sizes in turn: frames=50; frames=100; frames=200"."""
+    return f"{len(peak.sizes)} sizes in turn: {'; '.join(peak.sizes)}"
+
+
+def beside(peak: PeakInTurn | None) -> str:
+    """What stands in brackets behind a peak memory; "" where the model's sizes are fixed."""
+    if peak is None:
+        return ""
+    if peak.peak_bytes is None:
+        return _ONE_SIZE[peak.one_size]
+    return f"{memory(peak.peak_bytes)} with {sizes(peak)}"
+
+
+def size(n_bytes: int) -> str:
+    """Mebibytes, and below one kibibytes."""
+    return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"

@@ -1,0 +1,186 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from ortune.durations import as_option, in_words
+
+NOMINAL = 0.95
+"""The level of intervals that name none; of several claims at once together."""
+MOST_DETECTABLE = 1.0
+"""From this minimum detectable effect on, as a share, its figure says nothing but that there is none."""
+
+
+def duration(nanoseconds: float, digits: int = 3) -> str:
+    """Three significant digits, or as many as asked for, in the unit that fits: "9.87 ms", "1.20 s"; "92 min"."""
+    if abs(nanoseconds) >= 1e12:
+        return in_words(nanoseconds / 1e9)
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= size:
+            return f"{three(nanoseconds / size, digits)} {unit}"
+    return f"{nanoseconds:.{digits - 3}f} ns"
+
+
+def three(value: float, digits: int = 3) -> str:
+    """Three significant digits, or as many as asked for, without an exponent."""
+    whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
+    return f"{value:.{digits - whole}f}"
+
+
+UNKNOWN = "not known"
+
+
+def memory(size_bytes: float | None, digits: int = 3) -> str:
+    """Whole mebibytes, or gibibytes from one on; with more than three digits, parts of a mebibyte too."""
+    if size_bytes is None:
+        return UNKNOWN
+    if size_bytes >= 2**30:
+        return f"{size_bytes / 2**30:.{digits - 1}f} GiB"
+    mebibytes = size_bytes / 2**20
+    return f"{mebibytes:.0f} MiB" if digits <= 3 else f"{three(mebibytes, digits - 1)} MiB"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """0.021 as "2.1 %"; "nothing" where there is no number."""
+    return "nothing" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def whole_percent(share: float) -> str:
+    """A share of a run in whole percents: "21 %", "under 1 %"."""
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
+
+
+def speed(ratio: float) -> str:
+    """A time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
+    return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"
+
+
+def factor(value: float) -> str:
+    """A factor with three digits, up to four decimals where fewer would make it 1: "1.34", "12.3", "1.004"."""
+    if value >= 10:
+        return three(value)
+    digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
+    return f"{value:.{2 if value == 1 else digits}f}"
+
+
+def times(value: float) -> str:
+    """A factor: "1.11x", "17.3x"."""
+    return f"{three(value)}x"
+
+
+def factors(ratio_low: float | None, ratio_high: float | None) -> str:
+    """An interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
+    if not ratio_low:
+        return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
+    return (
+        f"{three(1 / ratio_high)}-{three(1 / ratio_low)}" if ratio_high else f"up to {three(1 / ratio_low)}"
+    )
+
+
+def change(ratio: float) -> str:
+    """A ratio as a signed change: 0.981 is "-1.9 %"; more digits where fewer would leave nothing of it: "-99.98 %"."""
+    percents = 100 * (ratio - 1)
+    digits = next((n for n in (1, 2, 3) if percents == -100 or f"{percents:.{n}f}" != f"{-100:.{n}f}"), 4)
+    return f"{percents:+.{digits}f} %"
+
+
+def change_words(ratio: float, below: str, above: str) -> str:
+    """A ratio as a change whose direction is a word: 0.877 is "12.3 % less" for ``below`` "less"."""
+    return f"{change(ratio)[1:]} {below if ratio < 1 else above}"
+
+
+def span(ratio_low: float, ratio_high: float | None) -> str:
+    """An interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
+    if ratio_high is None:
+        return f"{change(ratio_low)} or more" if ratio_low else "no bound"
+    return f"{change(ratio_low)} to {change(ratio_high)}" if ratio_low else f"up to {change(ratio_high)}"
+
+
+def interval_name(level: float) -> str:
+    """What an interval is called, by its own level: "95 % interval", "96.9 % interval"."""
+    return f"{100 * level:.3g} % interval"
+
+
+def detectable(share: float | None) -> str:
+    """A minimum detectable effect: "2.1 %"; of none that means anything, that it cannot be told."""
+    if share is None:
+        return UNKNOWN
+    return (
+        percent(share) if share < MOST_DETECTABLE else f"cannot be told (above {percent(MOST_DETECTABLE, 0)})"
+    )
+
+
+def rounding(text: str) -> float:
+    """How far off a number may be as it is written, as a share of it: half a unit of its last digit."""
+    # "12.3 ms" may be 0.05 off, which is 0.4 % of it.
+    match = re.match(r"[\d,]+(?:\.(\d+))?", text)
+    value = float(match[0].replace(",", "")) if match else 0.0
+    return 0.5 * 10.0 ** -len((match and match[1]) or "") / value if value else 0.0
+
+
+def rate(nanoseconds: float, digits: int = 3) -> str:
+    """A time a run as a throughput: "847 runs/s"."""
+    a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
+    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second, digits)} runs/s"
+
+
+def difference(relative: float) -> str:
+    """How equal outputs are: "identical", or "equal within 3e-7"."""
+    return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
+
+
+def waiting(seconds: float) -> str:
+    """A time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1.0, float(f'{seconds:.1g}')):.0f} s"
+
+
+def enough(seconds: float) -> str:
+    """A budget that holds so many seconds of measuring with room to spare, as it is typed."""
+    # A fifth more, in tens: 70 s of measuring are --budget 90s.
+    return f"--budget {as_option(math.ceil(1.2 * seconds / 10) * 10)}"
+
+
+def likeness(cosine: float) -> str:
+    """A cosine with enough digits that it does not look like 1: "0.97", "0.99999"."""
+    digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
+    return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Returns names as text: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """The text, its middle left out where it is longer than that (paths differ at their ends)."""
+    if len(text) <= length:
+        return text
+    tail = (length - 3) * 2 // 3
+    return f"{text[: length - 3 - tail]}...{text[-tail:]}"
+
+
+def shorten_end(text: str, length: int = 150) -> str:
+    """The text, cut at its end where it is longer than that: a sentence begins with what matters."""
+    return text if len(text) <= length else text[: length - 3].rstrip() + "..."
+
+
+def size(n_bytes: int) -> str:
+    """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= scale:
+            return f"{three(n_bytes / scale)} {unit}"
+    return f"{n_bytes} B"
+
+
+def operations(count: float) -> str:
+    """Floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
+    for unit, scale in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
+        if count >= scale:
+            return f"{three(count / scale)} {unit}"
+    return f"{count:.0f} FLOP"

@@ -1,0 +1,98 @@
+"""What other programs mean for a comparison, in words: one place for every verb and format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortune.records import Comparison, OtherPrograms, QuietRounds
+from ortune.show.document import Line
+from ortune.show.headline import count
+from ortune.show.numbers import change, interval_name, span, waiting
+
+WAIT = ("--wait-quiet", "10m")
+"""Makes a command wait for a quiet machine."""
+
+
+def words(others: OtherPrograms, level: float) -> str:
+    """Return what the other programs of a comparison mean for its verdict.
+
+    Args:
+        others: That used CPUs meanwhile.
+        level: Of the interval.
+    """
+    used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
+    if others.explains:
+        doubt = (
+            "where fewer threads win by nature"
+            if others.favours
+            else "and waiting for them may explain the difference"
+        )
+        return f"measured while {used}, {doubt}; confirm on a quiet machine ({' '.join(WAIT)})"
+    if others.quiet is not None:
+        return f"{used}; the difference holds in {_rounds(others.quiet, level)}"
+    return f"{used}; the difference is larger than all waiting for them"
+
+
+def waiting_for_quiet(used_cpus: float, cpus: int, left_s: float) -> str:
+    """Return the progress line of a wait for a quiet machine."""
+    return f"waiting for a quiet machine, {waiting(left_s)} at most: {_used(used_cpus, cpus)}"
+
+
+def quiet_after(waited_s: float, used_cpus: float, cpus: int) -> str:
+    """Return what a wait for a quiet machine ended with."""
+    return f"waited {waiting(waited_s)} for a quiet machine: {_used(used_cpus, cpus)}"
+
+
+def never_quiet(waited_s: float, used_cpus: float, cpus: int) -> str:
+    """Return what a wait ended with whose time was up."""
+    return f"waited {waiting(waited_s)} and the machine is still busy: {_used(used_cpus, cpus)}"
+
+
+def unknown_load() -> str:
+    """Return why a wait for a quiet machine ends at once on other systems."""
+    return "--wait-quiet has no effect: this system does not tell how much CPU time other programs use"
+
+
+def _used(used_cpus: float, cpus: int) -> str:
+    return f"other programs use {used_cpus:.1f} of {count(cpus, 'CPU')}"
+
+
+def _rounds(quiet: QuietRounds, level: float) -> str:
+    """The rounds without waiting, and what they show."""
+    which = f"the {quiet.n_rounds} of {quiet.of_rounds} rounds in which no side waited for a CPU"
+    if quiet.ratio is None or quiet.ratio_low is None:
+        return which
+    return (
+        f"{which} ({change(quiet.ratio)}, {interval_name(level)} {span(quiet.ratio_low, quiet.ratio_high)})"
+    )
+
+
+def doubts(comparison: Comparison | None) -> str:
+    """Return what a reader of the figure must know of other programs; "" if they do not explain the difference."""
+    others = comparison.others if comparison is not None else None
+    return others.words if others is not None and others.explains else ""
+
+
+def only_under_load(comparison: Comparison | None) -> bool:
+    """Return whether a difference is known for a busy machine alone, so it recommends no default."""
+    return comparison is not None and comparison.others is not None and comparison.others.only_under_load
+
+
+def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:
+    """Return a line for each comparison during which other programs used the CPUs.
+
+    Args:
+        comparisons: Each with its name, "" if there is no other.
+    """
+    said: list[Line] = []
+    for name, comparison in comparisons:
+        if comparison is not None and comparison.others is not None and comparison.others.words:
+            others = comparison.others
+            text = f"{name}: {others.words}" if name else others.words
+            said.append(Line(text, "look" if others.explains else "faint"))
+    return said
+
+
+def wait_options(comparison: Comparison | None) -> list[str]:
+    """Return the options with which a rerun waits for a quiet machine; [] if other programs explain nothing."""
+    return list(WAIT) if doubts(comparison) else []

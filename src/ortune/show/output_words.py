@@ -1,0 +1,199 @@
+"""How far the outputs of a side are from the base's, in words."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ortune.records import AcceptedChange, ComparedSide, GridSteps, OutputDifference, OutputError, SliceError
+from ortune.show.document import Column, Table, table
+from ortune.show.numbers import difference, likeness, percent
+
+STANDS_OUT = 3.0
+"""Times the distance of the whole: a slice that is farther away is named."""
+
+
+def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
+    """How equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference.
+
+    Args:
+        distance: Of one side from the other.
+        wrong: One of them is known to be wrong, which is nothing to accept.
+    """
+    if distance.empty:
+        return distance.what
+    if (
+        any(output.nonfinite_reference == output.n_elements for output in distance.nonfinite)
+        and not distance.ok
+    ):
+        return error(distance)  # nothing was compared
+    if not distance.ok:
+        accepting = distance.accepting_tolerance
+        accepts = (
+            ""
+            if accepting is None or accepting >= 1.0 or wrong
+            else f"; accept with --tolerance {accepting:g}"
+        )
+        return f"outputs differ {beyond(distance)} ({error(distance)}){accepts}"
+    return f"outputs {alike(distance)}"
+
+
+def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:
+    """How equal a side's outputs are to others, without contradicting which of them are wrong.
+
+    Args:
+        distance: The difference.
+        against: Name of what they are compared with.
+        base_wrong: The base's outputs are known to be wrong.
+        wrong: The side's outputs are known to be wrong.
+    """
+    known = "outputs are wrong; " if wrong else "A's outputs are wrong; " if base_wrong else ""
+    return f"{known}compared with {against}, {outputs(distance, wrong=wrong or base_wrong)}"
+
+
+def rounded(distance: OutputDifference) -> str:
+    """Names rounding to int8 as the cause of a difference: how much it is, and the setting that avoids it."""
+    worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
+    where = (
+        f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
+    )
+    return (
+        f"relative L2 {distance.relative_l2:.1g}{where}, because MatMulNBits rounds activations to int8 "
+        f"({difference(distance.without_cause_l2)} with qdq_matmulnbits_accuracy_level=1)"
+    )
+
+
+def alike(distance: OutputDifference) -> str:
+    """How equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
+    if distance.reference_wrong:
+        right = msgspec.structs.replace(distance, reference_wrong=False)
+        return f"{alike(right)} to the base's, which are wrong"
+    if distance.cause:
+        return f"equal but for rounding: {rounded(distance)}"
+    if not distance.accepted:
+        return _alike(distance)
+    # What differs anywhere is not identical.
+    equal = re.sub("^identical", "equal", _alike(distance))
+    empty = [change.output for change in distance.accepted if change.reason == "empty"]
+    parts = [_accepted(change) for change in distance.accepted if change.reason != "empty"]
+    if empty:
+        parts.append(
+            f"{empty[0]} has no elements" if len(empty) == 1 else f"{len(empty)} outputs have no elements"
+        )
+    return f"{equal}, but {', '.join(parts)}"
+
+
+def _alike(distance: OutputDifference) -> str:
+    if distance.compared_as == "moments":
+        return "alike in shape, finiteness, mean and standard deviation"
+    if distance.silent and distance.relative_l2:
+        return "nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
+    how = " (rows in another order)" if distance.compared_as == "sets" else ""
+    if n := distance.nonfinite_reference:
+        finite = f"equal within {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"
+        elements = "1 element" if n == 1 else f"{n} elements"
+        return f"{finite} in finite elements{how}, NaN or infinite on both sides in {elements}"
+    if (steps := _steps(distance)) is not None and steps.same:
+        return f"at most one step of {steps.scale:.2g} apart, in {_share(steps)} of the elements{how}"
+    return f"{difference(distance.relative_l2)}{how}"
+
+
+def _accepted(change: AcceptedChange) -> str:
+    """Says how many elements of an output differ where rounding alone may decide."""
+    one = change.n_differing == 1
+    counted = f"{change.n_differing} of {change.n_elements} {change.what} of {change.output}"
+    if change.reason == "threshold":
+        return f"{counted} {'has' if one else 'have'} no counterpart"
+    return f"{counted} {'differs' if one else 'differ'}, {'' if one else 'each '}within rounding of a tie"
+
+
+def _steps(distance: OutputDifference) -> GridSteps | None:
+    """The worst of the outputs that are on a quantization grid and beyond the limit of what is the same elsewhere."""
+    steps = [
+        output.steps for output in distance.outputs if output.steps and output.relative_l2 > output.limit
+    ]
+    return max(steps, key=lambda output: (output.most, output.share), default=None)
+
+
+def _share(steps: GridSteps) -> str:
+    return percent(steps.share, 0 if steps.share >= 0.02 else 2)
+
+
+def _standing_out(output: OutputError) -> SliceError | None:
+    """The worst slice of an output where the distance of the whole does not speak for it."""
+    worst = output.worst_slice
+    return worst if worst is not None and worst.relative_l2 > STANDS_OUT * output.relative_l2 else None
+
+
+def error(distance: OutputDifference) -> str:
+    """How far outputs are apart that are not the same: "relative L2 0.004, cosine 0.99999"."""
+    # What no tolerance accepts is no matter of a distance: a label that flipped, say.
+    parts = [distance.what] if distance.accepting_tolerance is None else []
+    if distance.relative_l2:
+        parts.append(f"relative L2 {distance.relative_l2:.1g}")
+    if (steps := _steps(distance)) is not None:
+        most = "1 step" if steps.most == 1 else f"{steps.most} steps"
+        parts.append(f"up to {most} of {steps.scale:.2g} in {_share(steps)} of the elements")
+    worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
+    if worst is not None:
+        parts.append(f"{worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}")
+    if distance.max_error > 10 * distance.relative_l2:
+        parts.append(f"largest error {distance.max_error:.1g} of the largest value")
+    if distance.cosine is not None and distance.relative_l2:
+        parts.append(f"cosine {likeness(distance.cosine)}")
+    if distance.metric is not None and distance.metric_base is not None:
+        parts.append(f"metric {distance.metric:.4g}, was {distance.metric_base:.4g}")
+        slices = [part for part in distance.task if part.slice and part.value < part.base]
+        parts += [f"{part.value:.4g} in {part.slice}" for part in slices]
+    return ", ".join(parts)
+
+
+def beyond(distance: OutputDifference) -> str:
+    """Says which limit a difference exceeds."""
+    if distance.asked:
+        return f"beyond --tolerance {distance.asked}"
+    return "beyond rounding" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
+
+
+def by_output(distance: OutputDifference) -> Table:
+    """How far each output is from the base's; no rows where all are the same to the last bit."""
+    differing = distance.outputs if any(output.relative_l2 for output in distance.outputs) else ()
+    ranked = any(output.top1 is not None for output in differing)
+    sliced = any(map(_standing_out, differing))
+    heads = ["relative L2", *(["worst slice"] if sliced else []), "largest error", "cosine", "SNR"]
+    heads += ["top-1 agreement"] if ranked else []
+    return table(
+        [Column("output", "name"), *map(Column, heads)],
+        [
+            (
+                output.name,
+                f"{output.relative_l2:.1e}",
+                *([_worst_cell(output)] if sliced else []),
+                f"{output.max_error:.1e}",
+                "" if output.cosine is None else likeness(output.cosine),
+                "" if output.snr_db is None else f"{output.snr_db:.0f} dB",
+                *(["" if output.top1 is None else percent(output.top1, 2)] if ranked else []),
+            )
+            for output in differing
+        ],
+    )
+
+
+def _worst_cell(output: OutputError) -> str:
+    worst = output.worst_slice
+    return "" if worst is None else f"{worst.relative_l2:.1e} (axis {worst.axis}: {worst.first})"
+
+
+def outputs_cell(side: ComparedSide) -> str:
+    """Words the difference of outputs as a cell of the table of several sides."""
+    distance = side.outputs
+    if distance is None:
+        return side.failures[-1].what if side.failures else ""
+    if distance.ok or distance.empty:
+        return outputs(distance).removeprefix("outputs ")
+    return (
+        f"{error(distance)}, {beyond(distance)}"
+        if distance.comparable
+        else f"not comparable: {distance.what}"
+    )

@@ -1,0 +1,111 @@
+"""Which execution provider ran which part of a model, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ortune.providers import CPU, find, short
+from ortune.records import BrowserPlace, Placement, Plan, TrialDone
+from ortune.show import output_words as compare_outputs
+from ortune.show.document import Column, Table, table
+
+_MOST_TYPES = 4
+
+
+def placed(placement: Sequence[Placement]) -> list[str]:
+    """One sentence: what the provider that was asked for took, and what stayed on others; none where it is not told."""
+    if not placement:
+        return []
+    total = sum(part.n_nodes for part in placement)
+    first, *others = sorted(placement, key=lambda part: part.provider == CPU.name)
+    # Each node is a part to a provider that runs nodes one by one, and nothing is transferred between them.
+    several = first.n_parts > 1 and find(first.provider).compiles
+    pieces = f" in {first.n_parts} parts" if several else ""
+    said = f"{short(first.provider)} runs {first.n_nodes} of {total} nodes{pieces}"
+    if not others:
+        return [said if pieces else f"{short(first.provider)} runs all {total} nodes"]
+    stayed = "; ".join(f"{part.n_nodes} stayed on {short(part.provider)}: {_types(part)}" for part in others)
+    return [f"{said}; {stayed}"]
+
+
+def placed_or_why(placement: Sequence[Placement], plan: Plan, build: str) -> list[str]:
+    """``placed``, or why a process with another provider than the CPU's says nothing of it.
+
+    Args:
+        placement: What the process reported.
+        plan: Of the process.
+        build: The build of ONNX Runtime, with its version.
+    """
+    said = placed(placement)
+    if said or plan.is_web or plan.provider_names[0] == CPU.name:
+        return said
+    return [f"unknown: {build} does not report it, ONNX Runtime 1.24 and later do"]
+
+
+def _types(part: Placement) -> str:
+    ranked = sorted(part.operators.items(), key=lambda item: (-item[1], item[0]))
+    named = ", ".join(f"{count} {name}" for name, count in ranked[:_MOST_TYPES])
+    return named + (", ..." if len(ranked) > _MOST_TYPES else "")
+
+
+NAMED = 5
+
+
+def in_browser(name: str, done: TrialDone) -> list[str]:
+    """Says where the nodes of a page's session run, and which have no kernel where they should; [] for a process."""
+    page = done.page
+    if page is None or not done.placement:
+        return []
+    lacking = page.without_kernel
+    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    why = f"; no kernel for {', '.join(lacking[:NAMED])}{more}" if lacking else ""
+    return [f"{name}: {placed(done.placement)[0]}{why}"]
+
+
+def kernels_there(counts: Mapping[str, int]) -> list[str]:
+    """How many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
+    parts = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return [f"kernels per run on the GPU: {parts}"] if parts else []
+
+
+def kernels_not_counted(name: str, why: str) -> str:
+    """Says that a side's profile failed, which counts its kernels."""
+    return f"kernels of {name} were not counted: {why}"
+
+
+def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
+    """What a blocked main thread costs who looks at the page; [] where no page was looked at."""
+    means = {
+        name: sum(page.frames_lost for page in pages) / len(pages)
+        for name, trials in sides.items()
+        if (pages := [done.page for done in trials if done.page is not None])
+    }
+    parts = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
+    return [f"dropped frames per run at 60 Hz: {parts}"] if parts else []
+
+
+STATES = {
+    "raced": "compared",
+    "timed": "only its default was timed",
+    "ran": "ran once, untimed",
+    "functional-only": "functional only: its GPU is emulated, so times mean nothing",
+    "failed": "does not run this model",
+    "absent": "not offered",
+    "not-tried": "not tested: budget too small",
+}
+
+
+def places(browsers: Sequence[BrowserPlace]) -> Table:
+    """What the browser offers and what became of the model there, WebAssembly first; no rows where it was not asked."""
+    return table(
+        [Column(head, "text") for head in ("in the browser", "", "nodes", "outputs")],
+        [
+            (
+                place.target,
+                ": ".join(part for part in (STATES[place.state], place.why) if part),
+                "; ".join(placed(place.placement)),
+                compare_outputs.outputs(place.outputs).removeprefix("outputs ") if place.outputs else "",
+            )
+            for place in browsers
+        ],
+    )

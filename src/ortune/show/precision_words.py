@@ -1,0 +1,85 @@
+"""What fewer bits bring: error, size and speed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import ENOUGH_INPUTS, Calibration, OutputDifference, Plan, PrecisionRow
+from ortune.show.document import Cell, Column, Table, table
+from ortune.show.numbers import change, percent, size, span, three
+
+HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
+
+
+def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
+    """A row for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
+    best = {row.within_ratio: row for row in precision if row.pareto}
+    rows = [_cells(row) for row in best.values()]
+    # What no model has (classes, say) has no column.
+    kept = [place for place in range(len(HEADS) + 1) if not place or any(row[place].text for row in rows)]
+    columns = [Column("model", "name"), *map(Column, HEADS)]
+    return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], dense=True)
+
+
+def _cells(row: PrecisionRow) -> list[Cell]:
+    outputs = row.outputs
+    time = Cell("")
+    if row.ratio and row.plan != Plan():
+        low, high = row.ratio_low, row.ratio_high
+        interval = "single observation" if low is None or high is None else span(low, high)
+        time = Cell(change(row.ratio), beneath=interval)
+    within = f"within {percent(row.within_ratio)}" if row.within_ratio else "exact"
+    return [
+        Cell(model(row.plan), beneath=within),
+        time,
+        Cell(size(row.size_bytes) if row.size_bytes is not None else ""),
+        Cell(f"{outputs.relative_l2:.1e}" if outputs else ""),
+        Cell(f"{outputs.cosine:.5f}" if outputs and outputs.cosine is not None else ""),
+        Cell(percent(outputs.top1) if outputs and outputs.top1 is not None else ""),
+    ]
+
+
+def model(plan: Plan) -> str:
+    """The plan with what its rewrites were asked for."""
+    names = [
+        ":".join([r.name, *([",".join(f"{k}={v}" for k, v in r.params.items())] if r.params else [])])
+        for r in plan.rewrites
+    ]
+    rest = Plan(settings=plan.settings, providers=plan.providers).describe()
+    return ", ".join([*names, *([rest] if rest != "default" or not names else [])])
+
+
+def error(outputs: OutputDifference) -> str:
+    """How far the outputs of a quantized model are from those of the original."""
+    parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]
+    if outputs.top1 is not None:
+        parts.append(f"top-1 agreement {percent(outputs.top1)}")
+    return ", ".join(parts)
+
+
+def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
+    """What a quantized model was calibrated and checked on; what rests on invented or few inputs is not final."""
+    if not calibration.source:
+        what = (
+            f"calibrated on {_synthetic(calibration.inputs)}"
+            if row.calibrated
+            else f"error measured on {_synthetic(calibration.checked)}"
+        )
+        return f"NOT FINAL: {what} (pass real ones with --data)"
+    calibrated = (
+        f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
+    )
+    if not calibration.final:
+        return (
+            f"NOT FINAL: {calibrated}error measured on {_sets(calibration.checked)} of {calibration.source} "
+            f"({ENOUGH_INPUTS} held-out ones are needed)"
+        )
+    return f"{calibrated}error measured on {_sets(calibration.checked)} of {calibration.source}"
+
+
+def _sets(count: int) -> str:
+    return "one input" if count == 1 else f"{count} inputs"
+
+
+def _synthetic(count: int) -> str:
+    return "one synthetic input" if count == 1 else f"{count} synthetic inputs"

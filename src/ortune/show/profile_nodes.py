@@ -1,0 +1,242 @@
+"""Who owns the time of a profile: categories, operators, nodes and layers, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ortune.providers import CPU, profiled, short
+from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult, fused_with
+from ortune.show.document import Cell, Column, Table, Tone, table
+from ortune.show.numbers import duration, percent, three
+from ortune.show.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
+
+NAME = 48
+"""Characters of a node's name in a sentence."""
+TOP_OPERATORS = 10
+TOP_NODES = 10
+TOP_LAYERS = 6
+
+
+def kernels_ns(result: ProfileResult) -> float:
+    """Time of all nodes' kernels on a device; 0 where the profile has none."""
+    return sum(node.device_ns or 0.0 for node in result.nodes)
+
+
+INTERFERED = 0.1
+"""Share of the mean run from which on interference is no detail: then the run without it is what is told."""
+
+
+def undisturbed_ns(result: ProfileResult) -> float | None:
+    """Return the run without interference; None if it is unknown, or hardly differs from the mean run."""
+    fast_ns = result.fast_ns
+    return fast_ns if fast_ns and fast_ns < (1 - INTERFERED) * result.wall_ns else None
+
+
+def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
+    """Return the time by which nodes are ordered: without interference if that is a large part of the run."""
+    return node.time_ns if undisturbed_ns(result) is None else node.least_ns
+
+
+def node_share(node: ProfiledNode, result: ProfileResult) -> str:
+    """Return that time as a share of the run that it is part of: "12.3 %"."""
+    whole_ns = undisturbed_ns(result)
+    return share(node.time_ns, result) if whole_ns is None else percent(node.least_ns / whole_ns)
+
+
+def share(ns: float, result: ProfileResult) -> str:
+    """The share of the run: "12.3 %"."""
+    return percent(ns / result.wall_ns) if result.wall_ns else ""
+
+
+def name_of(node: ProfiledNode) -> str:
+    """The user's own node, the first of those that this one stands for; the optimised name where that is not known."""
+    return node.originals[0] if node.originals else node.name
+
+
+def beneath(node: ProfiledNode) -> str:
+    """What it is fused with, what the optimised graph calls it, which operator it is where the name does not tell.
+
+    And why it was inserted.
+    """
+    other = node.name if node.originals and node.name != node.originals[0] else ""
+    has_operator = node.op_type.lower() in name_of(node).lower()
+    parts = [] if has_operator and not other else [node.op_type]
+    parts += [with_] if (with_ := fused_with(node.originals)) else []
+    parts += ["as", other] if other else []
+    parts += [f"inserted: {node.purpose}"] if node.purpose else []
+    return " ".join(parts)
+
+
+def names(result: ProfileResult) -> dict[str, str]:
+    """What the user calls each node of the optimised graph."""
+    return {node.name: name_of(node) for node in result.nodes}
+
+
+def category_name(name: CategoryName, result: ProfileResult) -> str:
+    """A category in words; what a device computes later is not called computing."""
+    waits = any(c.name == "device-wait" and c.ns > 0 for c in result.categories)
+    on_the_cpu = result.providers.get(CPU.name, 0.0)
+    if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
+        return "in nodes, by the host's clock"
+    if name == "device-wait":
+        return "waiting for the device, with transfers"
+    if name == "device-copies" and profiled(lambda p: p.queues) & result.providers.keys():
+        return "copies between devices, with waits"  # for all work that was queued before
+    return CATEGORIES[name]
+
+
+def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
+    """Name, words, time and share of every category that has any; the last row is the sum, which is 100.0 %."""
+    there = [c for c in result.categories if c.ns]
+    if not there:
+        return []
+    unit = unit_of(result.wall_ns)
+    whole = sum(c.ns for c in there)
+    times = apportion([c.ns / unit.scale for c in there], unit.digits)
+    shares = apportion([100 * c.ns / whole for c in there], 1) if whole else [0.0] * len(there)
+    rows: list[tuple[CategoryName | None, str, str, str]] = [
+        (c.name, category_name(c.name, result), f"{t:.{unit.digits}f}", f"{s:.1f}")
+        for c, t, s in zip(there, times, shares, strict=True)
+    ]
+    rows.sort(key=lambda row: -float(row[2]))
+    return [*rows, (None, "the run", f"{sum(times):.{unit.digits}f}", f"{sum(shares):.1f}")]
+
+
+def absent_categories(result: ProfileResult) -> str:
+    """Says which categories have nothing of the run; "" where nothing is known of the host."""
+    if result.trace.device_only:
+        return ""
+    words = [CATEGORIES[c.name] for c in result.categories if not c.ns and c.name != "device-idle"]
+    return f"nothing in: {', '.join(words)}" if words else ""
+
+
+def category_unit(result: ProfileResult) -> Unit:
+    """The unit of the categories' times."""
+    return unit_of(result.wall_ns)
+
+
+def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
+    """The dearest operators."""
+    several = len({o.provider for o in result.operators}) > 1
+    rows = []
+    for o in result.operators[:most]:
+        provider = short(o.provider)
+        name = f"{o.op_type} on {provider}" if several and provider else o.op_type
+        rows.append([Cell(name), *_part_cells(o.time_ns, o.n_nodes, result)])
+    rest = result.operators[most:]
+    if rest:
+        ns, count = sum(o.time_ns for o in rest), sum(o.n_nodes for o in rest)
+        name = f"{len(rest)} other operators" if len(rest) > 1 else "1 other operator"
+        rows.append([Cell(name, tone="faint"), *_part_cells(ns, count, result, "faint")])
+    return _named(f"operators{_of_mean(result)}", ("operator", "time", "share", "nodes"), rows)
+
+
+def _of_mean(result: ProfileResult) -> str:
+    """Name the run that a table is of if that is not the one of the headline."""
+    alone_ns = undisturbed_ns(result)
+    return (
+        "" if alone_ns is None else f" (mean run, {percent(1 - alone_ns / result.wall_ns, 0)} interference)"
+    )
+
+
+def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    """A table whose first column holds names."""
+    columns = [Column(heads[0], "name"), *(Column(head) for head in heads[1:])]
+    return table(columns, rows, title=title, dense=True)
+
+
+def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "") -> list[Cell]:
+    """Time, share of the run, and nodes."""
+    return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
+
+
+def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
+    """The dearest nodes ``after`` so many, on the device where its kernels are timed; columns that say nothing go."""
+    top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -node_ns(n, result)))[after:most]
+    disturbed = undisturbed_ns(result) is not None
+    floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
+    on_device = kernels_ns(result)
+    heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
+    heads += ["mean"] if disturbed else []
+    heads += ["x roofline", "bound"] if floors else []
+    heads += ["wait"] if waits else []
+    rows = []
+    for node in top:
+        cells = [duration(node_ns(node, result)), node_share(node, result)]
+        if on_device:
+            cells = [duration(node.device_ns or 0.0), percent((node.device_ns or 0.0) / on_device), *cells]
+        cells += [duration(node.time_ns)] if disturbed else []
+        # How many times too long says nothing where starting the node is what takes the time.
+        ratio = "" if node.bound == "overhead" else floor_ratio(node)
+        cells += [ratio, node.bound] if floors else []
+        cells += [wait(node)] if waits else []
+        rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
+    more = len(result.nodes) - len(top)
+    which = f"the next {len(top)}" if after else f"the most expensive {len(top)}"
+    about = [f"{which} of {len(result.nodes)}"] if more else []
+    about += ["without interference"] if disturbed else []
+    title = f"nodes ({', '.join(about)})" if about else "nodes"
+    return _named(title, heads, rows)
+
+
+def floor_ratio(node: ProfiledNode) -> str:
+    """How many times the least that this machine needs it takes undisturbed: "1.4"; "" where that is not known."""
+    return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
+
+
+def wait(node: ProfiledNode) -> str:
+    """The share of a node's time that is waiting for threads; "" for next to none."""
+    part = node.wait_ns / node.time_ns if node.time_ns else 0.0
+    return percent(part, 0) if part >= 0.005 else ""
+
+
+def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
+    """Layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
+    names = {layer.layer for layer in layers}
+    tree: dict[str, list[LayerTime]] = {}
+    for layer in layers:
+        above = layer.layer
+        while above := above.rpartition("/")[0]:
+            if above in names:
+                break
+        tree.setdefault(above, []).append(layer)
+    for inner in tree.values():
+        inner.sort(key=lambda one: (-one.time_ns, one.layer))
+    return tree
+
+
+def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
+    """The outermost level of the hierarchy of names that has more than one place."""
+    tree = layer_tree(result.layers)
+    level = tree.get("", [])
+    while len(level) == 1 and tree.get(level[0].layer):
+        level = tree[level[0].layer]
+    rows = [[Cell(one.layer), *_part_cells(one.time_ns, one.n_nodes, result)] for one in level[:most]]
+    more = len(level) - len(rows)
+    title = f"layers (the most expensive {len(rows)} of {len(level)})" if more else "layers"
+    return _named(title, ("layer", "time", "share", "nodes"), rows)
+
+
+def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
+    """What the user calls a node; a category in words."""
+    return called.get(name, name) if op_type else category_words(name)
+
+
+def categories(result: ProfileResult) -> Table:
+    """Categories with a bar each; the last row is the sum."""
+    rows = category_rows(result)
+    absent = absent_categories(result)
+    tones: list[Tone] = [
+        "strong" if name is None else "look" if name == "unexplained" and abs(float(part)) > 2 else ""
+        for name, _, _, part in rows
+    ]
+    return table(
+        [Column("", "text"), Column(category_unit(result).name), Column("%")],
+        [
+            [Cell(cell, tone=tone) for cell in (f"  {text}", time, part)]
+            for (_, text, time, part), tone in zip(rows, tones, strict=True)
+        ],
+        title=f"where the time goes{_of_mean(result)}",
+        bars=[0.0 if n is None else max(0.0, min(1.0, float(part) / 100)) for n, _, _, part in rows],
+        notes=[absent] if absent else [],
+    )

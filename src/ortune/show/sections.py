@@ -1,0 +1,35 @@
+"""Sections of the pages that have more room than a terminal, a folder a verb and a file a section.
+
+A section is a module with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read it, may be "") and ``blocks``, which
+returns what it shows; a section without anything to show is left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from types import ModuleType
+
+from ortune.show.document import Section, filled
+
+
+def sections(folder: ModuleType, subject: object) -> list[Section]:
+    """What a page's sections show, in their order."""
+    return [
+        Section(title=module.TITLE, note=module.NOTE, name=module.__name__.rpartition(".")[2], blocks=blocks)
+        for module in modules(folder)
+        if (blocks := filled(module.blocks(subject)))
+    ]
+
+
+@cache
+def modules(folder: ModuleType) -> tuple[ModuleType, ...]:
+    """Every section's module, in the order of the page."""
+    names = [m.name for m in pkgutil.iter_modules(folder.__path__) if not m.name.startswith("_")]
+    return tuple(
+        sorted(
+            (importlib.import_module(f"{folder.__name__}.{name}") for name in names),
+            key=lambda module: int(module.ORDER),
+        )
+    )

@@ -1,0 +1,294 @@
+"""The table of two or three sides, the same for every verb: a row a figure, what it was and how it changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ortune.records import CaseResult, Comparison, Figures, Guard
+from ortune.show.document import Cell, Column, Table, Tone, table
+from ortune.show.numbers import (
+    NOMINAL,
+    UNKNOWN,
+    change,
+    duration,
+    factor,
+    interval_name,
+    memory,
+    rate,
+    rounding,
+    span,
+)
+
+UNPROVEN = 1.05
+"""Factor by which two figures may be apart from a ratio that has no interval."""
+_LATENCY = re.compile(r"(p\d+) latency")
+FIRST_LOAD = "first load (writes its cache)"
+DRIFTED = (
+    "performance drifted during the measurement: values of {new} are those of {base} times the paired change"
+)
+"""Note of a table whose medians contradict the paired change."""
+NAME = interval_name(NOMINAL)
+"""What the column of intervals is called; a note names the level of another one."""
+Write = Callable[[float, int], str]
+"""Writes a number in its unit with so many significant digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """How a figure changed, paired: a ratio with its interval, or why that is not known."""
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    tone: Tone = ""
+    note: str = ""
+
+    def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
+        """Returns whether two figures as written are apart as the interval says; without one, as the ratio."""
+        if self.ratio is None:
+            return True
+        low, high = self.low, self.high
+        if low is None and high is None:
+            low, high = self.ratio / UNPROVEN, self.ratio * UNPROVEN
+        # 1.2 and 1.3 ms may each be 4 % off as they are written.
+        off = 1 + sum(rounding(text) for text in texts)
+        return (low or 0.0) / off <= b / a <= (high or math.inf) * off
+
+
+def statistic_name(statistic: str) -> str:
+    """Says which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    if match := _LATENCY.match(statistic):
+        return match[1]
+    return statistic.partition(" (")[0].replace("a run", "per run")
+
+
+def kind(statistic: str) -> str:
+    """What kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
+    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold"}
+    if statistic_name(statistic) in ("p50", "p25", "p10"):
+        return "latency"
+    return next((name for start, name in starts.items() if statistic.startswith(start)), "other")
+
+
+def is_rate(statistic: str) -> bool:
+    """Returns whether more is better: a time a run that is shown as runs a second."""
+    return statistic.startswith("throughput")
+
+
+def compared_ns(figures: Figures) -> float:
+    """The time a run that was compared: the latency where that is what was, else the objective's own figure."""
+    return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
+
+
+def value(figures: Figures | None, statistic: str) -> str:
+    """The figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+    assert figures is not None
+    return text(number(figures, statistic), statistic)
+
+
+def text(measured: float | None, statistic: str) -> str:
+    """A value of the figure that the statistic names, in its unit."""
+    return UNKNOWN if measured is None else _writer(statistic)(measured, 3)
+
+
+def _writer(statistic: str) -> Write:
+    """How the figure that a statistic names is written."""
+    if kind(statistic) == "memory":
+        return memory
+    return rate if is_rate(statistic) else duration
+
+
+def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
+    """The new side's figure as ``values`` shows it; "" if either is unknown."""
+    return values(base, new, comparison).rpartition(" -> ")[2]
+
+
+def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
+    """Both sides' figure ("11.0 ms -> 9.90 ms"), or "" if either is unknown.
+
+    The second is the first times the paired ratio. The sides' medians are over different moments, so their quotient is
+    another estimate of the same change, and a worse one: two estimates side by side would contradict each other.
+    """
+    pair = paired(base, new, comparison)
+    return " -> ".join(written(*pair, _writer(comparison.statistic))) if pair else ""
+
+
+def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
+    """The base's figure (ns or bytes) and that times the paired ratio, or None if a side's figure is unknown."""
+    if base is None or new is None:
+        return None
+    before = number(base, comparison.statistic)
+    return (before, before * comparison.ratio) if before and number(new, comparison.statistic) else None
+
+
+def with_values(comparison: Comparison, base: Figures | None, new: Figures | None) -> Comparison:
+    """The comparison with the two values that every format shows."""
+    before, after = paired(base, new, comparison) or (None, None)
+    return msgspec.structs.replace(comparison, base_value=before, new_value=after)
+
+
+def written(before: float, after: float, write: Write) -> tuple[str, str]:
+    """Two values with as many digits, three to five, as make their quotient the factor that is shown with them."""
+    if not before or not after:
+        return write(before, 3), write(after, 3)
+    ratio = max(before / after, after / before)
+    unit = 10.0 ** -len(factor(ratio).partition(".")[2])
+    for digits in (3, 4):
+        texts = write(before, digits), write(after, digits)
+        if abs(_quotient(*texts) - ratio) <= unit:
+            return texts
+    return write(before, 5), write(after, 5)
+
+
+def _quotient(*texts: str) -> float:
+    """The larger of two numbers with one unit over the smaller; infinite if the units differ."""
+    (a, a_unit), (b, b_unit) = ((float(n.replace(",", "")), unit) for n, unit in map(str.split, texts))
+    return max(a / b, b / a) if a and b and a_unit == b_unit else math.inf
+
+
+def case_value(case: CaseResult) -> str:
+    """The new side's time at one shape of a mix: the base's times the paired ratio."""
+    return written(case.base_ns, case.base_ns * case.ratio, duration)[1]
+
+
+def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
+    """Ratio and interval of the figure that is shown: of a throughput, whose times were compared, turned round."""
+    if not is_rate(comparison.statistic):
+        return comparison.ratio, comparison.ratio_low, comparison.ratio_high
+    low = 1 / comparison.ratio_high if comparison.ratio_high else 0.0
+    return 1 / comparison.ratio, low, 1 / comparison.ratio_low if comparison.ratio_low else None
+
+
+def sides_table(
+    sides: Sequence[tuple[str, Figures]], statistic: str, comparison: Comparison | None, against: str
+) -> Table:
+    """A row a figure, a column a side, and the last side's change against ``against``.
+
+    Args:
+        sides: Names and figures, in their order.
+        statistic: What was compared.
+        comparison: The last side against ``against``; None where nothing was compared.
+        against: Which of the sides that is.
+    """
+    names, figures = [name for name, _ in sides], [column for _, column in sides]
+    at = names.index(against) if against in names else 0
+    changes = dict(_changes(comparison)) if comparison else {}
+    rows, drifted = [], False
+    for name, write, numbers in _rows(figures, statistic):
+        changed, texts = changes.get(name), ["" if n is None else write(n, 3) for n in numbers]
+        before, after = numbers[at], numbers[-1]
+        if changed and changed.ratio is not None and before and after:
+            drifted = drifted or not changed.agrees(before, after, (texts[at], texts[-1]))
+            texts[at], texts[-1] = written(before, before * changed.ratio, write)
+        row: list[Cell | str] = [name, *texts]
+        if comparison:
+            row += _cells(changed, inverse=is_rate(name))
+        rows.append(row)
+    columns = [Column("", "label"), *(Column(name) for name in names)]
+    notes = []
+    if comparison:
+        columns += [Column(f"vs {against}"), Column(NAME, "text")]
+        if interval_name(comparison.level) != NAME and not no_interval(comparison):
+            notes.append(f"{statistic_name(statistic)} has a {interval_name(comparison.level)}")
+        notes += [DRIFTED.format(new=names[-1], base=names[at])] if drifted else []
+    return table(columns, rows, notes=notes)
+
+
+def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Write, list[float | None]]]:
+    """Name of a figure, how it is written, and a number a side."""
+    first = statistic_name(statistic)
+    # What was compared comes first, whatever it is.
+    yield first, _writer(statistic), [number(f, statistic) for f in figures]
+    if first != "p50":
+        yield "p50", duration, [f.latency_ns for f in figures]
+    if first != "p95" and all(f.p95_ns for f in figures):
+        yield "p95", duration, [f.p95_ns for f in figures]
+    if first != "CPU time per run":
+        yield "CPU time per run", duration, [f.cpu_per_run_ns for f in figures]
+    if first != "peak memory":
+        yield "peak memory", memory, [f.peak_bytes for f in figures]
+    yield "load time", duration, [f.load_ns for f in figures]
+    if any(f.first_load_ns for f in figures):
+        yield FIRST_LOAD, duration, [f.first_load_ns or None for f in figures]
+
+
+def number(figures: Figures, statistic: str) -> float | None:
+    """The figure that the statistic names, in nanoseconds or bytes."""
+    match kind(statistic):
+        case "memory":
+            return figures.peak_bytes
+        case "cpu":
+            return figures.cpu_per_run_ns
+        case "cold":
+            return figures.load_ns + figures.first_run_ns
+        case _:
+            return compared_ns(figures)
+
+
+def single(comparison: Comparison) -> bool:
+    """Returns whether the comparison is of one block, whose ratio is no figure to show: it may be any."""
+    return comparison.n_blocks < 2 and no_interval(comparison)
+
+
+def no_interval(comparison: Comparison) -> bool:
+    """Returns whether there are too few blocks for an interval."""
+    return comparison.ratio_high is None and not comparison.ratio_low
+
+
+def interval(comparison: Comparison) -> str:
+    """The interval of the change, or that there is none yet."""
+    return "too few blocks" if no_interval(comparison) else span(comparison.ratio_low, comparison.ratio_high)
+
+
+def _changed(comparison: Comparison) -> Changed:
+    tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
+    if single(comparison):
+        return Changed(note="a single block")
+    if no_interval(comparison):
+        return Changed(ratio=comparison.ratio, note="too few blocks")
+    low, high = comparison.ratio_low, comparison.ratio_high
+    return Changed(ratio=comparison.ratio, low=low, high=high, tone=tones.get(comparison.verdict, ""))
+
+
+def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
+    """What is known of each row's change, by the row's name."""
+    rows = {
+        "p95": "p95",
+        "memory": "peak memory",
+        "cpu": "CPU time per run",
+        "load": "load time",
+        "p50": "p50",
+    }
+    for also in comparison.beside:
+        yield rows[also.figure], Changed(ratio=also.ratio, low=also.ratio_low, high=also.ratio_high)
+    for guard in comparison.guards:
+        if guard.figure in rows:
+            yield rows[guard.figure], _guarded(guard)
+    yield statistic_name(comparison.statistic), _changed(comparison)
+
+
+def _guarded(guard: Guard) -> Changed:
+    if not guard.known or guard.ratio is None:
+        return Changed(note=guard.note.removeprefix("not known: ") or "not known")
+    if guard.ratio_low is None:
+        return Changed(ratio=guard.ratio, note="a single observation")
+    tone: Tone = "bad" if guard.failed else ""
+    return Changed(ratio=guard.ratio, low=guard.ratio_low, high=guard.ratio_high, tone=tone)
+
+
+def _cells(changed: Changed | None, *, inverse: bool) -> list[Cell]:
+    """The change and its interval; of a throughput, whose times were compared, the other way round."""
+    if changed is None:
+        return [Cell(""), Cell("single observations", tone="faint")]
+    if changed.ratio is None:
+        return [Cell(""), Cell(changed.note, tone="faint")]
+    ratio, low, high = changed.ratio, changed.low, changed.high
+    if inverse:
+        ratio, low, high = 1 / ratio, 1 / high if high else 0.0, 1 / low if low else None
+    interval = changed.note if changed.low is None else span(low or 0.0, high)
+    return [Cell(change(ratio), tone=changed.tone), Cell(interval, tone="faint" if changed.note else "")]

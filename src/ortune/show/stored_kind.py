@@ -1,0 +1,58 @@
+"""How ``ortune report`` shows the stored results of a verb: what the verb's own words declare in ``STORED``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ortune.records import Envelope, Record
+from ortune.show.document import Document
+
+R = TypeVar("R", bound=Record)
+
+
+def _build_of_side(result: Any) -> str:
+    """That of the one side that most results have."""
+    build: str = result.side.runtime.build
+    return build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKind(Generic[R]):
+    """How a verb's documents are read and shown again; their schema has number 1.
+
+    Attributes:
+        result: The type of the envelope's ``result``.
+        document: What an envelope of it says.
+        headline: The answer in words.
+        build: What ran the model, with its version.
+    """
+
+    result: type[R]
+    document: Callable[[Envelope[R]], Document]
+    headline: Callable[[R], str]
+    build: Callable[[R], str] = _build_of_side
+
+
+def stored_kind(verb: str) -> StoredKind[Any] | None:
+    """``STORED`` of ``verbs/VERB/words.py``; None for a verb whose results are available as JSON only.
+
+    Args:
+        verb: As the schema of a document names it: letters and hyphens.
+    """
+    name = f"ortune.verbs.{verb}.words"
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # no verb is called so
+        return None
+    if found is None:
+        return None
+    return getattr(importlib.import_module(name), "STORED", None)
+
+
+def both(a: str, b: str) -> str:
+    """Two builds in words, or the one that both are."""
+    return a if a == b else f"{a} and {b}"

@@ -1,0 +1,98 @@
+"""Stored sessions in words: when and where they were measured, and that this is not now."""
+
+from __future__ import annotations
+
+from ortune.records import Host, ProfileResult, SoFar, StoredSession
+from ortune.show.numbers import duration, memory
+
+STATES = {
+    "done": "",
+    "stopped": "stopped early",
+    "failed": "failed",
+    "unfinished": "unfinished: interrupted, or still running",
+    "unreadable": "cannot be read",
+}
+PLACES = {True: "this machine", False: "ANOTHER machine, not this one", None: ""}
+
+
+def when(session: StoredSession) -> str:
+    """Date and time in UTC: "2026-11-20 14:03 UTC"."""
+    return f"{session.at[:10]} {session.at[11:16]} UTC" if session.at else "date not recorded"
+
+
+def machine(host: Host | None) -> str:
+    """The machine in few words: "AMD EPYC, 2 CPUs, 24 GiB"."""
+    if host is None:
+        return "machine not recorded"
+    n = f"{host.effective_cpus} CPU" + ("s" if host.effective_cpus != 1 else "")
+    return ", ".join(
+        [host.cpu or host.machine, n, memory(host.memory_limit_bytes or host.memory_bytes), *host.gpus]
+    )
+
+
+def provenance(session: StoredSession) -> str:
+    """The line above everything told again: when, where, with what; never as if it were new."""
+    if is_trace(session):
+        parts = [f"read {when(session)} from a trace, which does not record where and when it was measured"]
+    else:
+        began = (
+            f"measured {when(session)}"
+            if session.at
+            else "measured at a time that the bundle does not record"
+        )
+        place = PLACES[session.here]
+        parts = [f"{began} on {machine(session.host)}" + (f" ({place})" if place else "")]
+    if session.build:
+        parts.append(session.build)
+    if session.ortune:
+        parts.append(f"ortune {session.ortune}")
+    if session.id:
+        parts.append(f"session {session.id}")
+    return "; ".join([", ".join(parts), "not measured now"])
+
+
+def is_trace(session: StoredSession) -> bool:
+    """Returns whether a profile was read and not taken."""
+    return isinstance(session.result, ProfileResult) and session.result.side is None
+
+
+def summary(session: StoredSession) -> str:
+    """What the list says of a session."""
+    if session.trouble and not session.headline:
+        return session.trouble
+    state = STATES[session.state]
+    if session.state == "unfinished":
+        n = sum(s.figures.n_trials for s in session.so_far if s.figures)
+        if not n:
+            return f"{state}; no results yet"
+        what = "one configuration" if len(session.so_far) == 1 else f"{len(session.so_far)} configurations"
+        return f"{state}; {n} trials of {what} measured"
+    return "; ".join(p for p in (state, session.headline or session.verdict) if p)
+
+
+def so_far_row(item: SoFar) -> tuple[str, ...]:
+    """Plan, trials, latency with the middle half of the trials, CPU time per run, peak memory."""
+    f = item.figures
+    plan = ": ".join(part for part in (item.name, item.plan.describe()) if part)
+    failed = f"{item.n_failed} failed" if item.n_failed else ""
+    if f is None:
+        return plan, failed or "0", "", "", "", ""
+    latency = f"{duration(f.latency_low_ns)} to {duration(f.latency_high_ns)}"
+    if f.n_trials == 1:
+        latency = "one observation"
+    trials = ", ".join(p for p in (str(f.n_trials), failed) if p)
+    return (
+        plan,
+        trials,
+        duration(f.latency_ns),
+        latency,
+        duration(f.cpu_per_run_ns),
+        memory(f.peak_bytes),
+    )
+
+
+SO_FAR_HEADS = ("plan", "trials", "p50", "IQR", "CPU per run", "peak memory")
+SO_FAR_NOTE = (
+    "the session did not end, so there is no verdict; medians of the trials measured so far, not compared block "
+    "by block"
+)

@@ -1,0 +1,242 @@
+"""A document for people at a terminal. Every text passes ``_text``, which is where names are made harmless."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from ortune.show.chart import Chart
+from ortune.show.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    Table,
+    Tone,
+    filled,
+)
+from ortune.show.escape import shown
+from ortune.show.numbers import shorten, shorten_end
+
+STYLES: dict[Tone, str] = {
+    "": "",
+    "strong": "bold",
+    "good": "bold green",
+    "bad": "bold red",
+    "unsure": "bold yellow",
+    "look": "yellow",
+    "stop": "red",
+    "faint": "dim",
+}
+BAR = 24
+"""Characters of a whole."""
+NARROWEST = 20
+"""Characters that a name has at least."""
+PLAIN_WIDTH = 100
+"""A log, a file or a notebook has no width of its own."""
+
+
+def render(document: Document, *, whole: bool = False) -> RenderableType:
+    """The document to print, with what supports its answer where the ``whole`` is asked for.
+
+    It fits whatever width it is printed at, but for code, which a terminal wraps itself (printed with ``crop=False``):
+    a line that is folded here could not be pasted.
+    """
+    parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
+    if parts:
+        parts.append(Text())
+    parts += _blocks(document.filled(whole=whole), dense=document.dense)
+    return Group(*parts)
+
+
+def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[RenderableType]:
+    """An empty line between blocks, but between sentences that follow each other."""
+    last: Block | None = None
+    for block in blocks:
+        together = isinstance(last, Line) and isinstance(block, Line)
+        if last is not None and not together and not dense:
+            yield Text()
+        yield from _block(block)
+        last = block
+
+
+def plain(document: Document, *, whole: bool = False) -> str:
+    """The document as text without colours, for what is no terminal."""
+    shown = io.StringIO()
+    console = Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False)
+    console.print(render(document, whole=whole), crop=False)
+    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
+
+
+def html(document: Document) -> str:
+    """The document as a terminal shows it, as HTML that stands for itself."""
+    console = Console(
+        file=io.StringIO(), highlight=False, width=PLAIN_WIDTH, record=True, force_terminal=True
+    )
+    console.print(render(document), crop=False)
+    return console.export_html(inline_styles=True, code_format='<pre style="line-height:normal">{code}</pre>')
+
+
+def _text(text: str, tone: Tone = "") -> Text:
+    # A Text never reads markup; what is not printable is written out.
+    return Text(shown(text), style=STYLES[tone], overflow="fold")
+
+
+def _code(line: str, tone: Tone) -> Text:
+    """Neither indented nor folded, so that what is copied can be pasted."""
+    return Text(shown(line), style=STYLES[tone], no_wrap=True, overflow="ignore")
+
+
+class _Whole:
+    """A line that is folded on a terminal alone."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield (_text if options.is_terminal else _code)(self.line.text, self.line.tone)
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    """What has a title stands under it, indented."""
+    match block:
+        case Line():
+            yield _Whole(block) if block.whole else _text(block.text, block.tone)
+        case Code():
+            if block.title:
+                yield _text(f"{block.title}:", "faint")
+            yield from (_code(line, "strong" if block.commands else "") for line in block.lines)
+        case Pairs():
+            yield from _titled(block.title, _stacked(block) if block.stacked else [_pairs(block)])
+        case Points(marked=True):
+            yield from _titled(block.title, [_grid(("-", _text(item)) for item in block.items)])
+        case Points():
+            yield from _titled(block.title, [_text(item) for item in block.items], indent=2)
+        case Table():
+            yield from _titled(block.heads()[0], [_Fitting(block.texts())])
+            yield from (Padding(_text(note, "faint"), (0, 0, 0, 2)) for note in block.notes)
+        case Chart():
+            yield from _titled(block.title, [_text(block.alt, "faint")])
+        case Fold() | Section():
+            # Not indented: it may hold code.
+            yield _text(block.title, "strong")
+            if isinstance(block, Section) and block.note:
+                yield _text(block.note, "faint")
+            yield from _blocks(filled(block.blocks))
+
+
+def _titled(title: str, parts: Iterable[RenderableType], indent: int = 0) -> Iterator[RenderableType]:
+    if title:
+        yield _text(title, "strong")
+    # Padded rather than begun with blanks: what is folded stays indented.
+    yield from (Padding(part, (0, 0, 0, 2 if title else indent)) for part in parts)
+
+
+def _pairs(block: Pairs) -> RenderableType:
+    return _grid((name, _text(text, "look" if name == "finding" else "")) for name, text in block.rows)
+
+
+def _stacked(block: Pairs) -> Iterator[RenderableType]:
+    for name, text in block.rows:
+        if name:
+            yield _text(name, "strong")
+        yield Padding(_text(text), (0, 0, 0, 4))
+
+
+def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
+    """Two columns, so that a sentence that is folded stays under itself."""
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(_text(name, "faint"), text)
+    return grid
+
+
+class _Fitting:
+    """A table; its names have the room that the other columns leave."""
+
+    def __init__(self, block: Table) -> None:
+        self.block = block
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        block, gap = self.block, 2 if self.block.dense else 3
+        _, heads = block.heads()
+        words = [_text(head) for head in heads]
+        if self._squeezed(heads, gap, options.max_width):
+            gap = 2
+            words = [Text("\n").join(map(_text, self._folded(i, head))) for i, head in enumerate(heads)]
+        grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
+        for head, column in zip(words, block.columns, strict=True):
+            grid.add_column(
+                head,
+                justify="right" if column.kind == "number" else "left",
+                overflow="fold",
+                no_wrap=column.kind != "text",
+            )
+        if block.bars:
+            grid.add_column(no_wrap=True)
+        room = self._room(heads, gap, options.max_width)
+        for index, row in enumerate(block.rows):
+            cells = [_cell(cell, column, room) for cell, column in zip(row, block.columns, strict=True)]
+            bars = [Text("█" * round(BAR * block.bars[index]), STYLES["faint"])] if block.bars else []
+            grid.add_row(*cells, *bars)
+        yield grid
+
+    def _room(self, heads: list[str], gap: int, width: int) -> int:
+        """Characters for a name beside columns that stay whole."""
+        others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
+        return max(NARROWEST, width - sum(gap + self._width(i, heads[i]) for i in others))
+
+    def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
+        """Returns whether columns that stay whole leave too few characters for the words of the others."""
+        columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
+        texts = [longest for longest, kind in columns if kind == "text"]
+        left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name"))
+        return left < sum(min(NARROWEST, longest) for longest in texts)
+
+    def _folded(self, column: int, head: str) -> list[str]:
+        """The lines of a heading that is no wider than its column's cells, as far as its words allow."""
+        lines: list[str] = []
+        for word in head.replace(" %", "\N{NO-BREAK SPACE}%").split(" "):
+            if lines and cell_len(f"{lines[-1]} {word}") <= self._width(column, ""):
+                lines[-1] += f" {word}"
+            else:
+                lines.append(word)
+        return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+    def _width(self, column: int, head: str) -> int:
+        """Characters of the longest cell of a column, its head included."""
+        cells = [text for row in self.block.rows for text in (row[column].text, row[column].beneath)]
+        return max(cell_len(shown(text)) for text in [head, *cells])
+
+
+def _cell(cell: Cell, column: Column, room: int) -> Text:
+    name = column.kind == "name"
+    tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
+    text = _text("  " * cell.level + (_fitted(cell.text, room) if name else cell.text), tone)
+    if cell.beneath:
+        beneath = f"  {_fitted(cell.beneath, room - 2, shorten_end)}" if name else cell.beneath
+        text = Text.assemble(text, "\n", _text(beneath, "faint"), overflow="fold")
+    return text
+
+
+def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:
+    """The text in that many cells; wide characters count two."""
+    text = shown(text)
+    length = room
+    while cell_len(fitted := cut(text, length)) > room and length > 4:
+        length -= 1
+    return fitted

@@ -1,0 +1,339 @@
+"""The answer of a tuning in at most two lines: the verdict, the figure, and what it takes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ortune import providers
+from ortune.durations import as_option, in_words
+from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Comparison, Plan, TuneResult
+from ortune.show import headline as heads
+from ortune.show import others_words, precision_words
+from ortune.show import output_words as compare_outputs
+from ortune.show import sides as two_sides
+from ortune.show.checks import GUARD_NAMES
+from ortune.show.numbers import change, detectable, factors, interval_name, percent, shorten_end, span, times
+from ortune.show.tune_facts import (
+    claimed,
+    corrected,
+    deciding,
+    default_name,
+    fewer_bits,
+    kept,
+    least_seen,
+    left_out,
+    measured_right,
+    nothing_tested,
+    stays_best,
+    today,
+    tried,
+    verdict,
+)
+
+LONGEST_PLAN, LONGEST_LEADER = 70, 60
+"""Characters of a plan that a headline names. One that is shipped is counted where it is longer, another is cut."""
+
+
+def headline(result: TuneResult) -> str:
+    """The answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
+    statistic, within = result.statistic, result.worth_ratio
+    return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
+
+
+def limits(result: TuneResult) -> list[str]:
+    """What a reader of the headline must know besides."""
+    wrong = [_wrong_default(result)] if result.wrong_default is not None else []
+    if nothing_tested(result) or result.budget.exploratory:
+        return wrong
+    claim = claimed(result)
+    others = [claim.others.words] if claim is not None and claim.others is not None else []
+    if kept(result):
+        return [*wrong, *others]
+    return [*wrong, *others, *([result.caution] if result.caution else []), *_final(result)]
+
+
+def _said(result: TuneResult) -> list[str]:
+    """The figure, and what it takes."""
+    if nothing_tested(result):
+        why = _untested_words(result)
+        return [why, *_rerun(result, why), *_runs_now(result)]
+    if result.budget.exploratory:
+        return _exploratory(result)
+    return _stays(result) if kept(result) else _gain(result)
+
+
+def _wrong_default(result: TuneResult) -> str:
+    """Says that the default is wrong or does not run, what is right in its place, and how long a wrong one takes."""
+    if result.default_broken:
+        return f"the default does not run; the baseline is {result.default.describe()}, which does"
+    right = f"those of {result.default.describe()} are correct"
+    figures, comparison = result.wrong_default_figures, result.wrong_against_default
+    if figures is None:
+        return f"the default's outputs are wrong (not timed); {right}"
+    took = f"{two_sides.statistic_name(result.statistic)} {two_sides.value(figures, result.statistic)}"
+    if comparison is None:
+        return f"the default's outputs are wrong ({took}, a single observation); {right}"
+    ratio, low, high = two_sides.as_shown(comparison)
+    bounds_ = "too few blocks for an interval" if two_sides.no_interval(comparison) else span(low, high)
+    against = f"{change(ratio)} against the correct default"
+    blocks = heads.count(comparison.n_blocks, "block")
+    return f"the default's outputs are wrong ({took}, {against}, {bounds_}, exploratory: {blocks}); {right}"
+
+
+def lost_shapes(result: TuneResult) -> list[str]:
+    """The shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
+    return [
+        f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
+        for case in result.cases
+        if case.ratio_low > 1
+    ]
+
+
+def bounds(comparison: Comparison) -> str:
+    """The interval of a comparison as speed-up factors."""
+    return factors(comparison.ratio_low, comparison.ratio_high)
+
+
+def _final(result: TuneResult) -> list[str]:
+    """What a quantized winner rests on: with invented inputs, or few, it is not final."""
+    row = fewer_bits(result)
+    return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
+
+
+def gain_unit(ratio: float, statistic: str) -> str:
+    """What a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
+    kind, name = two_sides.kind(statistic), two_sides.statistic_name(statistic)
+    if kind in ("memory", "cpu"):
+        return f"{'less' if ratio <= 1 else 'the'} {name}"
+    text = "faster" if ratio <= 1 else "slower"
+    return f"{text} to start" if kind == "cold" else f"{text} in {name}"
+
+
+def gain_words(comparison: Comparison) -> str:
+    """What got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
+    ratio = comparison.ratio
+    return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.statistic)}"
+
+
+def blocks_words(comparison: Comparison) -> str:
+    """What the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
+    if comparison.phase == "race":
+        return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
+    return heads.count(comparison.n_blocks, "fresh block")
+
+
+def _gain(result: TuneResult) -> list[str]:
+    """What the winner gains over what runs, and what it is."""
+    claim = deciding(result)
+    if claim is None:
+        return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
+    now = today(result) is not None
+    base, arrow, new = both_values(result).partition(" -> ")
+    if arrow:
+        both = f"{'current ' if now else ''}{base} -> {new}"
+    else:
+        both = "against the current configuration" if now else ""
+    said = ", ".join(filter(None, (heads.measured(claim, blocks_words(claim)), both)))
+    with_ = f"with {_named(result)}" if result.winner != result.default else "with the untouched default"
+    if claim.verdict != "faster":
+        return [said, with_, _seen(result)]
+    default = [] if result.winner == result.default or not now else [_default_takes(result)]
+    difference = outputs(result)
+    return [said, with_, *lost_shapes(result), *default, *([difference] if difference else [])]
+
+
+def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
+    """The current configuration and what the untouched default would be, where the two differ; and that it stays."""
+    if corrected(result):
+        return [f"set {result.default.describe()}"]
+    if today(result) is None:
+        return ["keep the default"] if keep else []
+    of, figures = two_sides.statistic_name(result.statistic), result.current_figures
+    value = two_sides.value(figures, result.statistic) if figures is not None else ""
+    if keep:
+        return [
+            f"keep the current configuration{f' ({of} {value})' if value else ''}",
+            _default_takes(result),
+        ]
+    return [*([f"the current configuration takes {value} in {of}"] if value else []), _default_takes(result)]
+
+
+def _default_takes(result: TuneResult) -> str:
+    return f"the {default_name(result)} takes {two_sides.value(result.default_figures, result.statistic)}"
+
+
+def _rerun(result: TuneResult, said: str) -> list[str]:
+    """The budget that is enough, where it is known and not said yet."""
+    enough_s = result.budget.enough_s
+    return [f"rerun with --budget {as_option(enough_s)}"] if enough_s and "--budget" not in said else []
+
+
+def both_values(result: TuneResult) -> str:
+    """What is replaced and what replaces it: "11.0 ms -> 9.90 ms"."""
+    base = result.current_figures if today(result) is not None else result.default_figures
+    comparison = deciding(result)
+    return (
+        two_sides.values(base, result.winner_figures or result.default_figures, comparison)
+        if comparison
+        else ""
+    )
+
+
+def interval_of(comparison: Comparison) -> str:
+    """What its interval is called; of two claims, against the default and against today, it is one for both."""
+    return interval_name(comparison.level)
+
+
+def _named(result: TuneResult) -> str:
+    """What the winner is: what runs it, where that is new, then what it changes, named where short, else counted."""
+    plan, runtime = result.winner, result.runtime
+    changes = plan if runtime is None else msgspec.structs.replace(plan, providers=())
+    said = changes.describe()
+    if len(said) > LONGEST_PLAN:
+        said = counted(len(plan.rewrites), len(plan.settings))
+    if runtime is None:
+        return said
+    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
+    wheel = next((runtime.plugins[n] for n in plan.provider_names if n in runtime.plugins), runtime.build)
+    names = ", ".join(providers.short(p.name) for p in plan.providers)
+    runs_on = f"{names} ({wheel})" if names else wheel
+    return f"{runs_on} and {said}" if changes != Plan() else runs_on
+
+
+def counted(rewrites: int, settings: int) -> str:
+    """How many there are of each: "2 rewrites and 1 setting"."""
+    kinds = ((rewrites, "rewrite"), (settings, "setting"))
+    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
+
+
+def _exploratory(result: TuneResult) -> list[str]:
+    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")
+    best = min(wanted, key=lambda c: c.ratio or 1.0, default=None)
+    n = len(tried(result.candidates))
+    which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
+    if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
+        gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
+        blocks = heads.count(best.n_blocks, "block")
+        looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
+        where = f" {BUSY_MACHINE}" if result.conditions == BUSY_MACHINE else ""
+        text = f"{best.plan.describe()} {looks}{where} (exploratory: {blocks}, unconfirmed)"
+    else:
+        text = (
+            f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
+        )
+    short = f"{in_words(result.budget.budget_s)} is too short to"
+    failed = any(not control.ok for control in result.controls)
+    why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
+    return [text, why, *_rerun(result, "")]
+
+
+def _stays(result: TuneResult) -> list[str]:
+    """Says that nothing better was confirmed, who came nearest, and what could have been seen."""
+    refused, n = result.refused, _tried_words(result)
+    rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
+    if refused is None or result.failed_leader:
+        failed = f"the leader failed: {result.failed_leader}" if result.failed_leader else ""
+        return [f"no gain confirmed among {n}", failed, *rest]
+    if refused.comparison.verdict == "faster":
+        return [
+            f"no change proposed, after {n}",
+            _not_proposed(result, refused.comparison),
+            *_runs_now(result),
+        ]
+    said = heads.measured(refused.comparison, blocks_words(refused.comparison))
+    return [f"{said} with {_leader(result)}, the best of {n}", *rest]
+
+
+def acceptance(result: TuneResult) -> list[str]:
+    """The options that accept what a faster leader makes worse; none where it was not rejected for that."""
+    claim = result.refused.comparison if result.refused else None
+    if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
+        return []
+    names: list[str] = [guard.figure for guard in claim.guards if guard.failed]
+    names += [BUSY] if others_words.only_under_load(claim) else []
+    return [word for name in names for word in ("--allow", name)]
+
+
+def _not_proposed(result: TuneResult, claim: Comparison) -> str:
+    """Why what is faster is not shipped."""
+    gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
+    if claim.ratio > 1 - result.worth_ratio:
+        return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
+    failed = [g for g in claim.guards if g.failed]
+    if not failed and others_words.only_under_load(claim):
+        return f"{gain} under load, which is no default ({' '.join(acceptance(result))})"
+    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
+    return f"{gain}, but {worse}, more than allowed ({' '.join(acceptance(result))})"
+
+
+def _untested_words(result: TuneResult) -> str:
+    """Why nothing was tested."""
+    why = "no other configuration is possible or allowed here"
+    if not result.budget.n_trials and result.budget.promise:
+        why = result.budget.promise
+    elif left_out(result.candidates) or not result.budget.n_trials:
+        why = "the budget ran out before any other configuration ran"
+    elif not_made := [c.why for c in result.candidates if c.status == "not-tried" and c.why]:
+        why = not_made[0]
+    return why
+
+
+def _leader(result: TuneResult) -> str:
+    """What led the race and is not shipped, by its name; the end of a long one is left out."""
+    return shorten_end(result.refused.plan.describe() if result.refused else "the leader", LONGEST_LEADER)
+
+
+def _tried_words(result: TuneResult) -> str:
+    """How many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
+    n = len(tried(result.candidates))
+    which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
+    if n and not any(c.n_blocks for c in tried(result.candidates)):
+        which = [
+            "the only configuration tried, which failed"
+            if n == 1
+            else f"{n} configurations, which all failed"
+        ]
+    which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
+    conditions = [result.conditions] if result.conditions and result.refused is None else []
+    return " ".join([*which, *conditions])
+
+
+def _seen(result: TuneResult) -> str:
+    """The smallest effect that could have been seen; never silent about it."""
+    return _detectable(result) or "the minimum detectable effect is not known"
+
+
+def _detectable(result: TuneResult) -> str:
+    """Says which gain could have been seen; "" where that is not known."""
+    share = least_seen(result)
+    if share is not None:
+        return f"minimum detectable effect {detectable(share)}"
+    for control in result.controls:
+        if control.name == "spike-in" and control.detected and control.expected_ratio:
+            return f"an artificial {change(control.expected_ratio)} slowdown was detected"
+    return ""
+
+
+def outputs(result: TuneResult) -> str:
+    """How equal the winner's outputs are to the default's, or ""."""
+    difference = result.outputs
+    if difference is None:
+        return ""
+    if not difference.ok:
+        return f"outputs differ: {difference.what}"
+    if row := fewer_bits(result):
+        return precision_words.error(row.outputs or difference)
+    return f"outputs {compare_outputs.alike(difference)}"
+
+
+def bundle_headline(info: BundleInfo) -> str:
+    """What a bundle says of itself."""
+    proof = info.proof
+    if proof is None:
+        return f"{info.plan.describe()}; the bundle contains no confirmation"
+    said = heads.measured(proof, blocks_words(proof))
+    doubts = others_words.doubts(proof)
+    return heads.headline(
+        proof.verdict, said, f"with {info.plan.describe()}", doubts, statistic=proof.statistic
+    )

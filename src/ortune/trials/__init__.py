@@ -1,1 +1,0 @@
-"""Starting trials, limits, outcomes, comparing outputs."""

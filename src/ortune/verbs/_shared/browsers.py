@@ -1,0 +1,89 @@
+"""Options of a browser on another device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from ortune.errors import UsageError
+from ortune.objectives import Objective
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.verbs._shared.groups import InBrowser
+from ortune.verbs._shared.spelling import RUN, Option, option_fields
+
+OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
+UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")
+"""Objectives that no browser tells of itself, or that need one that is started anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listening(InBrowser):
+    """Where a browser elsewhere is waited for."""
+
+    address: Annotated[
+        str,
+        Option(
+            "--address",
+            "192.168.1.20",
+            "Address of this machine to listen on; HTTPS unless it is 127.0.0.1.",
+            RUN,
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[int, Option("--port", "N", "Port to listen on; 0 uses a free one.", RUN)] = 0
+    cert: Annotated[
+        str, Option("--cert", "FILE", "Certificate for HTTPS. Default: a temporary self-signed one.", RUN)
+    ] = ""
+    key: Annotated[str, Option("--key", "FILE", "Private key of the certificate.", RUN)] = ""
+    open_within: Annotated[
+        str | float, Option("--open-within", "5m", "How long to wait for a browser.", RUN)
+    ] = "5m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere(Listening):
+    """A verb whose trials may run in a browser elsewhere."""
+
+    serve: Annotated[
+        bool,
+        Option(
+            "--serve",
+            "",
+            "Run in a browser on a phone or another machine: shows a URL to open there.",
+            RUN,
+        ),
+    ] = False
+
+    def require_there(self, targets: Sequence[str], objective: Objective, *, pod: bool) -> None:
+        """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
+        from ortune.providers import of_target
+
+        if not self.serve:
+            for option in option_fields(Elsewhere):
+                if (
+                    option.name in OF_THE_ADDRESS
+                    and isinstance(option.spelling, Option)
+                    and option.given(self)
+                ):
+                    flag = option.spelling.flag
+                    raise UsageError(
+                        "needs --serve (a browser on another device)", where=flag, do="add --serve"
+                    )
+            return
+        native = next((name for name in targets if not of_target(name).in_page), "")  # "web" is several
+        if native:
+            what = f"a browser on another device cannot run the target {native}"
+            raise UsageError(
+                what,
+                where="--serve",
+                do=f"use --target {WASM.target} or another browser target for all sides",
+            )
+        if objective in UNKNOWN_THERE:
+            what = f"a browser on another device cannot measure {objective}"
+            raise UsageError(what, where="--objective", do="latency, p95, throughput or main-thread")
+        if pod:
+            raise UsageError(
+                "CPU and memory limits are not supported on another device",
+                where="--serve",
+                do="omit --cpus and --memory",
+            )

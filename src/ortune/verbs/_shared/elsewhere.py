@@ -1,0 +1,134 @@
+"""A browser elsewhere, which somebody opens by hand: what is said of it, and the wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import ssl
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.show import qr
+from ortune.verbs._shared.browsers import Listening
+from ortune.verbs._shared.quantities import seconds
+
+if TYPE_CHECKING:
+    from ortune.measuring.watcher import Watcher
+    from ortune.targets.browser.remote import Hello, Remote
+    from ortune.targets.machine import Machine
+
+
+@contextlib.contextmanager
+def browser_elsewhere(
+    options: Listening, targets: Sequence[str], scratch: Path, watch: Watcher
+) -> Iterator[Machine]:
+    """The machine of a browser that came, for as long as it is measured.
+
+    Args:
+        options: Where it is waited for.
+        targets: What is to run there.
+        scratch: Folder of this invocation.
+        watch: Is told what somebody must do.
+
+    Raises:
+        UsageError: It cannot be listened there, or that browser cannot run the targets.
+        MeasurementError: None came in time.
+        Interrupted: A stop was asked for before.
+    """
+    from ortune.targets.machine import Machine
+
+    limit_s = seconds(options.open_within, "--open-within")
+    with _listening(options, scratch, watch) as remote:
+        watch.say(f"open this on the other device, and keep it in the foreground: {remote.url}")
+        watch.draw(qr.drawn(remote.url))
+        if not remote.wait(limit_s, watch.stop):
+            if watch.stop():
+                raise Interrupted("stopped before a browser connected; there is no result")
+            do = "open the address sooner, or allow more time with --open-within"
+            raise MeasurementError(f"no browser connected within {limit_s:.0f} s", do=do)
+        watch.begin()
+        assert remote.hello is not None
+        _require_able(targets, remote.hello, watch)
+        yield Machine(None, options.in_browser, remote)
+
+
+def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
+    """Says what the browser is, and what cannot be measured there.
+
+    Raises:
+        UsageError: That is one of the targets.
+    """
+    from ortune.targets.browser.remote import browser_name
+
+    watch.say(f"{browser_name(hello.agent)} connected, with {hello.cores} logical processors")
+    if hello.secure and hello.isolated:
+        return
+    what = "that browser treats the address as insecure, so only single-threaded wasm can be measured"
+    if any(target != WASM.target for target in targets):
+        raise UsageError(
+            what, where="--target", do=f"serve over HTTPS, through adb reverse, or --target {WASM.target}"
+        )
+    watch.say(what)
+
+
+@contextlib.contextmanager
+def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
+    """Listens for the one browser, beyond loopback by HTTPS only."""
+    from ortune.targets.browser.remote import Remote
+    from ortune.targets.browser.site import Site
+
+    try:
+        address = ipaddress.IPv4Address(options.address)
+    except ValueError:
+        what = f"{options.address!r} is not an IPv4 address"
+        raise UsageError(
+            what, where="--address", do="use this machine's own address, such as 192.168.1.20"
+        ) from None
+    if address.is_unspecified:
+        what = "0.0.0.0 means every address of this machine and cannot be opened in a browser"
+        raise UsageError(what, where="--address", do="use the address that the other device can reach")
+    if bool(options.cert) != bool(options.key):
+        missing = "--key" if options.cert else "--cert"
+        raise UsageError("a certificate needs a key", where=missing, do="pass both, or neither")
+    tls = None
+    if options.cert or not address.is_loopback:
+        tls = _context(options, str(address), scratch, watch)
+    try:
+        site = Site(str(address), options.port, tls=tls)
+    except (OSError, OverflowError) as error:
+        what = f"cannot listen on {address}, port {options.port}: {error}"
+        raise UsageError(what, where="--port", do="omit --port to use a free port") from None
+    remote = Remote(site, watch.say)
+    try:
+        yield remote
+    finally:
+        try:
+            remote.close()
+        finally:
+            site.close()
+
+
+def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:
+    """The user's certificate, or one that is made for this run and forgotten with it."""
+    from ortune.targets.browser import certificate
+
+    cert, key = Path(options.cert), Path(options.key)
+    if not options.cert:
+        cert, key = certificate.create(address, scratch)
+        watch.say(
+            "the certificate was created for this run, so the browser warns once: tap Advanced, then Proceed "
+            "(Firefox: Accept the Risk; Safari: Show Details, visit this website)"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # One with a passphrase is refused, since nobody is there to type it.
+        context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        what = f"this certificate and key cannot be used: {error}"
+        raise UsageError(
+            what, where="--cert", do="pass a matching certificate and unencrypted key as PEM files"
+        ) from None
+    return context

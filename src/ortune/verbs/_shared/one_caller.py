@@ -1,0 +1,20 @@
+"""The workload of a profile: one caller, whatever load was asked for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ortune.engines.bench_result import load_words
+from ortune.records import Workload
+from ortune.verbs.look import words as look_words
+
+
+def one_caller(work: Workload) -> Workload:
+    """Returns the workload with one caller, back to back, and a note if it has another load.
+
+    A profile of several callers mixes the nodes of their runs.
+    """
+    if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
+        return work
+    note = look_words.one_caller(load_words(work))
+    return msgspec.structs.replace(work, sessions=1, callers=1, gap_ns=0, notes=(*work.notes, note))

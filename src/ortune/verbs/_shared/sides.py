@@ -1,0 +1,204 @@
+"""The sides of a comparison as they are asked for: A, B and six more at most, each with what alters it alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import Pairs, Rewrites
+from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.quantities import pairs
+from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option, named
+
+if TYPE_CHECKING:
+    from ortune.measuring.sides import SideText
+
+LETTERS = "abcdefgh"
+
+
+class _Altering(NamedTuple):
+    """What may be said of one side alone.
+
+    Attributes:
+        type: Of its field; ``usual`` where nothing is said.
+        metavar: How the help calls its value; ``what`` how it calls the thing.
+        also: An older spelling.
+    """
+
+    type: Any
+    usual: object
+    metavar: str
+    what: str
+    also: str = ""
+
+
+_ALTERING = {
+    "set": _Altering(Pairs, (), "KNOB=VALUE", "A setting"),
+    "rewrite": _Altering(Sequence[str], (), "NAME[:k=v]", "A rewrite"),
+    "runtime": _Altering(AnyPath | None, None, "PATH|NAME", "The onnxruntime", "python"),
+    "target": _Altering(str | None, None, "T", "The target"),
+    "ort_web": _Altering(str | None, None, "PATH|VERSION", "The onnxruntime-web"),
+}
+
+_OF_A_RUNTIME = ("runtime", "target", "ort_web")
+
+OptionsType = TypeVar("OptionsType", bound=type)
+
+
+def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
+    """Adds fields for what may be said of each of these sides alone (``a_set``, ``a_rewrite``, ...) to options.
+
+    They stand behind the class's own, and are added before ``dataclass`` reads it. The help tells those of A and B.
+    """
+
+    def add(options: OptionsType) -> OptionsType:
+        for name, altering in _ALTERING.items():
+            for letter in letters:
+                spelling = Option(
+                    f"--{letter}-{name.replace('_', '-')}",
+                    altering.metavar,
+                    f"{altering.what} of {letter.upper()} only.",
+                    MODEL,
+                    also=f"--{letter}-{altering.also}" if altering.also else "",
+                    hidden=letter > "b",
+                )
+                options.__annotations__[f"{letter}_{name}"] = Annotated[altering.type, spelling]
+                setattr(options, f"{letter}_{name}", altering.usual)
+        return options
+
+    return add
+
+
+@dataclass(frozen=True, kw_only=True)
+@_for_sides("ab")
+class _Named(OnePlan):
+    """A base and one side that is held against it, as they are named and altered."""
+
+    a: Annotated[
+        AnyPath, Argument("A", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+    ]
+    b: Annotated[
+        AnyPath | None,
+        Argument("[B]", "The candidate; also a plan.json. Omitted: A's model."),
+    ] = None
+    rewrite: Rewrites = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSides(_Named):
+    """A base and one side that is held against it."""
+
+    map: Annotated[
+        Sequence[str], Option("--map", "a=b", "Input a of A corresponds to input b of B. Repeatable.", MODEL)
+    ] = ()
+
+    @cached_property
+    def mapped(self) -> dict[str, str]:
+        """Inputs of A by those of B that take them."""
+        return pairs(self.map, "--map")
+
+    @property
+    def positions(self) -> list[AnyPath | None]:
+        """The sides as they are named, in order."""
+        return [self.a, self.b]
+
+    @property
+    def _is_bundle(self) -> bool:
+        return str(self.a).rstrip("/").endswith(".ortune")
+
+    def alters(self, letter: str) -> str:
+        """The first thing that is said of a side alone, "" for nothing."""
+        return next((name for name in _ALTERING if getattr(self, f"{letter}_{name}")), "")
+
+    def side(self, letter: str) -> SideText:
+        """One side as it was written."""
+        from ortune.measuring.sides import SideText
+
+        place = LETTERS.index(letter)
+        text = self.positions[place] if place < len(self.positions) else None
+        if text is None and self._is_bundle:
+            text = self.a
+        return SideText(
+            text=None if text is None else str(text),
+            settings=tuple(getattr(self, f"{letter}_set")),
+            option=f"--{letter}-set",
+            rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
+            runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
+            target=getattr(self, f"{letter}_target"),
+            ort_web=getattr(self, f"{letter}_ort_web"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+@_for_sides(LETTERS[2:])
+class Sides(TwoSides):
+    """A base and what is held against it."""
+
+    more: Annotated[
+        Sequence[AnyPath],
+        Argument(
+            "[C]", "Further sides, up to H, each compared with A; --c-set and the like change a single side."
+        ),
+    ] = ()
+
+    @property
+    def positions(self) -> list[AnyPath | None]:
+        """The sides as they are named, in order."""
+        return [self.a, self.b, *self.more]
+
+    @cached_property
+    def new_letters(self) -> str:
+        """The letters of the sides that are held against A, in order.
+
+        Raises:
+            UsageError: There are too many of them, or one of them is left out.
+        """
+        if self.b is None and self.more:
+            raise UsageError("C was given without B", do="ortune compare A B C")
+        positions = self.positions
+        if len(positions) > len(LETTERS):
+            raise UsageError(
+                f"{len(positions)} sides; a comparison supports at most {len(LETTERS)}",
+                where=str(positions[len(LETTERS)]),
+                do="compare fewer sides",
+            )
+        named_ones = LETTERS[1 : len(positions)] if self.b is not None else ""
+        altered = "".join(letter for letter in LETTERS[1:] if self.alters(letter))
+        letters = LETTERS[1 : LETTERS.index(max(f"b{named_ones}{altered}")) + 1]
+        left_out = [letter for letter in letters if letter not in named_ones + altered]
+        if left_out and len(letters) > 1:
+            raise UsageError(
+                f"{letters[-1].upper()} is used, but {left_out[0].upper()} is neither passed nor changed",
+                where=f"--{altered[-1]}-{self.alters(altered[-1]).replace('_', '-')}",
+                do="use the letters in order",
+            )
+        return letters
+
+    @property
+    def proves_bundle(self) -> bool:
+        """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
+        alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
+        return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
+
+    def require_difference(self, *, same: bool = False) -> None:
+        """Requires a second side, or one that differs: A's model against itself is asked for by naming it twice.
+
+        Args:
+            same: The same model on both sides is meant.
+
+        Raises:
+            UsageError: There is A alone, and nothing is said of one side.
+        """
+        altered = any(self.alters(letter) for letter in LETTERS)
+        if self.b is not None or altered or self._is_bundle or same:
+            return
+        raise UsageError(
+            "B is missing: there is nothing to compare A with",
+            where=str(self.a),
+            do="name a second model, or change one side, as by --b-set intra_op_num_threads=1; to time this model "
+            f"alone: {shlex.join(['ortune', 'bench', str(self.a)])}; to compare it with itself, name it twice",
+        )

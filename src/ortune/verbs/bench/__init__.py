@@ -1,0 +1,1 @@
+"""The folder of ``ortune bench``: its options, its steps, its words."""

@@ -1,0 +1,29 @@
+"""Options of ``ortune bench``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ortune.verbs._shared.groups import Load, OneBench
+from ortune.verbs._shared.spelling import RUN, Option
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Load, OneBench):
+    """How fast is this model with these settings?
+
+    Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over
+    several fresh processes, one row per shape. To find out whether another configuration is faster, use compare.
+    """
+
+    shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
+        False
+    )
+    shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
+        False
+    )

@@ -1,0 +1,326 @@
+"""``ortune bench``: how long one plan takes here, in several fresh processes a shape.
+
+A bench makes no comparison, so it needs no controls; what it needs is several processes, since two processes of
+the same plan differ by more than the requests within one do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import shlex
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from ortune import knobs
+from ortune.engines.bench_result import CaseTrial, make_result
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.measuring import failures, memory_in_turn
+from ortune.measuring.executor import Timing
+from ortune.measuring.first_run import settle
+from ortune.measuring.opening import Experiment
+from ortune.measuring.pilot import PILOT_RUNS, run_ns
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.sides import Resolved, SideText, require_unchanged
+from ortune.measuring.timing import timing_for
+from ortune.measuring.watcher import Watcher
+from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
+from ortune.runtimes import runtimes
+from ortune.search.blocks import BASE
+from ortune.search.phases import LOOK_SHARE
+from ortune.stats.processes import LEAST_PROCESSES
+from ortune.targets.browser.remote import browser_name, heat
+from ortune.targets.machine import Machine
+from ortune.verbs._shared.groups import OneBench
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command, named
+from ortune.verbs.bench import words as bench_words
+from ortune.verbs.bench.options import Options
+
+GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
+TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
+MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
+FAILURES = 2  # of a shape one after the other, before it is given up
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
+    """Measures one plan and returns the whole document.
+
+    Raises:
+        OrtuneError: Nothing could be measured; the exit code is the error's.
+    """
+    check("bench", options)
+    watch = watcher or Watcher()
+    return measured("bench", options, watch, pool=options.shared_pool, arena=options.shared_arena)
+
+
+def check(verb: str, options: OneBench) -> None:
+    """Raises UsageError for what cannot be measured."""
+    model = str(options.model)
+    if model.endswith(".json"):
+        raise UsageError(
+            "is a plan, which contains no model",
+            where=model,
+            do=shlex.join(["ortune", verb, "model.onnx", "--plan", model]),
+        )
+    if options.processes is not None and options.processes < LEAST_PROCESSES:
+        raise UsageError(
+            f"{options.processes} processes are too few for an interval",
+            where="--processes",
+            do=f"{LEAST_PROCESSES} or more",
+        )
+    if options.runs is not None and options.runs < 1:
+        raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
+
+
+def measured(
+    verb: str,
+    options: OneBench,
+    watch: Watcher,
+    machine: Machine | None = None,
+    *,
+    pool: bool = False,
+    arena: bool = False,
+) -> Envelope[BenchResult]:
+    """Measures one plan for a verb, on a machine that was made already or on this one.
+
+    Raises:
+        OrtuneError: Nothing could be measured; the exit code is the error's.
+    """
+    with experiment(verb, options, watch) as opened:
+        text = SideText(
+            text=str(options.model),
+            settings=tuple(options.set),
+            rewrites=options.rewrite,
+            runtime=named(options.runtime),
+        )
+        side = opened.resolve(text)
+        watch.say(f"measuring with {runtimes.describe(side.runtime)}")
+        there = None if machine is None else contextlib.nullcontext(machine)
+        with opened.measuring(side.label, machine=there):
+            cpus = opened.machine.seen.effective_cpus
+            side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
+            go_on(opened, options, [side], model=side.label)
+            envelope = _Run(options, opened, side).go()
+        return keep(opened, options, envelope)
+
+
+def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
+    """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
+
+    Raises:
+        UsageError: A setting of the sessions' own pools or arenas stands against it.
+    """
+    settings = dict(plan.settings)
+    if pool and POOL.name not in settings:
+        # ONNX Runtime's own default for the pool is a guess about the whole machine; this number is recorded.
+        threads = settings.pop(THREADS.name, cpus)
+        _put(settings, POOL.name, threads, "--shared-pool")
+    if arena and not any(knobs.find(name).channel == "env_allocator" for name in settings):
+        # ONNX Runtime's default, for the arena of all sessions.
+        _put(settings, ARENA.name, ARENA.default, "--shared-arena")
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
+    """Puts a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
+    against = next((other for other in knobs.find(name).conflicts if other in settings), None)
+    if against is not None:
+        what = f"cannot be combined with the setting {against}"
+        raise UsageError(what, where=flag, do="omit one of them")
+    settings[name] = value
+
+
+class _Run:
+    """One bench while it runs."""
+
+    def __init__(self, o: OneBench, opened: Experiment, side: Resolved) -> None:
+        self.options, self.experiment, self.side = o, opened, side
+        self.watch, self.clock, self.log = opened.watch, opened.clock, opened.log
+        self.baseline = opened.base(side)
+        self.trials: list[CaseTrial] = []
+        self.failed: list[tuple[str, Failed]] = []
+        self.given_up: list[str] = []
+        self.looks: list[Measured] = []  # at each shape, what the pilot timed
+
+    def go(self) -> Envelope[BenchResult]:
+        """Pilot, processes, figures."""
+        settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
+        limit_s = most_s(self.options.budget_s, self.clock.left_s)
+        question_right(self.baseline, limit_s, self.watch.line)
+        timings, costs = self._pilot()
+        self.experiment.replay.whole()
+        stopped = self._measure(timings, costs)
+        require_unchanged(self.side)
+        if not self.trials:
+            if self.failed:
+                where, last = self.failed[-1]
+                raise MeasurementError(
+                    f"every process failed: {failures.describe(last)}",
+                    where=f"{self.side.label} {where}",
+                    do=failures.remedy(last, in_page=self.side.plan.is_web),
+                    code=last.reason,
+                )
+            raise Interrupted("stopped before the first process was done; there is no result")
+        result = make_result(
+            self.baseline,
+            self.trials,
+            self.failed,
+            [*self.given_up, *self._heat(), *self.experiment.played_notes],
+            self.log.id,
+            self.experiment.elapsed_s,
+            command(self.experiment.verb, self.options),
+        )
+        return self.experiment.document(result, status="interrupted" if stopped else "ok")
+
+    def _left_ns(self) -> float:
+        """Of the budget, what the answer leaves."""
+        return (self.clock.left_s - self.experiment.answer_s) * 1e9
+
+    def _heat(self) -> list[str]:
+        """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
+        remote = self.experiment.machine.remote
+        if remote is None:
+            return []
+        name = remote.hello.agent if remote.hello else ""
+        return [bench_words.warmed(browser_name(name), heat(remote.ran))]
+
+    def _pilot(self) -> tuple[list[Timing], list[float]]:
+        """How each shape's processes spend their time, and what one costs, nanoseconds."""
+        baseline = self.baseline
+        base = baseline.arm(BASE)
+        runs = baseline.pilot.runs_to_look(LOOK_SHARE * self.clock.left_s * 1e9)
+        warmup = 1 if runs == PILOT_RUNS else 0
+        baseline.executor.timing = Timing(
+            runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
+        )
+        baseline.pilot.answer_natively()
+        # A page's outputs are questioned: one that keeps them here spares another.
+        first = baseline.require_measured(
+            base, baseline.executor.trial(base, keep_outputs=baseline.side.plan.is_web)
+        )
+        baseline.executor.timing = timing_for(first)
+        baseline.pilot.question_page(base, first)
+        self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
+        baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
+        baseline.pilot.question_rows(self._left_ns())
+        baseline.pilot.question_values(base, LOOK_SHARE * self._left_ns())
+        memory_in_turn.measure(self.experiment, baseline, first)
+        left = max(0.0, self._left_ns()) / len(baseline.work.cases)
+        timings, costs = [], []
+        for i, case in enumerate(baseline.work.cases):
+            alone = self.looks[i]
+            timing = timing_for(alone)
+            request_ns = alone.done.wall_ns / alone.done.n_runs
+            process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
+            callers = baseline.work.callers * baseline.work.sessions
+            runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
+            if self.options.runs is None and self.options.processes is None:
+                # As many processes as a verdict needs come first: no number of requests in one process makes
+                # up for them.
+                runs = max(1, min(runs, int((left / LEAST_PROCESSES - process_ns) / request_ns)))
+            timings.append(replace(timing, runs=runs))
+            costs.append(process_ns + runs * request_ns)
+            fits = max(1, min(MOST_PROCESSES, int(left / costs[-1])))
+            name = f"{case.name}: " if len(baseline.work.cases) > 1 else ""
+            more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
+            n = self.options.processes or fits
+            about = "" if self.options.processes or fits == 1 else "about "
+            processes = "1 process" if n == 1 else f"{about}{n} processes"
+            counted = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
+            self.watch.say(f"{name}{processes} of {counted}{more}")
+        baseline.limits.expect(max(costs))
+        needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
+        if needed_s > left * len(costs) / 1e9:
+            asked = self.options.processes or self.options.runs
+            instead = "" if asked else ", so no figure has an interval"
+            self.watch.say(
+                f"{self.options.processes or LEAST_PROCESSES} processes take about {math.ceil(needed_s)} s, "
+                f"more than is left of the budget{instead}"
+            )
+        return timings, costs
+
+    def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
+        """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
+        order = random.Random(self.options.feeds.seed)
+        cases = self.baseline.work.cases
+        live = list(range(len(cases)))
+        asked = self.options.processes or self.options.runs
+        if not asked and sum(costs) > self._left_ns():
+            # What the pilot timed is all that the budget holds.
+            self.trials = [CaseTrial(index=i, case=i, trial=trial) for i, trial in enumerate(self.looks)]
+            return False
+        in_a_row = [0] * len(cases)
+        rounds = 0
+        while live and rounds < (self.options.processes or MOST_PROCESSES):
+            round_ns = sum(costs[i] for i in live)
+            late = round_ns > self._left_ns()
+            if self.options.processes is None and rounds and late:
+                break
+            rounds += 1
+            for i in order.sample(live, len(live)):
+                if self.watch.stop():
+                    return True
+                case = cases[i].name
+                sentence = f"process {len(self.trials) + 1}, round {rounds}: {case}"
+                self.watch.progress(sentence, self.clock.spent_s, self.clock.budget_s)
+                outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
+                costs[i] = float(outcome.elapsed_ns)
+                in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1
+                if in_a_row[i] >= FAILURES:
+                    live.remove(i)
+                    self.given_up.append(self._gave_up(i))
+        return False
+
+    def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
+        """One process of one shape, journalled as what a session that is cut off can tell."""
+        self.baseline.executor.timing = timing
+        case = self.baseline.work.cases[i].name
+        outcome = self.baseline.executor.trial(self.baseline.arm(BASE, refs=(ref,)))
+        if isinstance(outcome, Measured):
+            self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
+        else:
+            self.failed.append((case, outcome))
+        if self.experiment.replay.live:
+            self.log.add("block", {"index": rounds - 1, "phase": "bench", "order": [BASE], "case": case})
+        return outcome
+
+    def _gave_up(self, i: int) -> str:
+        """Says that a shape has fewer processes than it should, and why."""
+        cases = self.baseline.work.cases
+        good = sum(t.case == i for t in self.trials)
+        name = cases[i].name if len(cases) > 1 else ""
+        return bench_words.gave_up(name, good, self.options.processes, FAILURES)
+
+
+def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
+    """The trial of several shapes as if only one had been timed in it, by one caller."""
+    done = trial.done
+    times = done.cases[i]
+    wall_ns = int(np.sum(times.latency_ns)) + gap_ns * len(times.latency_ns)
+    overhead_ns = trial.elapsed_ns - done.wall_ns
+    alone = msgspec.structs.replace(done, cases=(times,), n_runs=len(times.latency_ns), wall_ns=wall_ns)
+    return msgspec.structs.replace(trial, done=alone, elapsed_ns=overhead_ns + wall_ns)
+
+
+def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
+    """Requests a process and caller: what is due anyway, and more where eight processes can then tell a p99.
+
+    Args:
+        least: What pays by the variance between processes and between requests.
+        left_ns: Time for this shape.
+        process_ns: What a process costs before its first timed request.
+        request_ns: What a request costs, gap included.
+        callers: Callers of all sessions together.
+    """
+    # In 60 s of a shape each of 8 processes has 7.5 s: 5.5 s for requests after 2 s of its own. 1,000
+    # requests of the shape are 125 a process.
+    affordable = int((left_ns / GOOD_PROCESSES - process_ns) / request_ns)
+    wanted = math.ceil(TAIL_REQUESTS / GOOD_PROCESSES / callers)
+    return max(least, min(affordable, wanted))

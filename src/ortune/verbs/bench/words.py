@@ -1,0 +1,341 @@
+"""A bench in words: every number with its interval, and with no more digits than that supports."""
+
+from __future__ import annotations
+
+import math
+
+from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
+from ortune.show import finding_words, memory_words, transfer_words
+from ortune.show.answer_commands import as_said, lines, profile_line, told_line, tune_line
+from ortune.show.checks import checks
+from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
+from ortune.show.numbers import duration
+from ortune.show.numbers import memory as gibibytes
+from ortune.show.placement_words import placed_or_why
+from ortune.show.side_rows import setting
+from ortune.show.sides import FIRST_LOAD
+from ortune.show.stored_kind import StoredKind
+
+MOST_DIGITS = 4
+SINGLE = "single observation"
+IN_TURN = "peak memory, sizes in turn"
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
+
+
+def headline(row: BenchRow, result: BenchResult) -> str:
+    """The answer for one shape in one sentence."""
+    if finding_words.functional_only(result.findings):
+        return functional(row, result)
+    value, interval = time(row.median_ns)
+    rate, _ = throughput(row.throughput_per_s)
+    shape = f" at {row.case}" if row.case != "default" else ""
+    how = f"95 % interval {interval}" if not row.median_ns.single else interval
+    return f"{result.side.label}{shape}: p50 {value} a request ({how}); {rate}, {result.load}"
+
+
+def functional(row: BenchRow, result: BenchResult) -> str:
+    """Says that the model ran where a device is emulated; no time, for such times are those of no hardware."""
+    shape = f" at {row.case}" if row.case != "default" else ""
+    ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
+    return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
+
+
+def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
+    """Says that a shape has fewer processes than it should, and why."""
+    name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
+    return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
+
+
+def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
+    # A gap shorter than the request itself is not what keeps the throughput down.
+    apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
+    rows = [("p50", *time(row.median_ns))]
+    rows += [tail(t, result) for t in shown_tails([row])[0]]
+    of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
+    rows += [
+        (name, value, interval + (of if interval == SINGLE else ""))
+        for name, value, interval in extremes(row)
+    ]
+    rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
+    rows += peak_memory(row, result)
+    rows.append(("load time", *time(row.load_ns)))
+    if row.first_load_ns is not None:
+        rows.append((FIRST_LOAD, duration(row.first_load_ns), SINGLE))
+    rows.append(("first run", *time(row.first_run_ns)))
+    value, interval = throughput(row.throughput_per_s)
+    return [*rows, ("throughput", value, f"{interval}{apart}")]
+
+
+def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
+    """Mean, fastest and slowest request: name, value and interval; [] where the document has none."""
+    rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
+    ends = (("min", row.min_ns), ("max", row.max_ns))
+    return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
+
+
+def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
+    """The tails of each row; p99.9 only where some row knows it, since most benches cannot."""
+    rare = any(t.latency_ns is not None for row in rows for t in row.tails if t.quantile > 0.99)
+    return [tuple(t for t in row.tails if rare or t.quantile <= 0.99) for row in rows]
+
+
+def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
+    """One quantile's name, value and interval."""
+    name = tail_name(item)
+    if item.latency_ns is None:
+        return (
+            name,
+            "too few samples",
+            f"{item.needed:,} requests needed, {item.made:,} {'was' if item.made == 1 else 'were'} made",
+        )
+    value, interval = time(item.latency_ns)
+    return name, value, f"{interval}; {no_slo(result)}" if item.quantile >= 0.99 else interval
+
+
+def tail_name(item: TailEstimate) -> str:
+    """A quantile as people call it: p99, p99.9."""
+    return f"p{100 * item.quantile:.4g}"
+
+
+def no_slo(result: BenchResult) -> str:
+    """Why a tail of these requests is no service level: nothing ever waited in a queue."""
+    load = "no load" if result.load.startswith("one caller") else "closed loop"
+    return f"{load}: not valid for an SLO"
+
+
+def time(item: Estimate) -> tuple[str, str]:
+    """A duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
+    return _scaled(item, TIMES)
+
+
+def cpu_time(item: Estimate) -> tuple[str, str]:
+    """Words the CPU time of a run, which a browser elsewhere does not tell."""
+    return time(item) if item.value else ("not known", "not reported by the browser")
+
+
+def memory(item: Estimate | None) -> tuple[str, str]:
+    """A size and its interval."""
+    return ("not known", "not available on this system") if item is None else _scaled(item, SIZES)
+
+
+def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    """The peak of the timed processes, then that over several sizes in turn; or that one size was fed."""
+    value, interval = memory(row.peak_bytes)
+    peak = result.peak_in_turn
+    if peak is None:
+        return [("peak memory", value, interval)]
+    if peak.peak_bytes is None:
+        return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}")]
+    in_turn = (IN_TURN, gibibytes(peak.peak_bytes), f"{SINGLE}, {memory_words.sizes(peak)}")
+    return [("peak memory", value, interval), in_turn]
+
+
+def throughput(item: Estimate) -> tuple[str, str]:
+    """Requests a second and their interval."""
+    return _scaled(item, ((1.0, "requests/s"),))
+
+
+def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, str]:
+    size, unit = next((u for u in units if abs(item.value) >= u[0]), units[-1])
+    value = item.value / size
+    low = None if item.low is None else item.low / size
+    high = None if item.high is None else item.high / size
+    decimals = supported(value, low, high)
+    shown = f"{number(value, decimals)} {unit}"
+    if item.single:
+        return shown, SINGLE
+    if low is None and high is None:
+        return shown, "no bound: too few processes for this much variation"
+    if low is None or high is None:
+        bound, more = (low, "more") if high is None else (high, "less")
+        assert bound is not None
+        return shown, f"{number(_outward(bound, decimals, up=more == 'less'), decimals)} {unit} or {more}"
+    ends = (
+        number(_outward(low, decimals, up=False), decimals),
+        number(_outward(high, decimals, up=True), decimals),
+    )
+    return shown, f"{ends[0]} to {ends[1]} {unit}"
+
+
+def supported(value: float, low: float | None, high: float | None) -> int:
+    """Decimals (negative: places before the point) that the interval leaves room for.
+
+    The last digit shown is worth no more than half the interval and no less than a tenth of that; four digits at
+    most, and one at least, of the lower end too. A single observation gets two digits.
+    """
+    size = math.floor(math.log10(abs(value))) if value else 0
+    ends = [abs(end - value) for end in (low, high) if end is not None]
+    if not ends:
+        return 1 - size
+    half = sum(ends) / len(ends)
+    if half == 0:
+        return MOST_DIGITS - 2 - size
+    least = min([size, *(math.floor(math.log10(end)) for end in (low, high) if end)])
+    return max(-least, min(-math.floor(math.log10(half)), MOST_DIGITS - 1 - size))
+
+
+def number(value: float, decimals: int) -> str:
+    """The number with that many decimals; with negative ones, rounded to tens, hundreds, ..."""
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def _outward(value: float, decimals: int, *, up: bool) -> float:
+    """Rounded away from the middle, so that what is printed still covers; noise of the division is not a reason."""
+    step = 10.0**decimals
+    near = round(value * step)
+    if abs(value * step - near) < 1e-6 * max(1.0, abs(near)):
+        return near / step
+    return (math.ceil(value * step) if up else math.floor(value * step)) / step
+
+
+def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
+    """What supports the figures, each with its name."""
+    side, runtime = result.side, result.side.runtime
+    counts = [f"{row.n_processes} processes, {row.n_requests:,} requests" for row in result.rows]
+    processes = counts[0]
+    if len(result.rows) > 1:
+        named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
+        processes = f"each shape in its own processes: {'; '.join(named)}"
+    rows = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
+    rows.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
+    if host is not None:
+        limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
+        rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
+    rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
+    rows += [("placement", text) for text in placed_or_why(side.placement, side.plan, runtime.build)]
+    rows += [("note", text) for text in result.notes]
+    rows += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
+    rows.append(("again", result.reproduce))
+    return [(name, text) for name, text in rows if text]
+
+
+def _plan(plan: Plan) -> str:
+    return "ONNX Runtime's default" if plan == Plan() else plan.describe()
+
+
+def document(envelope: Envelope[BenchResult]) -> Document:
+    """The bench: the answer first, the figures with their intervals; what supports them, where it is asked for."""
+    result = envelope.result
+    n = len(result.failures)
+    failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""
+    return Document(
+        title=f"ortune {envelope.schema.split('/')[1]}: {result.side.label}",
+        blocks=[
+            *stopped(envelope),
+            *(Line(headline(row, result), "strong") for row in result.rows),
+            *_measured(result),
+            *(
+                Line(f"{finding_words.sentence(f)}{finding_words.places(f)}", "look")
+                for f in result.findings
+                if not finding_words.about_measurement(f)
+            ),
+            Pairs(
+                rows=[*_transfer(result), *([("with", _given(result))] if result.side.plan != Plan() else [])]
+            ),
+            *checks((), None, result.findings, *result.remarks, failed),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[Pairs(rows=details(result, envelope.host))],
+    )
+
+
+def _transfer(result: BenchResult) -> list[tuple[str, str]]:
+    """Says whether times contain it; nothing where no times are shown."""
+    emulated = finding_words.functional_only(result.findings)
+    return [] if emulated else transfer_words.included([result.side.plan])
+
+
+def _given(result: BenchResult) -> str:
+    """The plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
+    return "; ".join(read.values()) or result.side.plan.describe()
+
+
+def _next(envelope: Envelope[BenchResult]) -> list[str]:
+    """What makes it faster, where the time goes, and what supports the figures."""
+    result, work = envelope.result, envelope.workload
+    said = work and as_said(work)
+    if finding_words.functional_only(result.findings):
+        return lines(told_line(result.session, envelope.store))
+    return lines(
+        tune_line(result.side, said, "", result.notes) if result.side.plan == Plan() else (),
+        profile_line(result.side, work),
+        told_line(result.session, envelope.store),
+    )
+
+
+def _measured(result: BenchResult) -> list[Block]:
+    """Every figure; none of an emulated device."""
+    if finding_words.functional_only(result.findings):
+        return []
+    return _figures(result) if len(result.rows) == 1 else _shapes(result)
+
+
+def _in_turn(result: BenchResult) -> list[Block]:
+    peak = result.peak_in_turn
+    return [Line(f"peak memory {memory_words.beside(peak)}", "faint")] if peak is not None else []
+
+
+def _figures(result: BenchResult) -> list[Block]:
+    columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
+    return [table(columns, figures(result.rows[0], result))]
+
+
+def _shapes(result: BenchResult) -> list[Block]:
+    """Tables with a row a shape: latency and its tails, mean and extremes, all else."""
+    rows = list(result.rows)
+    tails = shown_tails(rows)
+    latency = [[time(row.median_ns), *map(_tail_cell, t)] for row, t in zip(rows, tails, strict=True)]
+    ends = [[(value, span) for _, value, span in extremes(row)] for row in rows]
+    rest = [
+        [
+            throughput(row.throughput_per_s),
+            time(row.load_ns),
+            time(row.first_run_ns),
+            cpu_time(row.cpu_per_run_ns),
+            memory(row.peak_bytes),
+        ]
+        for row in rows
+    ]
+    return [
+        _by_shape(rows, ["p50", *(tail_name(t) for t in tails[0])], latency),
+        *([_by_shape(rows, ["mean", "min", "max"], ends)] if all(len(e) == 3 for e in ends) else []),
+        _by_shape(rows, ["throughput", "load time", "first run", "CPU time", "peak memory"], rest),
+        *_in_turn(result),
+        Line(f"p99 and beyond: {no_slo(result)}", "faint"),
+    ]
+
+
+def _tail_cell(item: TailEstimate) -> tuple[str, str]:
+    return (
+        ("too few samples", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
+    )
+
+
+def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:
+    """Each cell holds the value, and under it the interval in the same unit: six columns fit 80 characters."""
+    cells = [
+        [Cell(v, span.partition(":")[0].replace(f" {v.rpartition(' ')[2]}", "")) for v, span in row]
+        for row in values
+    ]
+    columns = [Column("", "text"), *(Column(head, "text") for head in heads)]
+    return table(columns, ([row.case, *c] for row, c in zip(rows, cells, strict=True)), dense=True)
+
+
+def warmed(browser: str, ratio: float | None) -> str:
+    """The last minute in a browser elsewhere against its first; None where it did not run for two."""
+    if ratio is None:
+        return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
+    change = 100 * (ratio - 1)
+    how = "slower" if change >= 0 else "faster"
+    return f"{browser}: the last minute was {abs(change):.0f} % {how} than the first"
+
+
+def headlines(result: BenchResult) -> str:
+    """Those of all rows."""
+    return "; ".join(headline(row, result) for row in result.rows) or "no shape was measured"
+
+
+STORED = StoredKind(result=BenchResult, document=document, headline=headlines)

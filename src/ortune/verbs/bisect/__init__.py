@@ -1,0 +1,1 @@
+"""The folder of ``ortune bisect``: its options, its steps, its words."""

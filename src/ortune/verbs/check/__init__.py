@@ -1,0 +1,1 @@
+"""The folder of ``ortune check``: its options, its steps, its words."""

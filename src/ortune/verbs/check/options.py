@@ -1,0 +1,171 @@
+"""Options of ``ortune check``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import Page, RuntimeOption
+from ortune.verbs._shared.groups import Configured
+from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option
+
+if TYPE_CHECKING:
+    from ortune.rules import Selection
+
+FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
+STOPPING = ""
+TABLE = "models"
+SEVERITIES = ("error", "warning", "note")
+WHICH = "Which rules"
+CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Configured):
+    """What slows down these models, according to their files? Without --fix, runs nothing.
+
+    Exact fixes (outputs change by rounding at most) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
+    onnxruntime is available, the outputs of the copy are compared first. Rules are selected by options, or for a
+    project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
+    """
+
+    models: Annotated[
+        Sequence[AnyPath],
+        Argument("MODEL...", "model.onnx, model.ort or model.onnx@revision; several at once."),
+    ]
+    select: Annotated[
+        Sequence[str],
+        Option("--select", "CODE", "Only these rules: codes, code prefixes, or names. Repeatable.", WHICH),
+    ] = ()
+    ignore: Annotated[
+        Sequence[str], Option("--ignore", "CODE", "Exclude these rules. Repeatable.", WHICH)
+    ] = ()
+    preview: Annotated[bool, Option("--preview", "", "Include preview rules.", WHICH)] = False
+    fail_on: Annotated[
+        str | None,
+        Option(
+            "--fail-on",
+            "SEVERITY",
+            "Exit with 1 at this severity or above: error, warning, note or never. [warning]",
+            WHICH,
+        ),
+    ] = None
+    fix: Annotated[
+        bool, Option("--fix", "", "Write a copy of each model with the exact fixes applied.", OUT)
+    ] = False
+    unsafe_fixes: Annotated[
+        bool, Option("--unsafe-fixes", "", "Also apply fixes that change outputs or accepted inputs.", OUT)
+    ] = False
+    diff: Annotated[bool, Option("--diff", "", "Show how the fixes would change the operators.", OUT)] = False
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output",
+            "FILE",
+            "File for the fixed model. Default: NAME.fixed.onnx.",
+            OUT,
+            short="-o",
+            again=False,
+            writes=True,
+        ),
+    ] = None
+    in_place: Annotated[bool, Option("--in-place", "", "Overwrite the checked model.", OUT)] = False
+    runtime: RuntimeOption = None
+    report: Page = None
+
+    answer = None
+    """Where the document goes: stdout, since ``output`` is the fixed model's place."""
+
+    @cached_property
+    def configured(self) -> tuple[Mapping[str, Any], str]:
+        """What the project says, and the file that says it."""
+        return _configuration(Path.cwd())
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Returns which rules are asked: what is typed comes before what the project says."""
+        from ortune.rules import Selection
+
+        said, file = self.configured
+        try:
+            Selection(select=said.get("select", ()), ignore=said.get("ignore", ()))
+        except UsageError as error:
+            raise UsageError(error.what, where=file, do=error.do) from error
+        return Selection(
+            select=_codes(self.select) or tuple(said.get("select", ())),
+            ignore=(*_codes(self.ignore), *said.get("ignore", ())),
+            preview=self.preview or bool(said.get("preview")),
+        )
+
+    @cached_property
+    def severity(self) -> str:
+        """The severity from which on findings fail the check."""
+        said, file = self.configured
+        severity = self.fail_on or said.get("fail-on", "warning")
+        if severity not in (*SEVERITIES, "never"):
+            where = "--fail-on" if self.fail_on else f"{file}: fail-on"
+            raise UsageError(
+                f"{severity!r} is not a severity", where=where, do="error, warning, note or never"
+            )
+        return str(severity)
+
+    @cached_property
+    def destination(self) -> Path | None:
+        """The fixed model's place, where one is asked for."""
+        if not self.models:
+            raise UsageError("no model was given", do="ortune check MODEL.onnx")
+        for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):
+            if is_set and not self.fix:
+                raise UsageError("nothing is fixed", where=option, do="add --fix")
+        if self.unsafe_fixes and not (self.fix or self.diff):
+            raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
+        if self.output and (self.in_place or len(self.models) > 1):
+            raise UsageError(
+                "one output file cannot hold several models",
+                where="--output",
+                do=("omit it; each model is written to NAME.fixed.onnx"),
+            )
+        return None if self.output is None else Path(self.output)
+
+
+def _codes(texts: Sequence[str]) -> tuple[str, ...]:
+    """Codes as they are typed: one an option, or several with commas between."""
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
+def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
+    """The nearest ``[check]`` of an ortune.toml, or ``[tool.ortune.check]`` of a pyproject.toml, from here upwards."""
+    from ortune import files
+
+    for place in (folder, *folder.parents):
+        for name, keys in (("ortune.toml", ("check",)), ("pyproject.toml", ("tool", "ortune", "check"))):
+            path = place / name
+            if files.is_file(path) and (said := _section(path, keys)) is not None:
+                return said, str(path)
+    return {}, ""
+
+
+def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
+    from ortune import files
+
+    try:
+        said: Any = tomllib.loads(files.read(path).decode())
+    except (OSError, ValueError, RecursionError) as error:  # lists within lists
+        raise UsageError(f"cannot be read: {error}", where=str(path), do="correct the file") from error
+    for key in keys:
+        said = said.get(key) if isinstance(said, dict) else None
+    if said is None:
+        return None
+    for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
+        kind = CONFIGURED.get(key)
+        understood = kind is not None and isinstance(value, kind)
+        if not understood or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
+            wanted = {list: "a list of strings", bool: "true or false", str: "a text"}
+            allowed = f"{key} is {wanted[kind]}" if kind else f"valid keys: {', '.join(CONFIGURED)}"
+            raise UsageError(f"{key} = {value!r} is not understood", where=str(path), do=allowed)
+    return dict(said)

@@ -1,0 +1,1 @@
+"""The folder of ``ortune compare``: its options, its steps, its words."""

@@ -1,0 +1,113 @@
+"""All sides of a comparison, resolved: models for ONNX Runtime, and sources that their own framework runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ortune import knobs
+from ortune.engines.conversion.kinds import SourceKind, is_source, kind_of
+from ortune.engines.conversion.opening import python_of, require_fence
+from ortune.engines.conversion.side import sides_of
+from ortune.errors import UsageError
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved, SideText
+from ortune.records import Plan
+from ortune.verbs._shared.spelling import named
+
+_OF_ONNX = ("rewrite", "target", "ort_web")
+"""What may be said of a side of ONNX Runtime alone."""
+
+
+class Asked(Protocol):
+    """Options that name sides."""
+
+    @property
+    def framework(self) -> str | None:
+        """The framework of a source that is a function."""
+        ...
+
+    @property
+    def trust_source(self) -> bool:
+        """A source is opened without confinement."""
+        ...
+
+    @property
+    def new_letters(self) -> str:
+        """The letters of the sides that are held against A."""
+        ...
+
+    @property
+    def proves_bundle(self) -> bool:
+        """A bundle alone is proven again."""
+        ...
+
+    def side(self, letter: str) -> SideText:
+        """One side as it was written."""
+        ...
+
+
+def resolve_all(options: Asked, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
+    """The base, what is held against it in the order of the letters, and why a way to run a source is left out.
+
+    Further ways in which a framework runs its model come last.
+
+    Raises:
+        OrtuneError: A side cannot be used, or sources have no ONNX model beside them.
+    """
+    written = {letter: options.side(letter) for letter in ("a", *options.new_letters)}
+    sources = {
+        letter: kind_of(side.text, options.framework)
+        for letter, side in written.items()
+        if side.text is not None and is_source(side.text)
+    }
+    first = next((letter for letter in written if letter not in sources), None)
+    if first is None or (sources and written[first].text is None):
+        source = next(iter(sources.values())).text
+        raise UsageError(
+            "a framework's model can only be compared with an ONNX model, and none was given",
+            where=source,
+            do=f"ortune convert {source}, and name the result as the other side",
+        )
+    for kind in sources.values():
+        require_fence(kind, trusted=options.trust_source)
+    onnx = opened.resolve(written[first], plain=options.proves_bundle)
+    sides, further, left_out = list[Resolved](), list[Resolved](), list[str]()
+    for letter, side in written.items():
+        if letter == first:
+            sides.append(onnx)
+        elif letter not in sources:
+            sides.append(opened.resolve(side, base_model=onnx.model))
+        else:
+            (usual, *others), without = _source_sides(options, opened, letter, sources, onnx)
+            sides.append(usual)
+            further += others
+            left_out += [without] if without else []
+    base, *news = [*sides, *further]
+    return base, news, left_out
+
+
+def _source_sides(
+    options: Asked, opened: Experiment, letter: str, sources: Mapping[str, SourceKind], onnx: Resolved
+) -> tuple[list[Resolved], str]:
+    for name in _OF_ONNX:
+        if getattr(options, f"{letter}_{name}"):
+            option = f"--{letter}-{name.replace('_', '-')}"
+            raise UsageError("applies only to a side that ONNX Runtime runs", where=option, do="omit it")
+    option = f"--{letter}-runtime"
+    python = python_of(sources[letter], named(getattr(options, f"{letter}_runtime")), option, opened.watch)
+    threads = _threads(getattr(options, f"{letter}_set"), f"--{letter}-set", onnx.plan, opened)
+    plan = Plan(settings={INTRA_OP.name: threads})
+    return sides_of(sources[letter], python, opened, onnx, plan, trusted=options.trust_source)
+
+
+def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experiment) -> int:
+    """Threads of an operator: as said of this side, else as ONNX Runtime has them, by default one a core."""
+    own = knobs.parse_settings(list(settings), option)
+    for name in own:
+        if name != INTRA_OP.name:
+            do = f"omit it, or set threads: {option} {INTRA_OP.name}=2"
+            raise UsageError(f"{name} is a setting of ONNX Runtime", where=option, do=do)
+    count = own.get(INTRA_OP.name) or of_onnx.settings.get(INTRA_OP.name)
+    return int(count or opened.machine.host.cores)

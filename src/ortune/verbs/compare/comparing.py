@@ -1,0 +1,395 @@
+"""A comparison fed with real trials: new sides beside one base, within the time that a budget leaves."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import monotonic, rewrites, targets
+from ortune.inputs.vocabulary import rows_of, within_rows
+from ortune.measuring.driver import drive
+from ortune.measuring.failures import describe as failure
+from ortune.measuring.field import STARTS
+from ortune.measuring.first_run import (
+    SIDE_RUNS,
+    lower_side,
+    question_base,
+    question_numbers,
+    question_side,
+    settle,
+)
+from ortune.measuring.opening import Experiment
+from ortune.measuring.pilot import require_page
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.sides import Resolved, require_unchanged
+from ortune.objectives import Objective
+from ortune.outputs import pairing
+from ortune.records import Block, Failed, Measured, Workload
+from ortune.rules import rule_of
+from ortune.rules.measurement import emulated_device
+from ortune.search import budget, controls, duel
+from ortune.search.blocks import BASE, LETTERS, NEW, measured
+from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S
+from ortune.search.sequential import Sequential
+from ortune.show import side_rows as compare_rows
+from ortune.show import source_words
+from ortune.show.output_words import outputs_against
+from ortune.show.placement_words import in_browser
+from ortune.stats import evidence
+from ortune.verbs.compare import words as compare_words
+from ortune.verbs.compare.ranking import New
+
+
+class Comparing:
+    """One comparison while it runs: ``begin``, then ``race`` where it may be timed.
+
+    Attributes:
+        news: The sides that are held against the base, and what became of each.
+        rules: What counts, and the budget of the blocks.
+        state, design: Of the blocks; None where no side was timed.
+        starts: Trials of the base alone, which show how long it takes to start.
+        after_s: Of the budget, what is kept for all that comes after the blocks.
+    """
+
+    def __init__(
+        self,
+        opened: Experiment,
+        a: Resolved,
+        news: list[New],
+        rules: duel.Rules,
+        *,
+        objective: Objective,
+        seed: int,
+        wait_ratio: float,
+        tells_why: bool,
+    ) -> None:
+        """Takes sides of which none was run yet.
+
+        Args:
+            opened: What is measured.
+            a: The base.
+            news: With their inputs paired with the base's.
+            rules: What counts, with the whole budget.
+            objective: What is compared.
+            seed: Of the orders.
+            wait_ratio: A busy wait in each run of the first new side, as a share of it.
+            tells_why: Whether time is kept for profiles after the blocks.
+        """
+        self.experiment, self.a, self.news, self.rules = opened, a, news, rules
+        self.objective, self.seed, self.wait_ratio = objective, seed, wait_ratio
+        self.tells_why = tells_why
+        self.watch, self.clock = opened.watch, opened.clock
+        self.budget_s = self.clock.budget_s
+        self.baseline = opened.base(a, load=self._taken_by_all)
+        # Nothing begins in the time of the answer, also before the blocks are planned.
+        self.after_s = opened.answer_s
+        self.rules = replace(rules, budget_ns=int((self.budget_s - self.after_s) * 1e9))
+        self.state: duel.Duel | None = None
+        self.design: duel.Design | None = None
+        self.starts: list[Measured] = []
+        self.before_ns = 0  # until the first block
+        self._exact_s = 0.0  # that an evaluation in float64 may take
+        self.trial_ns = 0.0  # as the sides alone let expect
+
+    def _taken_by_all(self, work: Workload) -> Workload:
+        """The workload with ids that each new side has a row for too."""
+        for new in self.news:
+            rows = rows_of(new.side.model.ir)
+            work = within_rows(work, {a: rows[b] for b, a in new.pairs.items() if b in rows})
+        return work
+
+    # --- each side alone
+
+    def begin(self) -> None:
+        """Runs each side alone: what it costs, and how far its outputs are from the base's.
+
+        Raises:
+            OrtuneError: The base does not run, or none of the new sides does.
+        """
+        baseline = self.baseline
+        settle(baseline, self.budget_s, lambda: self._left_ns() / 1e9, self.watch.line, "A")
+        self.a = baseline.side
+        self._exact_s = most_s(self.budget_s, self._left_ns() / 1e9)
+        question_right(baseline, self._exact_s, self.watch.line, "A")
+        for new in self.news:
+            folder, model = self.experiment.scratch / "feeds", new.side.model.ir
+            refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
+            wait = self.wait_ratio if new.arm == NEW else 0.0
+            new.contestant = baseline.arm(new.arm, side=new.side, refs=refs, wait=wait)
+            renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
+            if renamed:
+                self.watch.say(f"inputs paired: {renamed}")
+        baseline.pilot.run(
+            self.objective,
+            lambda: self._left_ns() / 1e9,
+            # Each new side is run once by itself, and where it differs questioned; then a block of all.
+            rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
+        )
+        baseline.notes += in_browser("A", baseline.pilot.first.done)
+        for new in list(self.news):
+            if not self._compiles_too_long(new):
+                self._try(new)
+        for new in self.timed:
+            first = new.trials[0]
+            facts = replace(
+                baseline.facts(), page=first.done.page, emulated=targets.of(new.side.plan).emulated(first)
+            )
+            if not baseline.pilot.functional_only:
+                baseline.findings += rule_of(emulated_device).findings(facts)
+
+    @property
+    def timed(self) -> list[New]:
+        """The new sides whose times say something beside the base's."""
+        return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
+
+    @property
+    def base_wrong(self) -> bool:
+        """Returns whether the base's outputs are known to be wrong, or no numbers."""
+        check = self.baseline.check
+        return check.wrong or check.refuted or not check.claims
+
+    @property
+    def functional_only(self) -> bool:
+        """Returns whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
+        return self.baseline.pilot.functional_only
+
+    def _compiles_too_long(self, new: New) -> bool:
+        """Leaves out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
+        source = new.side.runtime.source
+        if source is None or not source.compiles or len(self.news) == 1:
+            return False
+        alone = [self.baseline.pilot.first, *(trial for other in self.news for trial in other.trials)]
+        plain = max(trial.elapsed_ns for trial in alone)
+        # A trial that compiles, and one after it, neither shorter than one that compiles nothing.
+        needed_s = 2e-9 * plain
+        if needed_s <= self._left_ns() / 1e9:
+            return False
+        self.news.remove(new)
+        self.baseline.note(source_words.not_compiled(source.called, needed_s))
+        return True
+
+    def _try(self, new: New) -> None:
+        """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
+        baseline = self.baseline
+        assert new.contestant is not None
+        source = new.side.runtime.source
+        if source is not None and source.compiles:
+            # What is compiled is kept for later trials: their cost is that of the next one, not of this.
+            self.watch.line(f"running {source.called} for the first time")
+            limits = baseline.executor.limits
+            baseline.limits.set(max(LEAST_PATIENCE_S, self._left_ns() / 1e9))
+            outcome = baseline.executor.trial(new.contestant, runs=0, fresh=True)
+            baseline.executor.limits = limits
+            if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
+                self._failed(new, outcome)
+                return
+        outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            lower = lower_side(
+                baseline, new.side, new.contestant, outcome, new.name, lambda: self._left_ns() / 1e9
+            )
+            if lower is not None:
+                new.side = replace(new.side, plan=lower)
+                new.contestant = replace(new.contestant, plan=lower)
+                outcome = baseline.executor.trial(
+                    new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True
+                )
+        if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
+            self._failed(new, outcome)
+            return
+        trial = baseline.require_measured(new.contestant, outcome)
+        trial = baseline.with_outputs(new.contestant, trial)
+        require_page(self.objective, trial, new.name)
+        renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
+        baseline.check.renames[new.arm] = renames
+        for case in baseline.work.cases:
+            pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
+        baseline.check.labels = pairing.joint_labels(
+            baseline.check.labels, self.a.model.ir, new.side.model.ir, renames
+        )
+        baseline.live_with(trial)
+        baseline.notes += in_browser(new.name, trial.done)
+        new.trials = [trial]
+        new.difference = baseline.check.difference(
+            trial, again=new.contestant, rewritten=new.side.plan.rewrites
+        )
+        # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
+        # the reference. Only then is the side itself asked.
+        if not new.difference.ok:
+            line, left_s = self.watch.line, lambda: self._left_ns() / 1e9
+            question_base(baseline, line, "A", left_s)
+            if baseline.check.wrong:
+                new.difference = baseline.check.difference(
+                    trial, again=new.contestant, rewritten=new.side.plan.rewrites
+                )
+            feeds = new.contestant.feeds
+            new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s, self._exact_s)
+            new.exact = baseline.check.exact_of.get(new.name)
+            if not new.wrong:
+                question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
+        elif baseline.check.refuted:
+            new.wrong = True  # it gives what the evaluation refutes
+        if self._exact_alone(new):
+            # What must not change the outputs is not excused by a tolerance.
+            new.difference = msgspec.structs.replace(new.difference, accepting_tolerance=None)
+        if new.comparable:
+            against = "A" if not baseline.check.wrong else "A without graph optimisation"
+            words = [
+                *(compare_rows.setting(r, new.side.plan) for r in trial.done.read_back),
+                outputs_against(new.difference, against, base_wrong=self.base_wrong, wrong=new.wrong),
+            ]
+            self.watch.say(f"{new.name} ran: {'; '.join(words)}")
+
+    def _exact_alone(self, new: New) -> bool:
+        """Returns whether a side is the base with exact rewrites, and nothing else."""
+        mine, theirs = self.a, new.side
+        added = theirs.plan.rewrites[len(mine.plan.rewrites) :]
+        same = msgspec.structs.replace(theirs.plan, rewrites=mine.plan.rewrites).id == mine.plan.id
+        exact = all(rewrites.find(spec.name).safety == "exact" for spec in added)
+        return bool(added) and same and exact and mine.model.ref.sha256 == theirs.model.ref.sha256
+
+    def _failed(self, new: New, outcome: Failed) -> None:
+        """Records a new side that does not run, and goes on with the others; an error where there are none."""
+        assert new.contestant is not None
+        new.failed = outcome
+        self.watch.say(f"{new.name} does not run: {failure(outcome)}")
+        if all(other.failed for other in self.news):
+            self.baseline.require_measured(new.contestant, outcome)
+
+    # --- all of them in blocks
+
+    def race(self) -> None:
+        """Blocks of all sides that can be timed, until each is decided or the time is up.
+
+        Raises:
+            MeasurementError, Interrupted: As ``Schedule.ask``.
+        """
+        baseline, timed = self.baseline, self.timed
+        pilot, executor = baseline.pilot, baseline.executor
+        # The pilot timed the base; a new side may take longer, and a block holds a trial of each.
+        alone_ns = float(np.mean([pilot.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
+        baseline.limits.expect(max(pilot.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
+        trial_ns = pilot.trial_ns * max(1.0, alone_ns / pilot.first.elapsed_ns)
+        self.trial_ns = trial_ns
+        self._keep_time(trial_ns, len(timed))
+        self.design = self._design(trial_ns, len(timed))
+        executor.arms = {
+            **baseline.controls(),
+            **{new.arm: new.contestant for new in timed if new.contestant},
+        }
+        replay = self.experiment.replay
+        replay.whole()
+        # With one seed the orders still differ from session to session: repeating a comparison must not
+        # repeat its order of arms. The journal has it, so that a resumed session repeats its own.
+        order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
+        schedule = Sequential(self.rules, self.design, [new.arm for new in timed])
+        drive(
+            schedule,
+            executor,
+            rng=random.Random(f"{self.seed}-{order}"),
+            clock=lambda: int(1e9 * self.clock.spent_s),
+            end_ns=self.rules.budget_ns,
+            stop=self.watch.stop,
+            on_block=lambda block: self._on_block(schedule, block),
+            calibrated=lambda judgement: self._retime(judgement, schedule),
+        )
+        self.state, self.design = schedule.state, schedule.design
+        self._start_alone(self.state, self.design)
+        require_unchanged(self.a, *(new.side for new in self.news))
+
+    def _left_ns(self) -> int:
+        return int(self.rules.budget_ns - 1e9 * self.clock.spent_s)
+
+    def _keep_time(self, trial_ns: float, n_new: int) -> None:
+        """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
+        # STARTS further processes of every side, each alone.
+        later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
+        later_s += budget.profiled_pair_s(trial_ns) if self.tells_why else 0.0
+        self.after_s = self.experiment.answer_s + later_s
+        # In a small budget blocks come before starts and a reason, which get at most a fifth of it, and nothing that
+        # the fewest blocks of a test need. The answer is written in any case.
+        left_ns, least = self._left_ns(), duel.least_blocks(self.rules.share(n_new))
+        sizes = (1 + n_new + len(duel.CONTROLS), 1 + n_new)
+        # Example: 2 s a trial, 40 s left. Six blocks of four trials take 48 s, of two 24 s: 16 s can be kept.
+        needed_ns = next((cost for n in sizes if (cost := least * n * trial_ns) <= left_ns), left_ns)
+        most_s = min(AFTER_SHARE * self.budget_s, (left_ns - needed_ns) / 1e9)
+        budget_s = self.budget_s - self.experiment.answer_s - min(later_s, max(0.0, most_s))
+        self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
+
+    def _design(self, trial_ns: float, n_new: int) -> duel.Design:
+        """How many blocks the time holds, of trials that are made shorter where a calibration would not fit."""
+        left_ns = self._left_ns()
+        before = self.baseline.pilot.trial_ns
+        self.before_ns = int(1e9 * self.clock.spent_s)
+        n_arms = 1 + n_new + len(duel.CONTROLS)
+        # The pilot knows the base's cost alone: what a shorter trial of it takes, one of all sides takes in proportion.
+        self.baseline.pilot.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
+        trial_ns *= self.baseline.pilot.trial_ns / before
+        design = duel.design(trial_ns, self.rules, 1e9 * self.clock.spent_s, n_new)
+        turns, least = self.baseline.executor.timing.turns, duel.least_blocks(self.rules.share(n_new))
+        self.watch.say(
+            compare_words.blocks_within(
+                trial_ns,
+                turns.describe(),
+                design.n_blocks,
+                self.budget_s,
+                controlled=design.controlled,
+                least=least,
+            )
+        )
+        return design
+
+    def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
+        """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
+        self.baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
+        left_ns = self._left_ns()
+        n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
+        # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
+        self.baseline.pilot.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
+
+    def _on_block(self, schedule: Sequential, block: Block) -> None:
+        self.experiment.replay.block(block)
+        state = schedule.state
+        standing = []
+        if block.phase != "calibration":
+            for arm in state.arms if len(state.arms) == 1 else state.live:
+                interval = evidence.confidence_sequence(state.ratios(arm), prior_scale=state.prior_scale)
+                standing.append((LETTERS[arm], interval.ratio, interval.ratio_low, interval.ratio_high))
+        controlled = schedule.design.controlled
+        line = compare_words.progress(len(state.blocks), standing, controlled=controlled)
+        self.watch.progress(line, self.clock.spent_s, self.budget_s)
+
+    def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
+        """How long each side takes to load and to run first, alone."""
+        raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
+        for new in raced:
+            new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
+        # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
+        wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
+        fits = self.clock.left_s * 1e9 > STARTS * (1 + len(raced)) * self.baseline.pilot.start_ns
+        more = fits and state.ended != "stopped" and (design.controlled or wrote) and raced
+        arms = [new.contestant for new in raced if new.contestant]
+        base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
+        self.starts = [self.baseline.pilot.first, *base]
+        for new, trials in zip(raced, others, strict=False):
+            new.trials += trials
+
+    def enough_s(self) -> float | None:
+        """A budget that holds the fewest blocks of a claim with their controls; None where none is needed, or helps."""
+        state, design = self.state, self.design
+        if state is None or design is None:
+            return None
+        least = duel.least_blocks(self.rules.share(len(state.arms)))
+        if self.rules.max_blocks < least:
+            return None
+        fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
+        if design.controlled and fewest >= least:
+            return None
+        # ``block_ns`` is normalised to two trials.
+        trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns
+        arms = 1 + len(state.arms) + len(duel.CONTROLS)
+        return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s

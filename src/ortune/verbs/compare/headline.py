@@ -1,0 +1,152 @@
+"""The answer of a comparison in one sentence: the verdict, the figure, and what it takes."""
+
+from __future__ import annotations
+
+from ortune.records import (
+    CompareResult,
+    Comparison,
+)
+from ortune.show import finding_words, sides, source_words
+from ortune.show import headline as heads
+from ortune.show.numbers import change, change_words, detectable, enough, speed, waiting
+from ortune.show.output_words import outputs
+from ortune.verbs.compare.gate import NO_BLOCK
+
+
+def headline(result: CompareResult) -> str:
+    """The answer in at most two lines: the verdict, the figure with its interval, the outputs."""
+    comparison = result.comparison
+    if is_wrong(result):
+        return heads.headline("wrong-output", _wrong(result))
+    if comparison is None and finding_words.functional_only(result.findings):
+        return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
+    if comparison is None and result.outputs.comparable:
+        return heads.headline("inconclusive", NO_BLOCK, outputs(result.outputs), rerun(result))
+    if result.outputs.empty:
+        return f"{result.outputs.what}; nothing was timed"
+    if comparison is None:
+        unlike = f"{result.name}'s cannot be compared with A's, {result.outputs.what}"
+        return heads.headline("wrong-output", unlike, "nothing was timed", undecided(result))
+    proven = comparison.verdict in heads.PROVEN
+    takes = (
+        _fastest(result),
+        "" if proven else seen(comparison),
+        source_words.frameworks(result),
+        outputs(result.outputs),
+        undecided(result),
+        rerun(result),
+    )
+    return heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
+
+
+def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
+    """Each comparison with the name of its new side; "" for a single one."""
+    return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
+
+
+def undecided(result: CompareResult) -> str:
+    """Says that nothing tells which side is right, of one model whose outputs differ; "" otherwise."""
+    one_model = result.base.model.sha256 == result.new.model.sha256
+    exact = result.exact
+    if (
+        result.outputs.ok
+        or result.outputs.asked
+        or not one_model
+        or (exact is not None and exact.right is not None)
+    ):
+        return ""
+    return "which side is right is not known"
+
+
+def rerun(result: CompareResult) -> str:
+    """Says that controls were not run, and which budget holds a claim with them; "" where this one did."""
+    if not result.enough_s:
+        return ""
+    timed = result.comparison is not None and not sides.no_interval(result.comparison)
+    controls = "controls not run, " if timed else ""
+    # What needs longer than that is told as a time: two budgets of one answer contradict each other.
+    if telling_s(result) > result.enough_s:
+        return controls.removesuffix(", ")
+    return f"{controls}rerun with {enough(result.enough_s)}"
+
+
+def telling_s(result: CompareResult) -> float:
+    """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
+    c = result.comparison
+    if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
+        return 0.0
+    return result.elapsed_s + c.more_s
+
+
+def is_wrong(result: CompareResult) -> bool:
+    """Returns whether one of the two sides that are told is wrong."""
+    return bool({"A", result.name} & {*result.wrong_sides})
+
+
+def _wrong(result: CompareResult) -> str:
+    """Whose outputs are wrong: nothing is claimed of what they take."""
+    of = " and ".join(f"{name}'s" for name in result.wrong_sides)
+    text = f"{of} outputs are wrong"
+    if result.name in result.wrong_sides:
+        text += _not_finite(result)
+    else:
+        right = result.exact.right if result.exact is not None else result.outputs.ok
+        text += f", {result.name}'s are correct" if right else f", {result.name}'s differ"
+    if result.comparison is None:
+        return f"{text}; nothing was timed"
+    both = sides.values(result.base_figures, result.new_figures, result.comparison)
+    return f"{text}; no speed-up is claimed{f' ({both})' if both else ''}"
+
+
+def _not_finite(result: CompareResult) -> str:
+    """Says which output of the new side is no number, and how much of it; "" where all are."""
+    for output in result.outputs.nonfinite:
+        if output.unusable_candidate:
+            n, of = output.nonfinite_candidate, output.n_elements
+            return f", {output.name!r} is NaN or infinite in {n} of {of} element{'' if of == 1 else 's'}"
+    return ""
+
+
+def claim(result: CompareResult) -> str:
+    """What was measured of B against A, in the figure that was compared."""
+    c = result.comparison
+    assert c is not None
+    blocks = heads.count(c.n_blocks, "block")
+    if sides.no_interval(c):
+        needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
+        if sides.single(c):
+            return f"{heads.measured(c, blocks)}{needed}"
+        return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
+    base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
+    both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
+    return f"{heads.measured(c, blocks)}, {both}"
+
+
+def _looks(name: str, c: Comparison) -> str:
+    """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
+    if sides.kind(c.statistic) in ("memory", "cpu"):
+        return f"{name} appears to need {change_words(ratio, 'less', 'more')} {of} than A"
+    started = "to start " if sides.kind(c.statistic) == "cold" else ""
+    what = "" if started else f" in {of}"
+    return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
+
+
+def _fastest(result: CompareResult) -> str:
+    """Says that A is ahead of several sides, where each is proven slower: the one named first is then the next."""
+    compared = [side.comparison for side in result.candidates if side.comparison]
+    if len(compared) < 2 or any(
+        c.verdict != "slower" or sides.kind(c.statistic) != "latency" for c in compared
+    ):
+        return ""
+    return f"A is the fastest of {len(compared) + 1}"
+
+
+def seen(comparison: Comparison) -> str:
+    """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
+    if sides.no_interval(comparison):
+        return ""
+    text = f"minimum detectable effect {detectable(comparison.smallest_effect_ratio)}"
+    if comparison.verdict == "inconclusive" and comparison.more_s:
+        text += f" (about {waiting(comparison.more_s)} more may settle it)"
+    return text

@@ -1,0 +1,89 @@
+"""Options of ``ortune compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.browsers import Elsewhere
+from ortune.verbs._shared.common import Framework, Goal, Metric, Tolerance, TrustSource
+from ortune.verbs._shared.groups import Downloaded, Load, Resumable
+from ortune.verbs._shared.quantities import share
+from ortune.verbs._shared.sides import Sides
+from ortune.verbs._shared.spelling import GATE, RUN, Option
+
+FORMATS = ("text", "json", "github", "markdown", "html")
+STOPPING = "stopping after this trial; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "comparison"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
+    """Is B faster than A on this machine?
+
+    Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is
+    up (2 minutes). If no difference is found, reports the minimum detectable effect. Several sides B, C, ... are
+    compared with A in the same blocks and ranked.
+
+    A side can also be the source of an ONNX model (model.pt2, model.keras, a SavedModel folder, model.tflite or
+    module:function). Its own framework runs it; PyTorch runs both eagerly and with torch.compile.
+    """
+
+    objective: Goal = "latency"
+    tolerance: Tolerance = None
+    metric: Metric = None
+    max_blocks: Annotated[
+        int | None,
+        Option(
+            "--max-blocks",
+            "N",
+            "Maximum number of blocks. Default: 100, more with a longer --budget.",
+            RUN,
+            least=6,
+        ),
+    ] = None
+    inject_wait: Annotated[
+        str | float | None,
+        Option("--inject-wait", "5%", "For testing: add a busy wait to each run of B.", RUN),
+    ] = None
+    allow: Annotated[
+        Sequence[str],
+        Option("--allow", "WHAT", "non-finite: measure even if outputs are NaN or infinite.", RUN),
+    ] = ()
+    no_why: Annotated[
+        bool, Option("--no-why", "", "Do not profile both sides after a confirmed difference.", RUN)
+    ] = False
+    threshold: Annotated[
+        str | float | None,
+        Option("--threshold", "5%", "Exit with 1 if a regression larger than this is confirmed.", GATE),
+    ] = None
+    framework: Framework = None
+    trust_source: TrustSource = False
+    undecided: Annotated[str, Option("--undecided", "pass|fail", "Result of an inconclusive gate.", GATE)] = (
+        "pass"
+    )
+
+    @property
+    def most_blocks(self) -> int:
+        """100 in two minutes; a longer budget was given to be used."""
+        return self.max_blocks or max(100, int(self.budget_s / 1.2))
+
+    @cached_property
+    def threshold_ratio(self) -> float | None:
+        """The regression that fails the gate, as a share; None without a gate."""
+        return share(self.threshold, "--threshold")
+
+    @cached_property
+    def wait_ratio(self) -> float:
+        """The busy wait added to B's runs, as a share of each."""
+        return share(self.inject_wait, "--inject-wait") or 0.0
+
+    @cached_property
+    def counts_as(self) -> Literal["pass", "fail"]:
+        """Result of an inconclusive gate."""
+        if self.undecided not in ("pass", "fail"):
+            raise UsageError(f"{self.undecided!r} is neither pass nor fail", where="--undecided")
+        return "fail" if self.undecided == "fail" else "pass"

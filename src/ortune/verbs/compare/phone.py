@@ -1,0 +1,255 @@
+"""The result of a bench on a phone as a comparison: its blocks are judged as those that are measured here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import files
+from ortune.errors import MeasurementError, UsageError
+from ortune.outputs.comparison import compare_outputs
+from ortune.providers import CPU, of_target
+from ortune.records import (
+    PHONE_SCHEMA,
+    Block,
+    BlockTrial,
+    CaseTimes,
+    ComparedSide,
+    CompareResult,
+    Comparison,
+    MatrixEntry,
+    Measured,
+    ModelInfo,
+    OutputDifference,
+    PhoneBlock,
+    PhoneEntry,
+    PhoneOutput,
+    PhoneResult,
+    PhoneTrial,
+    Plan,
+    ProviderSpec,
+    Runtime,
+    Side,
+    TrialDone,
+    read_json,
+)
+from ortune.search import duel
+from ortune.search.blocks import BASE, IDENTICAL, LETTERS, log_ratios, measured
+from ortune.search.figures import describe
+from ortune.search.guards import guards
+from ortune.stats import calibration
+
+SLOWED_DOWN = 3
+"""Of the thermal status: from here on the system slows down."""
+HOT = "the phone was too hot"
+MOST_BYTES = 1 << 30
+_STATISTIC = "median"
+_TYPES = {
+    "FLOAT": np.float32, "DOUBLE": np.float64, "FLOAT16": np.float16, "INT8": np.int8, "UINT8": np.uint8,
+    "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_,
+}  # fmt: skip
+
+
+def is_phone_result(path: Path) -> bool:
+    """Returns whether a file is the result of a bench on a phone."""
+    if path.suffix != ".json" or not files.is_file(path):
+        return False
+    with path.open("rb") as file:
+        return PHONE_SCHEMA.encode() in file.read(64)
+
+
+def read(path: Path) -> PhoneResult:
+    """The result of a bench.
+
+    Raises:
+        UsageError: It cannot be read, or makes no sense.
+    """
+    do = "run the phone bench again and copy its complete phone.json"
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError("is too large to be a phone bench result", where=str(path), do=do)
+        result = read_json(path.read_bytes(), PhoneResult)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"is not a phone bench result: {error}", where=str(path), do=do) from error
+    names = [entry.name for entry in result.matrix.entries]
+    trials = [trial for block in result.blocks for trial in block.trials]
+    sound = (
+        len({*names}) == len(names)
+        and [entry.name for entry in result.entries] == names
+        and len(names) <= len(LETTERS)
+        and all(trial.entry in names and _is_sound(trial) for trial in trials)
+    )
+    if not sound:
+        raise UsageError("is damaged: its files and times do not match", where=str(path), do=do)
+    return result
+
+
+def _is_sound(trial: PhoneTrial) -> bool:
+    counts = sum(trial.turn_runs) == len(trial.latency_ns) > 0
+    # A file from elsewhere: a time of 0 would be an infinite ratio.
+    return counts and min(*trial.latency_ns, *trial.turn_runs, trial.load_ns, trial.first_ns) > 0
+
+
+def compared(result: PhoneResult, scratch: Path) -> CompareResult:
+    """The files of a bench, each against the first that ran.
+
+    Args:
+        result: As read.
+        scratch: Where outputs lie meanwhile.
+
+    Raises:
+        MeasurementError: Fewer than two files ran, or the first one's second session did not look like it.
+    """
+    entries = {entry.name: entry for entry in result.matrix.entries}
+    running = [entry for entry in result.entries if not entry.error]
+    if len(running) < 2 or not result.blocks:
+        errors = "; ".join(f"{entry.name}: {entry.error}" for entry in result.entries if entry.error)
+        raise MeasurementError(
+            f"fewer than two files ran on {result.device}",
+            do=f"The bench reported: {errors}" if errors else "",
+        )
+    base, *news = running
+    arms = dict(zip([arm for arm in LETTERS if arm != BASE], news, strict=False))
+    names = {base.name: BASE} | {entry.name: arm for arm, entry in arms.items()}
+    blocks = [_block(number, block, names) for number, block in enumerate(result.blocks)]
+    state = duel.Duel(arms=tuple(arms), statistic=_STATISTIC, blocks=blocks, ended="blocks")
+    control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _STATISTIC))
+    if not control.ok:
+        raise MeasurementError(
+            f"invalid: the A/A check on {result.device} failed, because two sessions of {base.name} differ",
+            do="let the phone cool down, close other apps, and run the bench again",
+        )
+    state.controls.append(control)
+    design = duel.Design(sequential=False, n_blocks=len(blocks))
+    comparisons = duel.conclude_all(state, duel.Rules(budget_ns=0, max_blocks=len(blocks)), design)
+    sides = [
+        _side(result, entries, blocks, arm, entry, comparisons.get(arm), _difference(base, entry, scratch))
+        for arm, entry in arms.items()
+    ]
+    sides.sort(key=lambda side: side.comparison.ratio if side.comparison else float("inf"))
+    first = sides[0]
+    assert first.outputs is not None
+    base_trials = measured(blocks, BASE)
+    return CompareResult(
+        base=_record(entries[base.name], result),
+        new=first.side,
+        comparison=first.comparison,
+        outputs=first.outputs,
+        base_figures=describe(base_trials, _STATISTIC) if base_trials else None,
+        new_figures=first.figures,
+        controls=(control,),
+        notes=tuple(_notes(result, blocks)),
+        name=first.name,
+        candidates=tuple(sides) if len(sides) > 1 else (),
+    )
+
+
+def _notes(result: PhoneResult, blocks: Sequence[Block]) -> list[str]:
+    notes = [f"measured on {result.device}, in one process with alternating sessions"]
+    hot = sum(block.dropped == HOT for block in blocks)
+    if hot:
+        were = "was" if hot == 1 else "were"
+        notes.append(f"{hot} of {len(blocks)} blocks {were} excluded: {HOT}")
+    notes += [f"{entry.name} did not run: {entry.error}" for entry in result.entries if entry.error]
+    return notes + [f"not included: {text}" for text in result.matrix.left_out]
+
+
+def _side(
+    result: PhoneResult,
+    entries: dict[str, MatrixEntry],
+    blocks: Sequence[Block],
+    arm: str,
+    entry: PhoneEntry,
+    comparison: Comparison | None,
+    outputs: OutputDifference,
+) -> ComparedSide:
+    trials = measured(blocks, arm)
+    if comparison is not None:
+        comparison = msgspec.structs.replace(comparison, guards=guards(blocks, "latency", arm=arm))
+    return ComparedSide(
+        name=LETTERS[arm],
+        side=_record(entries[entry.name], result),
+        comparison=comparison if outputs.comparable else None,
+        outputs=outputs,
+        figures=describe(trials, _STATISTIC) if trials else None,
+    )
+
+
+def _record(entry: MatrixEntry, result: PhoneResult) -> Side:
+    """What a document says of a file of the set."""
+    name = of_target(entry.provider).name
+    providers = () if entry.provider == CPU.target or not name else (ProviderSpec(name=name),)
+    return Side(
+        label=entry.name,
+        model=ModelInfo(path=entry.file, format="ort", sha256=entry.sha256, size_bytes=0),
+        plan=Plan(providers=providers),
+        runtime=Runtime(python="", ort_version=result.ort_version, origin=result.device),
+    )
+
+
+def _block(number: int, block: PhoneBlock, names: dict[str, str]) -> Block:
+    return Block(
+        index=number,
+        phase="race",
+        trials=tuple(
+            BlockTrial(arm=IDENTICAL if trial.identical else names[trial.entry], outcome=_outcome(trial))
+            for trial in block.trials
+            if trial.entry in names
+        ),
+        dropped=HOT if block.thermal >= SLOWED_DOWN else "",
+    )
+
+
+def _outcome(trial: PhoneTrial) -> Measured:
+    times = CaseTimes(
+        case="phone",
+        weight=1.0,
+        latency_ns=trial.latency_ns,
+        first_ns=trial.first_ns,
+        warmup_runs=trial.warmup_runs,
+        turn_runs=trial.turn_runs,
+    )
+    done = TrialDone(
+        load_ns=trial.load_ns,
+        cases=(times,),
+        cpu_ns=0,  # a phone tells none
+        wall_ns=sum(trial.latency_ns),
+        n_runs=len(trial.latency_ns),
+    )
+    return Measured(plan="", done=done)
+
+
+def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDifference:
+    folders = [_written(side, scratch / f"outputs-{number}") for number, side in enumerate((base, entry))]
+    return compare_outputs(*folders)
+
+
+def _written(entry: PhoneEntry, folder: Path) -> Path:
+    """An entry's outputs as a worker leaves them."""
+    folder.mkdir(exist_ok=True)
+    listed = []
+    for number, output in enumerate(entry.outputs):
+        np.save(folder / f"{number}.npy", _array(output))
+        listed.append(
+            {
+                "name": output.name,
+                "kind": "tensor",
+                "onnx_type": output.type.lower(),
+                "files": [f"{number}.npy"],
+            }
+        )
+    (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": listed}), encoding="utf-8")
+    return folder
+
+
+def _array(output: PhoneOutput) -> np.ndarray:
+    try:
+        return np.frombuffer(output.data, _TYPES[output.type]).reshape(output.shape)
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            f"the output {output.name!r} is damaged: {error}", do="run the bench again"
+        ) from error

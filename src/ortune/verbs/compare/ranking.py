@@ -1,0 +1,200 @@
+"""The answer of a comparison: what became of each side that was held against the base, the fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from ortune.errors import MeasurementError
+from ortune.measuring.executor import Arm
+from ortune.measuring.other_programs import with_others
+from ortune.measuring.sides import Resolved
+from ortune.objectives import Objective
+from ortune.records import (
+    Block,
+    ComparedSide,
+    Comparison,
+    ExactCheck,
+    Failed,
+    Figures,
+    Gate,
+    Host,
+    Measured,
+    OutputDifference,
+    Plan,
+    Workload,
+)
+from ortune.search import duel
+from ortune.search.blocks import LETTERS, failures, measured
+from ortune.search.figures import describe
+from ortune.search.guards import beside, case_results, guards
+from ortune.show import sides
+
+
+@dataclass(slots=True, kw_only=True)
+class New:
+    """A side that is held against the base, and what became of it.
+
+    Attributes:
+        arm: Of its trials.
+        pairs: Its inputs to A's.
+        contestant: None before its inputs are written.
+        trials: Those alone, which show how long it takes to start; its outputs are the first one's.
+        difference: Of its outputs from the base's; None where it does not run.
+        wrong: ONNX Runtime's optimiser makes its outputs wrong.
+        failed: Why it does not run.
+        first_load_ns: Of the load that wrote what a setting keeps on disk; None without one.
+    """
+
+    arm: str
+    side: Resolved
+    pairs: dict[str, str] = field(default_factory=dict)
+    contestant: Arm | None = None
+    trials: list[Measured] = field(default_factory=list)
+    difference: OutputDifference | None = None
+    wrong: bool = False
+    exact: ExactCheck | None = None
+    failed: Failed | None = None
+    first_load_ns: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return LETTERS[self.arm]
+
+    @property
+    def comparable(self) -> bool:
+        """Returns whether the side's times say anything beside the base's."""
+        return self.difference is not None and (self.difference.comparable or self.wrong)
+
+
+def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
+    """Sides of which nothing is claimed, by name.
+
+    Args:
+        news: What was held against the base.
+        base_wrong: What is known of the base without them.
+        allow_nonfinite: NaN and infinities are accepted.
+    """
+    differences = [new.difference for new in news if new.difference is not None]
+    if base_wrong or (
+        not allow_nonfinite and any(difference.nonfinite_reference for difference in differences)
+    ):
+        yield "A"
+    for new in news:
+        if new.difference is None:
+            continue
+        if new.wrong or (new.difference.nonfinite_candidate and not allow_nonfinite):
+            yield new.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raced:
+    """What a comparison measured, as its answer needs it.
+
+    Attributes:
+        counts_as: What an undecided gate counts as.
+        base: The plan of the base.
+        host: The machine.
+        state, design: None where no side could be timed.
+    """
+
+    work: Workload
+    objective: Objective
+    rules: duel.Rules
+    counts_as: Literal["pass", "fail"]
+    base: Plan
+    host: Host
+    state: duel.Duel | None
+    design: duel.Design | None
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All of them, dropped ones included."""
+        return self.state.blocks if self.state else ()
+
+
+def rank(raced: Raced, news: Sequence[New], base_figures: Figures | None) -> list[ComparedSide]:
+    """Returns every new side, the fastest first; what cannot be compared after these, and what does not run last.
+
+    Args:
+        raced: What was measured.
+        news: The new sides.
+        base_figures: Figures of the base; None where nothing was timed.
+
+    Raises:
+        MeasurementError: All that could be timed failed again and again.
+    """
+    comparisons: dict[str, Comparison] = {}
+    if raced.state is not None and raced.design is not None:
+        if raced.state.ended == "failed":
+            raise _failed(raced.state, news)
+        comparisons = duel.conclude_all(raced.state, raced.rules, raced.design)
+    compared = [_one(raced, new, comparisons.get(new.arm), base_figures) for new in news]
+    return sorted(
+        compared, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
+    )
+
+
+def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
+    arm, failed = next(iter(state.failed.items()))
+    new = next(side for side in news if side.arm == arm)
+    what = f"{new.name} failed repeatedly: {failed.what}"
+    return MeasurementError(what, where=new.side.label, code=failed.reason)
+
+
+def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Figures | None) -> ComparedSide:
+    state, blocks = raced.state, raced.blocks
+    trials = measured(blocks, new.arm)
+    statistic, scale = (state.statistic, state.prior_scale) if state else ("median", None)
+    figures = describe(trials, statistic, new.trials, new.first_load_ns) if trials else None
+    if comparison is None or state is None or new.arm in state.failed:
+        comparison = None
+    else:
+        comparison = msgspec.structs.replace(
+            sides.with_values(_judged(raced, state, new, comparison), base_figures, figures),
+            guards=guards(blocks, raced.objective, arm=new.arm),
+            beside=beside(blocks, statistic, arm=new.arm),
+        )
+    return ComparedSide(
+        name=new.name,
+        side=new.side.seen(trials),
+        comparison=comparison,
+        outputs=new.difference,
+        figures=figures,
+        exact=new.exact,
+        cases=case_results(blocks, raced.work, statistic, scale, arm=new.arm) if comparison else (),
+        read_back=trials[-1].done.read_back if trials else (),
+        mapped_inputs={a: b for b, a in new.pairs.items()},
+        failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),
+        gate=_gate(raced, new),
+    )
+
+
+def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) -> Comparison:
+    """The comparison with the other programs that may explain it."""
+
+    def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+        assert raced.design is not None
+        level = 1 - comparison.level
+        return duel.of_blocks(state, raced.rules, raced.design, blocks, statistic, arm=new.arm, alpha=level)
+
+    plans = new.side.plan, raced.base
+    return with_others(comparison, raced.blocks, state.statistic, raced.host, again, plans, arm=new.arm)
+
+
+def _gate(raced: Raced, new: New) -> Gate | None:
+    """The gate's answer: outputs beyond the tolerance fail it, and so does what does not run."""
+    limit, state = raced.rules.threshold_ratio, raced.state
+    if limit is None:
+        return None
+    gate = Gate(threshold_ratio=limit, answer="fail", undecided_counts_as=raced.counts_as)
+    if state is None or raced.design is None or new.arm not in state.arms or new.arm in state.failed:
+        return gate
+    gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
+    ok = new.difference is not None and new.difference.ok
+    # Outputs outside the tolerance fail the gate, however fast they come.
+    return gate if ok else msgspec.structs.replace(gate, answer="fail", reason="")

@@ -1,0 +1,344 @@
+"""``ortune compare``: is B faster than A, here? And of several, which is the fastest?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import rules, targets
+from ortune.engines.profiling.gpu import kernels_by_side
+from ortune.engines.profiling.operators import differing_operators
+from ortune.engines.profiling.why import why
+from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.graph.model.open import open_model
+from ortune.measuring.document import document
+from ortune.measuring.opening import Experiment
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.sides import Resolved
+from ortune.measuring.watcher import Watcher
+from ortune.outputs import pairing
+from ortune.records import (
+    Block,
+    CompareResult,
+    Envelope,
+    Finding,
+    ModelRef,
+    Runtime,
+    VerdictName,
+)
+from ortune.runtimes import runtimes
+from ortune.search import budget, duel
+from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
+from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
+from ortune.show import source_words
+from ortune.show.difference_tables import shows_reason
+from ortune.show.difference_words import no_reason, worded
+from ortune.show.finding_words import functional_only
+from ortune.show.placement_words import frames_lost, kernels_not_counted, kernels_there
+from ortune.show.sides import compared_ns
+from ortune.verbs._shared.common import NON_FINITE, require_allowed
+from ortune.verbs._shared.elsewhere import browser_elsewhere
+from ortune.verbs._shared.facts import facts_of
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command
+from ortune.verbs.compare import phone
+from ortune.verbs.compare.all_sides import resolve_all
+from ortune.verbs.compare.comparing import Comparing
+from ortune.verbs.compare.options import Options
+from ortune.verbs.compare.ranking import New, Raced, rank, wrong_sides
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
+    """Compares two sides and returns the whole document.
+
+    Raises:
+        OrtuneError: Nothing could be compared; the exit code is the error's.
+    """
+    watch = watcher or Watcher()
+    require_objective(options.objective)
+    require_allowed(options.allow, (NON_FINITE,), NON_FINITE)
+    if phone.is_phone_result(Path(str(options.a))):
+        return _on_a_phone(options, watch)
+    options.require_difference(same=options.wait_ratio > 0)
+    with experiment("compare", options, watch) as opened:
+        base, others, left_out = resolve_all(options, opened)
+        if len(others) >= len(LETTERS):
+            raise UsageError(
+                f"{1 + len(others)} sides are more than {len(LETTERS)}", do="compare fewer sides"
+            )
+        arms = [arm for arm in LETTERS if arm != BASE]
+        news = [New(arm=arm, side=side) for arm, side in zip(arms, others, strict=False)]
+        watch.say(_measuring_with(base, news))
+        names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
+        options.require_there(names, options.objective, pod=options.feeds.pod is not None)
+        sides = [base, *(new.side for new in news)]
+        labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}
+        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        with opened.measuring(base.label, machine=there):
+            go_on(opened, options, sides, **labels)
+            envelope = _Run(options, opened, base, news, left_out).go()
+        return keep(opened, options, envelope)
+
+
+def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
+    """What a bench on a phone measured: nothing is run here."""
+    if options.b is not None:
+        what = "the result of a phone already contains all measured sides"
+        raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
+    result = phone.read(Path(str(options.a)))
+    watch.say(f"measured on {result.device} with onnxruntime {result.ort_version}")
+    with scratch_folder() as scratch:
+        compared = phone.compared(result, scratch)
+    ref = ModelRef(path=result.matrix.model, sha256="")
+    verdict = compared.comparison.verdict if compared.comparison else "wrong-output"
+    return document("compare", compared, model=ref, verdict=verdict)
+
+
+def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
+    with_a = runtimes.describe(a.runtime)
+    others = [f"{n.name} with {_described(n.side.runtime, a)}" for n in news if n.side.runtime != a.runtime]
+    return ", ".join([f"measuring A with {with_a}", *others]) if others else f"measuring with {with_a}"
+
+
+def _described(runtime: Runtime, a: Resolved) -> str:
+    """What is not A's of a runtime: of pages that another onnxruntime-web runs, that one alone."""
+    pages = runtime.ort_web_dist and runtime.python == a.runtime.python
+    return runtime.build if pages else runtimes.describe(runtime)
+
+
+class _Run:
+    """One comparison while it runs, and what is told of it."""
+
+    def __init__(
+        self,
+        options: Options,
+        opened: Experiment,
+        a: Resolved,
+        news: list[New],
+        left_out: Sequence[str],
+    ) -> None:
+        self.options, self.experiment, self.a, self.news = options, opened, a, news
+        self.left_out = left_out
+        self.sources = [side for side in (a, *(new.side for new in news)) if side.onnx is not None]
+        # A framework has no profile that could be held against ONNX Runtime's.
+        self.tells_why = not options.no_why and options.objective in TIMES and not self.sources
+        for new in news:
+            new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
+        self.comparing = Comparing(
+            opened,
+            a,
+            news,
+            duel.Rules(
+                budget_ns=int(options.budget_s * 1e9),
+                max_blocks=options.most_blocks,
+                threshold_ratio=options.threshold_ratio,
+                statistic=STATISTICS[options.objective],
+            ),
+            objective=options.objective,
+            seed=options.seed,
+            wait_ratio=options.wait_ratio,
+            tells_why=self.tells_why,
+        )
+        self.baseline = self.comparing.baseline
+
+    def go(self) -> Envelope[CompareResult]:
+        comparing, baseline = self.comparing, self.baseline
+        comparing.begin()
+        self.a = baseline.side
+        self._note_frameworks()
+        if comparing.timed and not comparing.functional_only:
+            comparing.race()
+        elif comparing.timed:
+            arms = {new.name: new.contestant for new in comparing.timed if new.contestant is not None}
+            counts, trouble = kernels_by_side(
+                baseline, {"A": baseline.arm(BASE), **arms}, self.experiment.watch.line
+            )
+            baseline.notes += [kernels_not_counted(name, why) for name, why in trouble.items()]
+            baseline.notes += kernels_there(counts)
+        envelope = self._envelope()
+        return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
+
+    def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
+        """Adds how the graphs that ran differ, where times show no reason: that is certain without a clock."""
+        result, clock = envelope.result, self.experiment.clock
+        shown = (
+            envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
+        )
+        # Two graphs are made and saved, which takes about as long as a trial of each.
+        left_s = clock.left_s - self.experiment.answer_s - 2e-9 * self.baseline.pilot.trial_ns
+        if (
+            not self.tells_why
+            or shown
+            or result.comparison is None
+            or left_s < 0
+            or envelope.status == "interrupted"
+        ):
+            return envelope
+        new = next(new for new in self.news if new.name == result.name)
+        try:
+            differing = differing_operators(
+                self.a, new.side, self.baseline.work.custom_ops, self.baseline.scratch / "operators"
+            )
+        except (OrtuneError, OSError):
+            return envelope
+        return msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, operators=differing))
+
+    def _note_frameworks(self) -> None:
+        """What runs each side with how many threads, and what is left out, where a framework is one of them."""
+        if not self.sources:
+            return
+        alone = [(self.a, [self.baseline.pilot.first]), *((new.side, new.trials) for new in self.news)]
+        counts = {
+            side.runtime.build: source_words.threads(side.plan, trials) for side, trials in alone if trials
+        }
+        self.baseline.note(source_words.same_threads(counts))
+        for text in self.left_out:
+            self.baseline.note(text)
+
+    def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
+        """Adds where a proven difference lies; profiles tell that of the time of runs alone."""
+        result, clock = envelope.result, self.experiment.clock
+        # Another side that is wrong takes nothing from what these two show.
+        proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
+        if not (self.tells_why and proven and result.base_figures and result.new_figures):
+            return envelope
+        a, b = result.base_figures, result.new_figures
+        # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
+        plain = compared_ns(b) - compared_ns(a) if self.options.objective == "latency" else None
+        new = next(new for new in self.news if new.name == result.name)
+        assert new.contestant is not None
+        sides = (self.a, new.side)
+        result = msgspec.structs.replace(
+            result, causes=self._causes(*(sides if envelope.verdict == "faster" else sides[::-1]))
+        )
+        try:
+            difference = why(
+                self.baseline,
+                sides,
+                (self.baseline.arm(BASE), new.contestant),
+                (a.latency_ns, b.latency_ns),
+                plain,
+                self.experiment.watch.line,
+                each_s=budget.profiled_pair_s(self.baseline.pilot.trial_ns),
+                left_s=lambda: clock.left_s - self.experiment.answer_s,
+            )
+            result = msgspec.structs.replace(result, why=worded(difference, result.name))
+        except (OrtuneError, OSError) as error:
+            # An answer is not lost because its reason is: by a disk that fills up, say.
+            reason = error.what if isinstance(error, OrtuneError) else str(error)
+            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(reason)))
+        return msgspec.structs.replace(envelope, result=result)
+
+    def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
+        """What rules find on the slower side alone."""
+        about_models = rules.Selection().rules(rules.ABOUT_MODELS)
+        causes, healthy = (
+            rules.found_by(
+                about_models,
+                facts_of(
+                    open_model(side.runs) if side.plan.rewrites else side.model,
+                    side.plan,
+                    self.baseline.host,
+                    self.options.feeds.words,
+                ),
+            )
+            for side in (slower, faster)
+        )
+        on_both = {finding.code for finding in healthy}
+        return tuple(finding for finding in causes if finding.code not in on_both)
+
+    def _frames(self, blocks: Sequence[Block]) -> list[str]:
+        """What the main thread's figure is to who looks at the page."""
+        if self.options.objective != "main-thread":
+            return []
+        arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
+        return frames_lost({name: [t.done for t in measured(blocks, arm)] for name, arm in arms.items()})
+
+    def _envelope(self) -> Envelope[CompareResult]:
+        comparing, state, baseline = self.comparing, self.comparing.state, self.baseline
+        blocks = state.blocks if state else []
+        statistic = state.statistic if state else "median"
+        raced = Raced(
+            work=baseline.work,
+            objective=self.options.objective,
+            rules=comparing.rules,
+            counts_as=self.options.counts_as,
+            base=self.a.plan,
+            host=baseline.host,
+            state=state,
+            design=comparing.design,
+        )
+        base, base_figures = measured(blocks, BASE), None
+        if base:
+            written = baseline.executor.first_load_ns(BASE)
+            base_figures = describe(base, statistic, comparing.starts, written)
+        ranked = rank(raced, self.news, base_figures)
+        first = ranked[0]
+        assert first.outputs is not None
+        result = CompareResult(
+            base=self.a.seen(base),
+            new=first.side,
+            comparison=first.comparison,
+            outputs=first.outputs,
+            base_figures=base_figures,
+            new_figures=first.figures,
+            cases=first.cases,
+            controls=tuple(state.controls) if state else (),
+            findings=tuple(baseline.findings),
+            read_back=first.read_back,
+            mapped_inputs=first.mapped_inputs,
+            notes=(
+                *baseline.work.notes,
+                *baseline.notes,
+                *self._frames(blocks),
+                *awake(blocks),
+                *self.experiment.played_notes,
+            ),
+            failures=(*failures(blocks, BASE), *first.failures),
+            gate=first.gate,
+            name=first.name,
+            exact=first.exact,
+            wrong_sides=tuple(
+                wrong_sides(
+                    self.news,
+                    base_wrong=comparing.base_wrong,
+                    allow_nonfinite=self.options.feeds.allow_nonfinite,
+                )
+            ),
+            candidates=tuple(ranked) if len(ranked) > 1 else (),
+            session=self.experiment.log.id,
+            elapsed_s=self.experiment.elapsed_s,
+            enough_s=comparing.enough_s(),
+        )
+        interrupted = state is not None and state.ended == "stopped"
+        return self.experiment.document(
+            result, status="interrupted" if interrupted else "ok", verdict=_verdict(result)
+        )
+
+
+def _verdict(result: CompareResult) -> VerdictName:
+    """The whole comparison in one word: of its fastest side, where that is right."""
+    if {"A", result.name} & {*result.wrong_sides}:
+        return "wrong-output"
+    if result.comparison is not None:
+        return result.comparison.verdict
+    if not result.outputs.comparable:
+        return "wrong-output"
+    return "functional-only" if functional_only(result.findings) else "inconclusive"
+
+
+def exit_code(envelope: Envelope[CompareResult]) -> int:
+    """0 done; 1 a gate failed, or outputs cannot be compared; 3 a gate whose budget can decide nothing."""
+    result = envelope.result
+    sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
+    if any(outputs is not None and not outputs.comparable for outputs, _ in sides):
+        return 1
+    if result.wrong_sides:
+        return 1
+    answers = [g.undecided_counts_as if g.answer == "undecided" else g.answer for _, g in sides if g]
+    if "fail" in answers:
+        return 1
+    return MeasurementError.exit_code if "no-answer" in answers else 0

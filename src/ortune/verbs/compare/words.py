@@ -1,0 +1,335 @@
+"""A comparison in sentences; every format says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.durations import in_words
+from ortune.records import (
+    CompareResult,
+    Envelope,
+    Gate,
+    Guard,
+    OutputDifference,
+    Plan,
+    ReadBack,
+    VerdictName,
+)
+from ortune.show import (
+    difference_tables,
+    difference_words,
+    finding_words,
+    others_words,
+    sides,
+    transfer_words,
+)
+from ortune.show.answer_commands import as_said, compare_line, lines, told_line, why_line
+from ortune.show.checks import GUARD_NAMES, checks, control_words, guard_state
+from ortune.show.document import (
+    Annotation,
+    Code,
+    Column,
+    Document,
+    Level,
+    Line,
+    Pairs,
+    Points,
+    Table,
+    Tone,
+    stopped,
+    table,
+)
+from ortune.show.numbers import change, duration, enough, span
+from ortune.show.output_words import by_output
+from ortune.show.placement_words import placed
+from ortune.show.side_rows import TONES, cases, ranking, setting, spread
+from ortune.show.stored_kind import StoredKind, both
+from ortune.verbs.compare.gate import gate
+from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
+
+REASONS = "why, from profiles of both"
+"""What stands above the rows of two profiles that differ most."""
+
+
+def guard(item: Guard) -> str:
+    """One guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
+    name = GUARD_NAMES[item.figure]
+    if not item.known or item.ratio is None:
+        return f"{name} {item.note or 'not known'}"
+    return f"{name} {change(item.ratio)} {guard_state(item)}"
+
+
+def noise(result: CompareResult) -> str:
+    """What the controls said, and how many blocks were dropped."""
+    parts = control_words(result.controls)
+    dropped = result.comparison.n_dropped if result.comparison else 0
+    if dropped:
+        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
+    return "; ".join(parts)
+
+
+def details(result: CompareResult) -> list[tuple[str, str]]:
+    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
+    rows = [
+        ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
+        for name, read_back, side in candidates or [("", result.read_back, result.new)]
+        if read_back
+    ]
+    if result.comparison:
+        rows.append(("statistic", result.comparison.statistic))
+        rows.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
+        rows.append(("noise", noise(result)))
+    rows += finding_words.rows(result.findings)
+    for name, _, side in [("A: ", (), result.base), *(candidates or [(f"{result.name}: ", (), result.new)])]:
+        rows += [("placement", f"{name}{text}") for text in placed(side.placement)]
+    rows += [("note", text) for text in result.notes]
+    rows += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
+    return [(name, text) for name, text in rows if text]
+
+
+def blocks_within(
+    trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
+) -> str:
+    """What a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
+    blocks = f"up to {n_blocks} blocks"
+    if not controlled:
+        count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
+        blocks = (
+            f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'}"
+        )
+    return f"each trial takes {trial_ns / 1e9:.2f} s ({turns}); {in_words(budget_s)} allow {blocks}"
+
+
+def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:
+    """Says where a comparison stands: each side's ratio to A and both limits; nothing while it calibrates."""
+    if not standing:
+        what = "calibrating (A/A check and sensitivity check)" if controlled else "controls not run"
+        return f"block {n_blocks}: {what}"
+    sides = (f"{name} against A {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing)
+    return f"block {n_blocks}: {', '.join(sides)}"
+
+
+MOST_CAUSES = 2
+MOST_OPERATORS = 3
+_BLOCKED = "com.microsoft.nchwc:"
+
+
+def document(envelope: Envelope[CompareResult]) -> Document:
+    """The comparison: the answer first; what supports it, where it is asked for."""
+    result = envelope.result
+    why = difference_words.brief(result.why) if result.why is not None else []
+    # A profile that shows no difference says nothing of one that was proven without it.
+    first = 0 if result.why is None or difference_tables.no_difference(result.why) else 1
+    return Document(
+        title=f"ortune compare: {result.base.label} against {result.new.label}",
+        blocks=[
+            *(Line(line, "strong") for line in gate(result)),
+            *stopped(envelope),
+            Line(headline(result), _tone(result)),
+            *others_words.lines(compared(result)),
+            _figures(result),
+            cases(result.cases, "A", result.name, f"{result.name} against A"),
+            # Error beside speed, once it is more than rounding.
+            *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
+            Pairs(rows=_called(result)),
+            Pairs(rows=_transfer(result)),
+            *_checks(result),
+            Pairs(
+                rows=[
+                    ("" if i else "why", line)
+                    for i, line in enumerate(
+                        [*why[:first], *_became(result), *_causes(result), *_operators(result)]
+                    )
+                ]
+            ),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[
+            Pairs(rows=details(result)),
+            table(
+                [Column("", "label"), Column("A", "text"), Column(result.name, "text")], _more_rows(result)
+            ),
+            Points(items=why[first:], title=REASONS),
+        ],
+        annotations=_annotations(result),
+    )
+
+
+def _transfer(result: CompareResult) -> list[tuple[str, str]]:
+    """Says of each device whether times contain it; nothing where nothing was timed."""
+    plans = (result.base.plan, *(candidate.side.plan for candidate in result.candidates), result.new.plan)
+    return transfer_words.included(plans) if result.comparison is not None else []
+
+
+def _became(result: CompareResult) -> list[str]:
+    """What stands in another operator's place, and for a part of the difference."""
+    if result.why is None:
+        return []
+    sentences = (
+        difference_words.became(result.why, result.name),
+        difference_words.of_eight_bits(result.why, result.name),
+    )
+    return [sentence for sentence in sentences if sentence]
+
+
+def _operators(result: CompareResult) -> list[str]:
+    """How the graphs that ran differ, where times show no reason."""
+    if not result.operators:
+        return []
+    shown = [
+        f"{row.a} {_operator(row.name)} in A, {row.b or 'none'} in {result.name}"
+        if row.a
+        else f"{row.b} {_operator(row.name)} in {result.name}, none in A"
+        for row in result.operators[:MOST_OPERATORS]
+    ]
+    more = len(result.operators) - len(shown)
+    rest = f"; {more} more operators differ" if more > 1 else "; 1 more operator differs" if more else ""
+    return [f"the optimised graphs differ, whatever the times: {'; '.join(shown)}{rest}"]
+
+
+def _operator(name: str) -> str:
+    """An operator without ONNX Runtime's own domain: "FusedConv", "Conv in blocked layout"."""
+    if name.startswith(_BLOCKED):
+        return f"{name.removeprefix(_BLOCKED)} in blocked layout"
+    return name.removeprefix("com.microsoft:")
+
+
+def _causes(result: CompareResult) -> list[str]:
+    """What stands out on the slower side alone."""
+    slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
+    return [f"only in {slower}: {finding_words.sentence(f)}" for f in result.causes[:MOST_CAUSES]]
+
+
+def _figures(result: CompareResult) -> Table:
+    """A row a figure of two sides; of several a row a side."""
+    if result.candidates:
+        return ranking(result)
+    a, b, c = result.base_figures, result.new_figures, result.comparison
+    if a is None or b is None or c is None:
+        return table((), ())
+    return sides.sides_table([("A", a), (result.name, b)], c.statistic, c, "A")
+
+
+def _called(result: CompareResult) -> list[tuple[str, str]]:
+    """What A and B are, as far as they differ; the table of several says it itself."""
+    a, b = result.base, result.new
+    if result.candidates or result.comparison is None:
+        return []
+    texts = [
+        (a.label, b.label),
+        (a.plan.describe(), _arrived(b.plan, result.read_back)),
+        (a.runtime.build, b.runtime.build),
+    ]
+    # What is the same of both tells nothing; two copies of one thing are told by their name.
+    pairs = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
+    return [("A", ", ".join(pair[0] for pair in pairs)), (result.name, ", ".join(pair[1] for pair in pairs))]
+
+
+def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
+    """A plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, plan) for item in read_back}
+    parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
+    return "; ".join(parts) if read else plan.describe()
+
+
+def _checks(result: CompareResult) -> list[Line]:
+    n = len(result.failures)
+    failed = f"{n} {'trial' if n == 1 else 'trials'} failed (-v)" if n else ""
+    unread = [r.knob for item in _read_backs(result) for r in item if not r.ok]
+    arrived = f"not applied: {', '.join(unread)}" if unread else ""
+    if result.comparison is None:
+        # What was not timed is told by where its nodes ran.
+        software = finding_words.functional_only(result.findings)
+        said = [*finding_words.caveats(result.findings), *(result.notes if software else ())]
+        return [Line(text, "look") for text in said]
+    return checks(result.controls, result.comparison, result.findings, failed, arrived)
+
+
+def _read_backs(result: CompareResult) -> list[Sequence[ReadBack]]:
+    return [c.read_back for c in result.candidates] or [result.read_back]
+
+
+def _next(envelope: Envelope[CompareResult]) -> list[str]:
+    """What settles an open question, where the time goes, and what supports the answer."""
+    result = envelope.result
+    c, work = result.comparison, envelope.workload
+    again: list[str] = []
+    open_question = result.enough_s or (c and c.verdict == "inconclusive")
+    quiet = others_words.wait_options(c)
+    if (open_question or quiet) and not result.candidates:
+        said = work and as_said(work)
+        again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
+        more = [*(_longer(result) if open_question else []), *quiet]
+        again += [*_accepting(result.outputs), *_of_gate(result.gate), *more] if again else []
+    return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
+
+
+def _accepting(compared: OutputDifference) -> list[str]:
+    """The tolerance that the user gave: without it a rerun may call the outputs wrong."""
+    limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
+    return ["--tolerance", limit] if limit else []
+
+
+def _of_gate(gate: Gate | None) -> list[str]:
+    """The options that made the comparison a gate: without them a rerun passes whatever it finds."""
+    if gate is None:
+        return []
+    counts = ["--undecided", "fail"] if gate.undecided_counts_as == "fail" else []
+    return ["--threshold", f"{100 * gate.threshold_ratio:.12g}%", *counts]
+
+
+def _longer(result: CompareResult) -> list[str]:
+    """The budget that would tell, as the answer names it; ten minutes where that is not known."""
+    needed_s, c = max(result.enough_s or 0.0, telling_s(result)), result.comparison
+    if not needed_s and c is not None and c.more_s:
+        needed_s = result.elapsed_s + c.more_s
+    return enough(needed_s).split() if needed_s else ["--budget", "10m"]
+
+
+def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
+    """What else describes both sides (medians over trials)."""
+    a, b = result.base_figures, result.new_figures
+    if a is None or b is None:
+        return []
+    rows = [("first run", duration(a.first_run_ns), duration(b.first_run_ns))]
+    if a.spread_ratio and b.spread_ratio:
+        rows.append(("p90 / p10 in a process", spread(a), spread(b)))
+    return rows
+
+
+def _tone(result: CompareResult) -> Tone:
+    if is_wrong(result):
+        return "bad"
+    untimed: VerdictName = "inconclusive" if result.outputs.comparable else "wrong-output"
+    tone = TONES[result.comparison.verdict if result.comparison else untimed]
+    # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
+    doubtful = not result.outputs.ok or not result.controls or others_words.doubts(result.comparison)
+    return "unsure" if tone == "good" and doubtful else tone
+
+
+def _annotations(result: CompareResult) -> list[Annotation]:
+    """One for the answer, one a finding."""
+    timed = result.comparison is not None
+    level: Level = (
+        "notice" if timed and result.outputs.ok else "warning" if result.outputs.comparable else "error"
+    )
+    gates = [g for g in (result.gate, *(c.gate for c in result.candidates)) if g is not None]
+    if gates:
+        answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}
+        undecided = any(g.answer == "undecided" for g in gates)
+        level = "error" if answers & {"fail", "no-answer"} else "warning" if undecided else "notice"
+    others = [line.text for line in others_words.lines(compared(result))]
+    text = [*gate(result), headline(result), *others]
+    return [
+        Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),
+        *finding_words.to_annotate(result.findings),
+    ]
+
+
+STORED = StoredKind(
+    result=CompareResult,
+    document=document,
+    headline=headline,
+    build=lambda result: both(result.base.runtime.build, result.new.runtime.build),
+)

@@ -1,0 +1,1 @@
+"""The folder of ``ortune convert``: its options, its steps, its words."""

@@ -1,0 +1,387 @@
+"""``ortune convert``: a framework's model to ONNX, held against its source."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from ortune.engines.conversion import axes, blame
+from ortune.engines.conversion.check import Check, Checked
+from ortune.engines.conversion.kinds import SourceKind, kind_of
+from ortune.engines.conversion.opening import OpenedSource, opened_source, python_of, require_fence
+from ortune.engines.conversion.origin import origin
+from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.graph.model.open import open_model
+from ortune.graph.model.origin import labelled
+from ortune.graph.model.save import deliver_model, staged_model
+from ortune.measuring.clock import Stopwatch
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.watcher import Watcher
+from ortune.records import (
+    CompareResult,
+    Conversion,
+    ConvertResult,
+    Envelope,
+    ExportSource,
+    SourceExported,
+)
+from ortune.show import markdown, set_words
+from ortune.targets.source import SourceProcessFailed
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.session import experiment
+from ortune.verbs._shared.spelling import named, path
+from ortune.verbs.compare import run as compare
+from ortune.verbs.compare.options import Options as CompareOptions
+from ortune.verbs.convert import exported as _exported
+from ortune.verbs.convert import to_ort as _to_ort
+from ortune.verbs.convert import words as convert_words
+from ortune.verbs.convert.options import AUTO, Options
+from ortune.verbs.tune import run as tune
+from ortune.verbs.tune.options import BUDGET as TUNE_BUDGET
+from ortune.verbs.tune.options import Options as TuneOptions
+
+README = "README.md"
+RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
+"""Of the time of --tune, what comparing two exporters' models may take besides."""
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertResult]:
+    """Converts a model, or checks a conversion.
+
+    Returns:
+        The whole document; ``result`` is a ConvertResult, ``verdict`` "written", "equal" (``--verify``),
+        "wrong-output", or "not-converted" where no exporter could.
+
+    Raises:
+        OrtuneError: The source, its environment or an option cannot be used.
+    """
+    watch = watcher or Watcher()
+    if options.to == "ort":
+        with experiment("convert", options, watch, timed=False) as opened:
+            envelope = _to_ort.run(_wish(options), opened)
+        return _set_measured(options, envelope, watch) if envelope.result.matrix is not None else envelope
+    kind = kind_of(options.source, options.framework)
+    require_fence(kind, trusted=options.trust_source)
+    place = None if options.verify else options.place(kind)
+    with experiment("convert", options, watch, timed=False) as opened:
+        python = python_of(kind, named(options.source_python), "--source-python", watch)
+        watch.line(f"opening {options.source} with {kind.converter.framework}")
+        own, feeds = opened.scratch / "source", opened.scratch / "checks"
+        feeds.mkdir()
+        shapes, trusted = options.feeds.shapes, options.trust_source
+        with (
+            opened.measuring(kind.stem),
+            opened_source(kind, python, own, shapes, trusted=trusted, feeds=feeds) as source,
+        ):
+            run_ = _Run(options, kind, opened, source, feeds)
+            attempts = run_.verified() if place is None else run_.converted()
+        envelope = run_.checked(attempts) if place is None else run_.written(attempts, place)
+    return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
+
+
+def _wish(options: Options) -> _to_ort.Wish:
+    """What is asked for of ORT format."""
+    return _to_ort.Wish(
+        source=options.source,
+        choice=_to_ort.choice_of(
+            options.runs_on,
+            level=options.level,
+            style=options.style,
+            needed=options.needed,
+            aware=options.aware,
+            matrix=options.matrix,
+            force=options.force,
+        ),
+        aware=options.aware,
+        matrix=options.matrix,
+        runtime=named(options.runtime),
+        custom_ops=tuple(options.feeds.custom_ops),
+        output=path(options.output),
+        replace=options.force,
+    )
+
+
+def _set_measured(
+    options: Options, envelope: Envelope[ConvertResult], watch: Watcher
+) -> Envelope[ConvertResult]:
+    """The answer with a comparison of the set's files on the CPU here, and the set with its README."""
+    result = envelope.result
+    assert result.matrix is not None
+    folder = Path(result.path)
+    if options.set_budget_s:
+        watch.line("comparing the files on this CPU")
+        watch.begin()
+        files = [folder / entry.file for entry in result.matrix.entries]
+        try:
+            measured = _compared(options, files, options.set_budget_s, watch)
+            result = msgspec.structs.replace(result, on_cpu=measured.result)
+        except MeasurementError as error:
+            note = set_words.not_measured(error.what)
+            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+    (folder / README).write_text(markdown.render(set_words.readme(result)), encoding="utf-8")
+    return msgspec.structs.replace(envelope, result=result)
+
+
+def _compared(
+    options: Options, files: Sequence[Path], budget_s: float, watch: Watcher
+) -> Envelope[CompareResult]:
+    """Files of one model in the same blocks, each against the first, with the inputs that the user gave."""
+    first, second, *more = files
+    asked = CompareOptions(
+        a=first,
+        b=second,
+        more=more,
+        shape=options.shape,
+        dim=options.dim,
+        inputs=options.inputs,
+        custom_ops=options.custom_ops,
+        runtime=options.runtime,
+        tolerance=options.tolerance,
+        budget=budget_s,
+        seed=options.seed,
+        no_wait=options.no_wait,
+        no_why=True,
+    )
+    # A clock of its own: the conversion is not part of its budget.
+    return compare.run(asked, replace(watch, clock=Stopwatch()))
+
+
+def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
+    """The answer with that of ``ortune tune`` for the model that was written."""
+    asked = TuneOptions(
+        model=envelope.result.path,
+        shape=options.shape,
+        dim=options.dim,
+        inputs=options.inputs,
+        custom_ops=options.custom_ops,
+        data=options.data,
+        runtime=options.runtime,
+        tolerance=options.tolerance,
+        budget=options.budget,
+        seed=options.seed,
+        no_wait=options.no_wait,
+        force=options.force,
+        output=Path(envelope.result.path).parent,
+    )
+    done = tune.run(asked, watch)
+    return msgspec.structs.replace(
+        envelope,
+        result=msgspec.structs.replace(envelope.result, tuned=done.result),
+        workload=done.workload,
+        alerts=done.alerts,
+        error=done.error,
+    )
+
+
+def exit_code(envelope: Envelope[ConvertResult]) -> int:
+    """1 where the outputs are not the source's, and 2 where nothing could be converted."""
+    return {"wrong-output": 1, "not-converted": 2}.get(envelope.verdict or "", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """One exporter's model with what the check saw; no side where there is none."""
+
+    record: Conversion
+    side: Resolved | None = None
+    checked: Checked | None = None
+    exported: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Returns whether the outputs are the source's."""
+        return self.checked is not None and self.checked.ok
+
+
+class _Run:
+    """One conversion."""
+
+    def __init__(
+        self, options: Options, kind: SourceKind, opened: Experiment, source: OpenedSource, feeds: Path
+    ) -> None:
+        self.options, self.kind, self.opened = options, kind, opened
+        self.process, self.source = source.process, source.told
+        self.check = Check(opened, source, feeds, options.feeds)
+        self.asked = axes.asked(options.dynamic, self.source.inputs)
+        axes.require_open(self.asked, self.source)
+        self.watch = opened.watch
+        self._right: _Attempt | None = None
+
+    @property
+    def exporters(self) -> Sequence[str]:
+        """The exporters to try, in order."""
+        if self.options.exporter == AUTO:
+            return self.source.exporters
+        if self.options.exporter not in self.source.exporters:
+            raise UsageError(
+                f"{self.options.exporter!r} does not support a {self.source.kind}",
+                where="--exporter",
+                do=f"one of {', '.join(self.source.exporters)}",
+            )
+        return (self.options.exporter,)
+
+    @property
+    def expected(self) -> axes.Axes:
+        """The axes that are to be open: those asked for, and those that the source has open."""
+        open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
+        for name, places in self.asked.items():
+            open_axes.setdefault(name, {}).update(places)
+        return open_axes
+
+    def converted(self) -> list[_Attempt]:
+        """Exports and checks: until one is right, or by every exporter where they are raced."""
+        attempts: list[_Attempt] = []
+        for exporter in self.exporters:
+            attempts.append(self._attempt(exporter))
+            if attempts[-1].ok and not self.options.tune:
+                break
+        good = next((attempt for attempt in attempts if attempt.ok), None)
+        return [self._blamed(attempt, good) for attempt in attempts]
+
+    def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
+        """Writes the model that is right; of two the faster, else the first."""
+        good = [attempt for attempt in attempts if attempt.ok]
+        if not good:
+            wrong = any(attempt.side is not None for attempt in attempts)
+            return self._envelope(attempts, "wrong-output" if wrong else "not-converted")
+        raced = self._raced(good) if len(good) > 1 else None
+        best = good[1] if raced is not None and raced.verdict == "faster" else good[0]
+        assert best.side is not None
+        model = labelled(best.side.model.ir, origin(self.kind, self.source, best.record))
+        with staged_model(model, place, external=bool(best.side.model.external)) as staged:
+            deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
+        # The answer is about the last conversion.
+        ordered = [attempt for attempt in attempts if attempt is not best] + [best]
+        envelope = self._envelope(ordered, "written", place)
+        text = self.options.source
+        fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
+        result = msgspec.structs.replace(
+            envelope.result,
+            raced=None if raced is None else raced.result,
+            findings=_exported.findings(best.side.model, self.source, text),
+            notes=(*envelope.result.notes, *([fixed] if fixed else [])),
+        )
+        return msgspec.structs.replace(envelope, result=result)
+
+    def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
+        """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
+        files = [attempt.exported for attempt in good if attempt.exported is not None]
+        self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
+        budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
+        try:
+            return _compared(self.options, files, max(LEAST_RACE_S, RACE_SHARE * budget_s), self.watch)
+        except OrtuneError as error:
+            self.watch.say(f"the two exporters' models were not compared: {error.what}")
+            return None
+
+    def verified(self) -> list[_Attempt]:
+        """Checks the model that was given."""
+        assert self.options.model is not None
+        attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
+        if attempt.ok:
+            return [attempt]
+        self._right = next(
+            (candidate for candidate in map(self._attempt, self.exporters) if candidate.ok), None
+        )
+        return [self._blamed(attempt, self._right)]
+
+    def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
+        """The answer about the model that was given."""
+        envelope = self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
+        fault = attempts[0].record.fault
+        again = _exported.again(self.options, self.kind, fault) if fault is not None and self._right else ()
+        return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, again=again))
+
+    def _attempt(self, exporter: str) -> _Attempt:
+        """One exporter's model, checked."""
+        self.watch.line(f"exporting with {exporter}")
+        own = Path(tempfile.mkdtemp(prefix="exported-", dir=self.process.folder))
+        name = f"{self.kind.stem}.onnx"
+        request = ExportSource(
+            exporter=exporter, dynamic=self.asked, opset=self.options.opset, output=str(own / name)
+        )
+        try:
+            exported = self.process.ask(request, SourceExported)
+            # Out of the reach of the process: what is checked is what is written.
+            place = own.rename(self.opened.scratch / own.name) / name
+            return self._checked(place, exporter, exported, self.expected)
+        except SourceProcessFailed as error:
+            if error.reason not in ("failed", "refused"):
+                raise
+            self.watch.say(f"{exporter} failed: {_first_line(error.what)}")
+            return _Attempt(record=Conversion(exporter=exporter, failed=error.what))
+
+    def _checked(self, place: Path, exporter: str, exported: SourceExported, expected: axes.Axes) -> _Attempt:
+        self.watch.line(f"comparing the outputs of {place.name} with those of {self.options.source}")
+        side = self.opened.resolve(SideText(text=str(place), runtime=named(self.options.runtime)))
+        checked = self.check.of(side, exported.inputs, expected)
+        facts = side.model.facts
+        record = Conversion(
+            exporter=exporter,
+            ok=checked.ok,
+            opset=facts.opsets.get("", 0),
+            nodes=side.model.op_counts.total(),
+            size_bytes=facts.size_bytes + facts.external_bytes,
+            elapsed_s=exported.elapsed_s,
+            cases=checked.cases,
+            axes=checked.axes,
+            fault=checked.fault,
+            messages=exported.messages,
+        )
+        return _Attempt(record=record, side=side, checked=checked, exported=place)
+
+    def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
+        """The attempt with the node at fault, where a conversion that is right shows it."""
+        fault = attempt.record.fault
+        feed = attempt.checked.feed if attempt.checked else None
+        if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
+            return attempt
+        self.watch.line("locating the first wrong node")
+        node, overflow = blame.node_at_fault(
+            right.side,
+            attempt.side,
+            feed,
+            self.opened.baselines[0],
+            Path(tempfile.mkdtemp(prefix="blame-", dir=self.opened.scratch)),
+            self.watch.line,
+        )
+        fault = msgspec.structs.replace(
+            fault, node=node, not_finite=overflow, held_against=right.record.exporter if node else ""
+        )
+        return replace(attempt, record=msgspec.structs.replace(attempt.record, fault=fault))
+
+    def _envelope(
+        self, attempts: Sequence[_Attempt], verdict: str, place: Path | None = None
+    ) -> Envelope[ConvertResult]:
+        notes = dict.fromkeys(
+            note for attempt in attempts if attempt.checked for note in attempt.checked.notes
+        )
+        asked = None if self.options.verify else self.options.opset
+        notes |= dict.fromkeys(
+            convert_words.other_opset(attempt.record, asked)
+            for attempt in attempts
+            if asked and attempt.record.opset not in (0, asked)
+        )
+        result = ConvertResult(
+            source=self.options.source,
+            kind=self.source.kind,
+            framework=self.kind.converter.framework,
+            versions=self.source.versions,
+            conversions=tuple(attempt.record for attempt in attempts),
+            path=str(place or self.options.model or ""),
+            notes=tuple(notes),
+        )
+        result = msgspec.structs.replace(result, headline=convert_words.headline(result, verdict))
+        model = open_model(place).ref if place is not None else next(
+            (attempt.side.model.ref for attempt in attempts if attempt.side is not None), None
+        )  # fmt: skip
+        return self.opened.document(result, model=model, verdict=verdict)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:200]

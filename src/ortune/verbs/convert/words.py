@@ -1,0 +1,185 @@
+"""A conversion and its check, in sentences: of records alone, for every format."""
+
+from __future__ import annotations
+
+import shlex
+
+from ortune.printable import operand
+from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
+from ortune.show import finding_words, ort_format_words
+from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
+from ortune.show.numbers import factor, shorten, size
+from ortune.show.output_words import outputs
+from ortune.verbs.bisect import words as bisect_words
+from ortune.verbs.tune import words as tune_words
+
+_STATUS = {"open": "dynamic", "fixed": "fixed", "frozen": "frozen", "untested": "not tested"}
+_LEVELS = {"disable": "off", "all": "on"}
+_LONGEST = 300
+
+
+def other_opset(conversion: Conversion, asked: int) -> str:
+    """An exporter wrote another opset than the user asked for."""
+    return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
+
+
+def headline(result: ConvertResult, verdict: str) -> str:
+    """The answer in one sentence."""
+    last = result.conversions[-1] if result.conversions else None
+    if verdict == "not-converted" or last is None:
+        why = _first_line(last.failed) if last is not None else "no exporter supports it"
+        return f"not converted: {why}"
+    if verdict == "wrong-output":
+        wrong = next(conversion for conversion in result.conversions if conversion.fault is not None)
+        assert wrong.fault is not None
+        what = f"{result.path} does not match {result.source}" if not wrong.exporter else "not written"
+        return f"{what}: {wrong.fault.what}"
+    what = f"written to {result.path}" if last.exporter else f"{result.path} matches {result.source}"
+    return f"{what}: {_checked(last)}"
+
+
+def _checked(conversion: Conversion) -> str:
+    """How equal the outputs are, on how many inputs, at which sizes."""
+    sets = len({case.name for case in conversion.cases})
+    worst = max(
+        (case.outputs for case in conversion.cases if case.outputs is not None),
+        key=lambda difference: difference.relative_l2,
+    )
+    opened = [axis.name for axis in conversion.axes if axis.status == "open"]
+    sizes = f" and at other sizes of {', '.join(opened)}" if opened else ""
+    return f"{outputs(worst)} on {sets} set{'' if sets == 1 else 's'} of inputs{sizes}"
+
+
+def document(envelope: Envelope[ConvertResult]) -> Document:
+    """What was converted by what, how its outputs compare, and what is wrong."""
+    result = envelope.result
+    wrong = envelope.verdict in ("wrong-output", "not-converted")
+    if result.to == "ort":
+        return ort_format_words.document(envelope, wrong)
+    tone: Tone = "bad" if wrong else "good"
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    support = []
+    for conversion in result.conversions:
+        if conversion.cases:
+            columns = [
+                Column("inputs", "label"),
+                Column("sizes"),
+                Column("optimizer"),
+                Column("outputs", "text"),
+            ]
+            support.append(table(columns, [_row(case) for case in conversion.cases], title=_by(conversion)))
+    tuned = None
+    if result.tuned is not None:
+        of_tuning = Envelope(
+            schema="ortune/tune/1",
+            ortune=envelope.ortune,
+            model=envelope.model,
+            workload=envelope.workload,
+            status=envelope.status,
+            result=result.tuned,
+        )
+        tuned = tune_words.document(of_tuning)
+    return Document(
+        title="ortune convert",
+        blocks=[
+            Line(result.headline, tone),
+            Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
+            Points(items=[*(_said(conversion) for conversion in result.conversions), *_raced(result)]),
+            Points(
+                title="at fault",
+                items=[_fault(conversion) for conversion in result.conversions if _fault(conversion)],
+            ),
+            Points(title="dynamic axes", items=[_axis(axis) for axis in _axes(result)]),
+            Points(
+                title="the exporter warned",
+                items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
+            ),
+            Points(
+                title="findings in the exported model",
+                items=[finding_words.sentence(f) for f in result.findings],
+            ),
+            Points(items=result.notes),
+            *(tuned.blocks if tuned is not None else []),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[*support, *(tuned.support if tuned is not None else [])],
+        annotations=[
+            Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
+        ],
+    )
+
+
+def _raced(result: ConvertResult) -> list[str]:
+    """Says which of two exporters' models is faster, and which is kept."""
+    if result.raced is None or len(result.conversions) < 2:
+        return []
+    kept = result.conversions[-1].exporter
+    other = next(conversion.exporter for conversion in reversed(result.conversions[:-1]) if conversion.ok)
+    c = result.raced.comparison
+    if c is None or c.verdict not in ("faster", "slower"):
+        return [f"no difference between the models of {kept} and {other} was confirmed; {kept}'s is kept"]
+    return [f"{kept}'s model is kept: {factor(max(c.ratio, 1 / c.ratio))}x faster than {other}'s in p50"]
+
+
+def _by(conversion: Conversion) -> str:
+    return f"by {conversion.exporter}" if conversion.exporter else "the model"
+
+
+def _said(conversion: Conversion) -> str:
+    """One exporter's result in a line."""
+    if conversion.failed:
+        return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
+    opset = (
+        f"opset {conversion.opset}, " if conversion.opset else ""
+    )  # none where all operators are ai.onnx.ml's
+    nodes = f"{conversion.nodes} node{'' if conversion.nodes == 1 else 's'}"
+    what = f"{opset}{nodes}, {size(conversion.size_bytes)}"
+    if conversion.exporter:
+        what += f", exported in {conversion.elapsed_s:.1f} s"
+    compared = [case.outputs is not None and case.outputs.ok for case in conversion.cases]
+    # A size that is fixed is a fault too, although all outputs at that size are right.
+    match = conversion.ok or (bool(compared) and all(compared))
+    verdict = "outputs match" if match else "outputs do not match"
+    verdict += "" if conversion.ok or not match else " at the sizes that it accepts"
+    return f"{_by(conversion)}: {what}; {verdict}"
+
+
+def _fault(conversion: Conversion) -> str:
+    fault = conversion.fault
+    if fault is None or fault.node is None:
+        return ""
+    overflow = f"; {bisect_words.not_finite(fault.not_finite)}" if fault.not_finite is not None else ""
+    return f"{bisect_words.parted(fault.node)}{overflow} (A is the conversion by {fault.held_against}, B this model)"
+
+
+def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
+    shown = next((conversion for conversion in result.conversions if conversion.ok), None) or next(
+        (conversion for conversion in result.conversions if conversion.axes), None
+    )
+    return shown.axes if shown is not None else ()
+
+
+def _axis(axis: DynamicAxis) -> str:
+    sizes = f" at {', '.join(map(str, axis.sizes))}" if axis.sizes else ""
+    if axis.status == "fixed" and sizes:
+        return f"{axis.name} ({', '.join(axis.places)}) is fixed{sizes}"
+    sizes = sizes if axis.status == "open" else ""
+    what = f": {axis.what}" if axis.what else f": outputs match{sizes}" if axis.status == "open" else ""
+    return f"{axis.name} ({', '.join(axis.places)}) is {_STATUS[axis.status]}{what}"
+
+
+def _row(case: CheckedCase) -> tuple[str, ...]:
+    sizes = ", ".join(f"{name}={n}" for name, n in case.sizes.items())
+    said = outputs(case.outputs) if case.outputs is not None else case.failed
+    return (case.name, sizes or "-", _LEVELS[case.level], said)
+
+
+def _next(envelope: Envelope[ConvertResult]) -> list[str]:
+    result = envelope.result
+    if envelope.verdict == "written" and result.tuned is None:
+        return [shlex.join(["ortune", "tune", operand(result.path)])]
+    return list(result.again)
+
+
+def _first_line(text: str) -> str:
+    return shorten(text.strip().partition("\n")[0], _LONGEST)

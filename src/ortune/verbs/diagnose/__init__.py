@@ -1,0 +1,1 @@
+"""The folder of ``ortune diagnose``: its options, its steps, its words."""

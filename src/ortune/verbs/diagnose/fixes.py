@@ -1,0 +1,235 @@
+"""The fixes of findings as plans: each made, run, its outputs checked, and all of them raced in the same blocks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ortune.errors import OrtuneError
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.failures import describe as failure
+from ortune.measuring.fixed_blocks import Held, enough_s, held, race
+from ortune.measuring.limits import patience_s
+from ortune.measuring.opening import Experiment
+from ortune.measuring.other_programs import with_others
+from ortune.measuring.rewriting import Models
+from ortune.objectives import Objective
+from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
+from ortune.search import budget, confirm
+from ortune.search.blocks import measured
+from ortune.search.figures import STATISTICS, describe
+from ortune.search.plan_edits import merge, together
+from ortune.show import finding_words
+from ortune.verbs.diagnose import words as diagnose_words
+
+TOGETHER = "together"
+"""The arm of all fixes at once."""
+MOST_FIXES = 8
+"""Raced at once; findings of less weight wait for another call."""
+
+
+@dataclass
+class Fix:
+    """One change, and what became of it.
+
+    Attributes:
+        arm: Of its trials.
+        plan: The side's own with the change in it.
+        codes: Of the findings that ask for it.
+        outputs: How far they are from the model's own; None before it ran.
+        failed: Why it cannot be raced; "" where it can.
+    """
+
+    arm: str
+    plan: Plan
+    change: Plan
+    codes: list[str] = field(default_factory=list)
+    outputs: OutputDifference | None = None
+    failed: str = ""
+
+
+class Fixes:
+    """The fixes of one diagnosis: ``gather`` them from findings, then ``measure``.
+
+    Attributes:
+        fixes: Each plan once; all of them together last, once they were tried.
+        not_tried: Codes of fixes that nobody has allowed.
+        blocks, controls, statistic: What was raced; empty where nothing was.
+        enough_s: The budget that holds what this one did not; 0 where it held all.
+        checks_s: Seconds for the checks that were left out, which that budget is to hold too.
+    """
+
+    def __init__(self, opened: Experiment, baseline: Baseline, objective: Objective, seed: int) -> None:
+        self.experiment, self.baseline, self.objective = opened, baseline, objective
+        self.watch, self.clock = opened.watch, opened.clock
+        custom_ops = tuple(baseline.options.custom_ops)
+        self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.say)
+        self.rng = random.Random(f"diagnose-{seed}")
+        self.fixes: list[Fix] = []
+        self.not_tried: list[str] = []
+        self.blocks: list[Block] = []
+        self.controls: list[Control] = []
+        self.statistic = ""
+        self.enough_s = 0
+        self.checks_s = 0.0
+        self._no_time = ""  # why not all were raced
+
+    @property
+    def sound(self) -> list[Fix]:
+        """The fixes that can be raced: they run, and their outputs are the model's own."""
+        return [fix for fix in self.fixes if not fix.failed]
+
+    def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:
+        """Takes the plans of findings, each once.
+
+        Args:
+            findings: The weightiest first.
+            allowed: Safety classes that are measured.
+        """
+        side, fixes = self.baseline.side, {fix.plan.id: fix for fix in self.fixes}
+        for finding in findings:
+            if finding.plan is None:
+                continue
+            if finding.safety not in allowed:
+                self.not_tried.append(finding.code)
+                continue
+            plan = merge(side.plan, finding.plan)
+            if plan.id in fixes or len(fixes) < MOST_FIXES:
+                new = Fix(arm=f"fix-{len(fixes) + 1}", plan=plan, change=finding.plan)
+                fixes.setdefault(plan.id, new).codes.append(finding.code)
+        self.fixes = list(fixes.values())
+
+    def measure(self) -> None:
+        """Tries and races what the budget holds; what could not be raced is not even tried: that takes time too."""
+        if not self.baseline.check.claims:
+            self._no_time = finding_words.NO_CLAIMS
+        elif (
+            self.baseline.pilot.functional_only
+        ):  # on a GPU that is software outputs tell something, times nothing
+            self._no_time = diagnose_words.NOT_TIMED
+            for fix in self.fixes:
+                self._try(fix)
+        # Asked before anything is made or run: a fix that cannot be raced is not worth a process.
+        elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]).arms:
+            self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes {self._no_time}")
+        elif self.fixes:
+            for fix in self.fixes:
+                self._try(fix)
+            everything = self._together(self.sound)
+            if everything is not None:
+                self._try(everything)
+                self.fixes.append(everything)
+            self._race([fix.arm for fix in self.sound])
+
+    def _together(self, fixes: Sequence[Fix]) -> Fix | None:
+        """All fixes as one plan: gains do not add."""
+        if len(fixes) < 2:
+            return None
+        change = together([fix.change for fix in fixes], Plan())
+        if change is None:
+            self.watch.say("the fixes conflict, so each is measured alone")
+            return None
+        codes = [code for fix in fixes for code in fix.codes]
+        return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
+
+    def _try(self, fix: Fix) -> None:
+        """Makes the changed model and runs it once: it must run, and give the same."""
+        baseline = self.baseline
+        self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
+        try:
+            limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
+            model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None
+        except OrtuneError as error:
+            fix.failed = diagnose_words.not_made(error.what)
+            return
+        arm = baseline.arm(fix.arm, plan=fix.plan, model=model)
+        outcome = baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            fix.failed = diagnose_words.does_not_run(failure(outcome))
+            return
+        baseline.live_with(outcome)
+        fix.outputs = baseline.check.difference(outcome, key=fix.arm, again=arm)
+        if not fix.outputs.ok:
+            fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
+            return
+        baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
+
+    def _within_budget(self, arms: Sequence[str]) -> Held:
+        """What the budget holds: of too many fixes the last are left out, which are worth least."""
+
+        def drop(kept: list[str]) -> None:
+            alone = [arm for arm in kept if arm != TOGETHER]
+            # Single fixes go first, the last of them (worth least) before the others. All together stays next
+            # to one of them, as it is what a user gets who applies everything; in the end the first fix alone
+            # stays.
+            kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
+
+        within = held(self.baseline, arms, self.clock, drop)
+        self._no_time, self.enough_s = "", 0
+        if not within.all_of(arms):
+            self._needs(within.needed_s)
+        return within
+
+    def _needs(self, needed_s: float) -> None:
+        """Says why not all were raced, and which budget holds them and the checks that there was no time for."""
+        needed_s += self.checks_s
+        self._no_time = diagnose_words.no_time(needed_s)
+        self.enough_s = budget.enough_s(1e9 * needed_s)
+
+    def _race(self, wanted: Sequence[str]) -> None:
+        baseline, executor = self.baseline, self.baseline.executor
+        within = self._within_budget(wanted)
+        if len(within.arms) < len(wanted):
+            self.watch.say(f"{len(wanted) - len(within.arms)} of {len(wanted)} fixes {self._no_time}")
+        if not within.arms:
+            return
+        executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in within.arms}}
+        began_s = self.clock.spent_s
+        schedule = race(
+            baseline,
+            within,
+            self.watch,
+            self.experiment.replay,
+            fixed=STATISTICS[self.objective],
+            rng=self.rng,
+            clock=self.clock,
+        )
+        assert schedule.judgement is not None
+        self.statistic, self.blocks = schedule.judgement.statistic, schedule.blocks
+        self.controls = schedule.controls
+        if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
+            self._needs(enough_s(schedule, began_s))
+        if not self.blocks and not self.watch.stop():
+            self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
+
+    def results(self) -> list[tuple[Fix, TriedFix]]:
+        """Each fix with what was measured of it, its command left open; as many claims as fixes, one error."""
+        level = 1 - 0.05 / max(1, len(self.sound))
+        return [(fix, self._result(fix, level)) for fix in self.fixes]
+
+    def _result(self, fix: Fix, level: float) -> TriedFix:
+        trials = [] if fix.failed else measured(self.blocks, fix.arm)
+        comparison: Comparison | None = None
+        if trials:
+            controlled = bool(self.controls)
+            # As many claims as fixes that could be raced: Bonferroni's share of the error for each.
+            comparison = self._compared(fix, level, controlled=controlled)
+        return TriedFix(
+            codes=tuple(fix.codes),
+            plan=fix.change,
+            figures=describe(trials, self.statistic) if trials else None,
+            outputs=fix.outputs,
+            comparison=comparison,
+            failed=fix.failed or ("" if comparison else self._no_time or diagnose_words.STOPPED),
+        )
+
+    def _compared(self, fix: Fix, level: float, *, controlled: bool) -> Comparison | None:
+        def compare(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+            return confirm.compare(blocks, fix.arm, statistic, level=level, controlled=controlled)
+
+        comparison, baseline = compare(self.blocks, self.statistic), self.baseline
+        plans = fix.plan, baseline.side.plan
+        return comparison and with_others(
+            comparison, self.blocks, self.statistic, baseline.host, compare, plans, arm=fix.arm
+        )

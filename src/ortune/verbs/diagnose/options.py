@@ -1,0 +1,109 @@
+"""Options of ``ortune diagnose``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
+from ortune.verbs._shared.groups import Load, OnePlan, Resumable
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, option_fields
+
+FORMATS = ("text", "json", "github", "markdown", "html")
+STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "tried"
+SEVERITIES = ("error", "warning", "note")
+OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
+"""What can be said of a page that is watched."""
+LONGEST_WATCH_S = 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Resumable, Load, OnePlan):
+    """Why is this model slow? Every fix is measured before it is recommended.
+
+    Runs and profiles the model, applies every rule, and measures the proposed fixes, alone and together, against the
+    unchanged model. A fix without a benefit is reported as such.
+    """
+
+    model: Annotated[
+        AnyPath | None, Argument("[MODEL]", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")
+    ] = None
+    page: Annotated[
+        str,
+        Option("--page", "URL", "A page to observe instead of a model: how it uses onnxruntime-web.", MODEL),
+    ] = ""
+    watch: Annotated[
+        str | float, Option("--watch", "15s", "How long to observe the page after loading.", RUN)
+    ] = "15s"
+    rewrite: Annotated[
+        Sequence[str],
+        Option("--rewrite", "NAME[:k=v]", "A rewrite to apply to the baseline. Repeatable.", MODEL),
+    ] = ()
+    objective: Goal = "latency"
+    tolerance: Tolerance = None
+    budget: Budget = "2m"
+    allow: Annotated[
+        Sequence[str],
+        Option(
+            "--allow",
+            "WHAT",
+            "Also measure fixes of the class numerics or behaviour, or non-finite outputs. Repeatable.",
+            RUN,
+        ),
+    ] = ()
+    fail_on: Annotated[
+        str,
+        Option(
+            "--fail-on",
+            "SEVERITY",
+            "Exit with 1 at this severity or above: error, warning, note or never.",
+            GATE,
+        ),
+    ] = "never"
+
+    @cached_property
+    def allowed(self) -> frozenset[str]:
+        """The safety classes of fixes that are measured."""
+        classes = ("numerics", "behaviour", NON_FINITE)
+        require_allowed(self.allow, classes, f"numerics, behaviour or {NON_FINITE}")
+        return frozenset({"exact", *self.allow})
+
+    @cached_property
+    def watch_s(self) -> float:
+        """How long a page is watched."""
+        if bool(self.page) == (self.model is not None):
+            raise UsageError(
+                "pass either a model or a page",
+                where="diagnose",
+                do="run ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
+            )
+        for option in option_fields(type(self)) if self.page else ():
+            if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
+                raise UsageError(
+                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="omit it"
+                )
+        time_s = seconds(self.watch, "--watch")
+        if not 0 < time_s <= LONGEST_WATCH_S:
+            raise UsageError(
+                f"{self.watch} is not a valid duration to observe a page",
+                where="--watch",
+                do="use e.g. 15s; the maximum is one hour",
+            )
+        return time_s
+
+    @cached_property
+    def severity(self) -> str:
+        """The severity from which on findings fail."""
+        from ortune.search.figures import require_objective
+
+        require_objective(self.objective)
+        if self.fail_on not in (*SEVERITIES, "never"):
+            raise UsageError(
+                f"{self.fail_on!r} is not a severity", where="--fail-on", do="error, warning, note or never"
+            )
+        return self.fail_on

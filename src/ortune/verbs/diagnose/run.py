@@ -1,0 +1,248 @@
+"""``ortune diagnose``: why a model is slow, each reason with its fix measured."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from ortune import monotonic, rules, targets
+from ortune.engines.profiling.headroom import one_profile
+from ortune.errors import OrtuneError
+from ortune.measuring import memory_in_turn
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.clock import Pace
+from ortune.measuring.first_run import settle
+from ortune.measuring.fixed_blocks import fit, holds
+from ortune.measuring.opening import Experiment
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.sides import SideText, require_unchanged
+from ortune.measuring.watcher import Watcher
+from ortune.printable import without_password
+from ortune.records import (
+    FUNCTIONAL_ONLY,
+    DiagnoseResult,
+    Envelope,
+    Finding,
+    Plan,
+    ProfileResult,
+)
+from ortune.search.blocks import BASE, awake, measured
+from ortune.search.figures import WORDS, describe, figure
+from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
+from ortune.show import headroom_words
+from ortune.show.answer_commands import plan_options
+from ortune.show.finding_words import measurable
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
+from ortune.verbs.diagnose.options import SEVERITIES, Options
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:
+    """Finds what slows a model down, and measures what its fixes bring.
+
+    Raises:
+        OrtuneError: The model does not run, or nothing can be measured on this machine now.
+    """
+    watch = watcher or Watcher()
+    if options.page:
+        return _page(options, watch)
+    with experiment("diagnose", options, watch) as opened:
+        text = SideText(
+            text=str(options.model), rewrites=tuple(options.rewrite), runtime=named(options.runtime)
+        )
+        side = opened.resolve(text)
+        with opened.measuring(side.label):
+            go_on(opened, options, [side], model=side.label)
+            envelope = _diagnose(options, opened, opened.base(side))
+        return keep(opened, options, envelope)
+
+
+def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
+    """The user's own page, watched."""
+    shown = replace(options, page=without_password(options.page))
+    with experiment("diagnose", shown, watch) as opened:
+        opened.begin(shown.page, {"model": shown.page})
+        return keep(opened, shown, _watch(shown, opened, options.page))
+
+
+def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseResult]:
+    watch = opened.watch
+    began_s = monotonic.now_s()
+    watch.line(f"watching {options.page}")
+    from ortune.verbs.diagnose.watched import (
+        watched,  # what talks to a browser, which no other diagnosis needs
+    )
+
+    page, first = watched(url, options.in_browser, options.watch_s, opened.scratch, watch.stop)
+    findings = tuple({(f.code, f.what): f for session in page.sessions for f in session.findings}.values())
+    result = DiagnoseResult(
+        side=first,
+        findings=findings,
+        fail_on=options.severity,
+        failed=_fails(findings, options.severity),
+        reproduce=command("diagnose", options),
+        page=page,
+        session=opened.log.id,
+        elapsed_s=monotonic.now_s() - began_s,
+    )
+    return opened.document(result, status="interrupted" if watch.stop() else "ok")
+
+
+def _fails(findings: Sequence[Finding], severity: str) -> bool:
+    """Returns whether any finding is as bad as that."""
+    worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
+    return any(finding.severity in worst for finding in findings)
+
+
+def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
+    """1 where findings are left that fail the gate."""
+    return int(envelope.result is not None and envelope.result.failed)
+
+
+def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envelope[DiagnoseResult]:
+    """Works from the first run to the document."""
+    watch, clock = opened.watch, opened.clock
+    watch.line("running the model for the first time")
+    settle(baseline, options.budget_s, lambda: clock.left_s, watch.line)
+    question_right(baseline, most_s(options.budget_s, clock.left_s), watch.line)
+    baseline.check.step_down()
+    watch.line("timing a few runs, to plan the session")
+    baseline.pilot.run(options.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+    # What a profile tells, and what follows from it, would not come out the same again.
+    once = opened.replay.once
+    profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
+    opened.replay.pass_on()
+    pace = opened.pace(least_s=LEAST_CHECKS_S)
+    findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile, pace))
+    opened.replay.pass_on()
+    memory_in_turn.measure(opened, baseline, baseline.pilot.first)
+    fixes = Fixes(opened, baseline, options.objective, options.seed)
+    fixes.checks_s = pace.needed_s(options.budget_s) - options.budget_s if pace.left_out else 0.0
+    fixes.gather(findings, options.allowed)
+    fixes.measure()
+    require_unchanged(baseline.side)
+    for note in opened.skipped(pace, fixes.enough_s):
+        baseline.note(note)
+    return _document(options, opened, baseline, findings, fixes, profile)
+
+
+def _profile(options: Options, opened: Experiment, baseline: Baseline) -> ProfileResult | None:
+    """One process under the profiler; None where it does not run there, or the budget does not hold it."""
+    opened.watch.line("profiling")
+    first = baseline.pilot.first
+    # Where no fix can be raced, nothing else needs the time.
+    left_ns = (opened.clock.left_s - opened.answer_s) * 1e9
+    for_fixes_ns = (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
+    races = fit(baseline, 1, for_fixes_ns) <= for_fixes_ns
+    try:
+        result = one_profile(
+            baseline,
+            figure(first, "median") or first.done.cases[0].first_ns,
+            options.folder,
+            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else PROFILE_ALONE_SHARE) * left_ns,
+            read_ns=opened.answer_s * 1e9,
+        )
+    except OrtuneError as error:
+        opened.watch.say(f"not profiled: {error.what}")
+        return None
+    if result is None or result.headroom is None:
+        return result
+    return msgspec.structs.replace(result, headroom=headroom_words.worded(result.headroom))
+
+
+def _findings(
+    opened: Experiment, baseline: Baseline, profile: ProfileResult | None, pace: Pace
+) -> tuple[Finding, ...]:
+    first = baseline.pilot.first
+    page = first.done.page
+    facts = replace(
+        baseline.facts(),
+        begins=pace.begins,
+        # What a software device is slow at is not asked.
+        page=page if page is not None and page.software else None,
+        emulated=targets.of(baseline.side.plan).emulated(first),
+        # Of a level that was stepped down from nothing else is to be said.
+        plan=baseline.check.wrong_plan or baseline.side.plan,
+        profile=profile,
+        host=opened.machine.host,
+        sensors=opened.machine.sensors(),
+        environment=os.environ,
+    )
+    findings = rules.findings(facts, measured=True)
+    return (*findings, *(finding for finding in baseline.findings if finding not in findings))
+
+
+def _document(
+    options: Options,
+    opened: Experiment,
+    baseline: Baseline,
+    findings: Sequence[Finding],
+    fixes: Fixes,
+    profile: ProfileResult | None,
+) -> Envelope[DiagnoseResult]:
+    asked = words(options, without=("budget", "allow", "fail_on"))
+
+    def compares(plan: Plan) -> str:
+        return shlex.join(["ortune", "compare", *asked, *plan_options(plan, "--b-")])
+
+    tried = {
+        fix.arm: msgspec.structs.replace(result, command=compares(fix.change))
+        for fix, result in fixes.results()
+    }
+    whole = tried.pop(TOGETHER, None)
+    comparisons = {
+        code: result.comparison
+        for result in tried.values()
+        for code in result.codes
+        if result.comparison is not None
+    }
+    verified = tuple(msgspec.structs.replace(f, verified=comparisons.get(f.code)) for f in findings)
+    ordered = tuple(sorted(measurable(verified, asked), key=_order))
+    functional_only = baseline.pilot.functional_only
+    faster = any(comparison.verdict == "faster" for comparison in comparisons.values())
+    base = measured(fixes.blocks, BASE) or [baseline.pilot.first]
+    result = DiagnoseResult(
+        side=baseline.side.record,
+        statistic=WORDS[fixes.statistic] if fixes.statistic else "",
+        figures=None if functional_only else describe(base, fixes.statistic or "median"),
+        findings=ordered,
+        tried=tuple(tried.values()),
+        together=whole,
+        not_tried=tuple(fixes.not_tried),
+        profile=profile,
+        controls=tuple(fixes.controls),
+        peak_in_turn=baseline.peak_in_turn,
+        notes=(
+            *baseline.work.notes,
+            *baseline.notes,
+            *awake(fixes.blocks),
+            *opened.played_notes,
+        ),
+        fail_on=options.severity,
+        failed=_fails((*baseline.alerts, *ordered), options.severity),
+        reproduce=command("diagnose", options),
+        tune=shlex.join(["ortune", "tune", *asked]),
+        session=opened.log.id,
+        elapsed_s=opened.elapsed_s,
+        enough_s=fixes.enough_s,
+    )
+    return opened.document(
+        result,
+        status="interrupted" if opened.watch.stop() else "ok",
+        verdict="functional-only" if functional_only else "faster" if faster else None,
+    )
+
+
+def _order(finding: Finding) -> tuple[int, float, float]:
+    """Orders findings: times that mean nothing, then proven gains, the largest first; what does not pay last."""
+    comparison = finding.verified
+    if finding.code == FUNCTIONAL_ONLY:
+        return -1, 0.0, 0.0
+    if comparison is not None:
+        return (0, comparison.ratio, 0.0) if comparison.verdict == "faster" else (2, comparison.ratio, 0.0)
+    return 1, 0.0, -(finding.share_ratio or 0.0)

@@ -1,0 +1,308 @@
+"""Why a model is slow, in words: what a fix brought first, what could not be measured after it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from ortune.durations import as_option
+from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
+from ortune.show import finding_words, memory_words, others_words, sides, transfer_words
+from ortune.show import headline as heads
+from ortune.show.answer_commands import lines, told_line, with_budget, words_of
+from ortune.show.checks import trouble
+from ortune.show.document import (
+    Annotation,
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Line,
+    Pairs,
+    Points,
+    Tone,
+    stopped,
+    table,
+)
+from ortune.show.numbers import change, enough, memory, span, whole_percent
+from ortune.show.stored_kind import StoredKind
+from ortune.show.tune_headline import LONGEST_PLAN, counted
+from ortune.verbs.diagnose import page_words
+
+_VERDICTS = {
+    "faster": "verified",
+    "slower": "slower",
+    "equivalent": "does not help",
+    "inconclusive": "inconclusive",
+}
+NAMED = 3
+MOST_BY_HAND = 3
+
+
+STOPPED = "stopped before it was measured"
+TOO_SMALL = "not measured: budget too small"
+"""How the reason begins that a fix was not measured for lack of time."""
+NOT_TIMED = "runs, outputs correct; not timed"
+NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
+
+
+def no_time(needed_s: float) -> str:
+    """Why a fix was not measured: how long it takes from the start of the command, and which budget holds that."""
+    return f"{TOO_SMALL} ({enough(needed_s)} is enough)"
+
+
+def not_made(why: str) -> str:
+    """Why a fix was not measured: there is no model with it."""
+    return f"could not be created: {why}"
+
+
+def does_not_run(why: str) -> str:
+    """Why a fix was not measured: the model with it fails."""
+    return f"does not run: {why}"
+
+
+def moves_outputs(how: str) -> str:
+    """Why a fix was not measured: the model with it gives something else."""
+    return f"changes the outputs: {how}"
+
+
+def headline(result: DiagnoseResult) -> str:
+    """The largest proven gain; else how far the best fix came, or that none was timed, and what to do first."""
+    if result.page is not None:
+        return page_words.headline(result.page)
+    best = _best(result)
+    if best is not None and best.comparison is not None:
+        return _said(result, best, best.comparison, f"with {_named(best)}")
+    number = heads.count(len(result.findings), "finding")
+    if finding_words.functional_only(result.findings):
+        return heads.headline("functional-only", "the device is emulated, so nothing was timed", number)
+    nearest = min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
+    if nearest is not None and nearest.comparison is not None:
+        n = sum(fix.comparison is not None for fix in result.tried)
+        of = " and ".join(dict.fromkeys(nearest.codes))
+        outcome = "the only fix measured" if n == 1 else f"the best of {n} fixes measured"
+        unproven = "" if result.controls else "; controls not run"
+        return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
+    if not result.findings:
+        profiled = ("no findings", "ortune tune tests every setting")
+        unknown = ("the model was not profiled", "rerun with a longer --budget; so far no findings")
+        return heads.headline("nothing-tested", *(unknown if result.profile is None else profiled))
+    return heads.headline(
+        "nothing-tested", f"{number}, but no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
+    )
+
+
+def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
+    """What a fix brings."""
+    blocks = heads.count(comparison.n_blocks, "block")
+    both = sides.values(result.figures, fix.figures, comparison)
+    said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
+    doubts = others_words.doubts(comparison)
+    return heads.headline(comparison.verdict, said, which, doubts, statistic=comparison.statistic)
+
+
+def _ratio(fix: TriedFix) -> float:
+    return fix.comparison.ratio if fix.comparison is not None else 1.0
+
+
+def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
+    """What to do where no fix is proven: in few words, and whole."""
+    late = [code for fix in result.tried if _wants_time(fix, result) for code in fix.codes]
+    rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
+    if rerun and late:
+        of = " and ".join(dict.fromkeys(late))
+        yield (
+            f"--budget {as_option(result.enough_s)} is enough to measure the fix for {of}",
+            f"measure the fix for {of}: {rerun}",
+        )
+    for safety in ("numerics", "behaviour"):
+        codes = [f.code for f in result.findings if f.code in result.not_tried and f.safety == safety]
+        again = words_of(result.reproduce)
+        if codes and again:
+            of = " and ".join(dict.fromkeys(codes))
+            option = f"--allow {safety}"
+            yield (
+                f"{option} measures the fix for {of}",
+                f"measure the fix for {of}, which is not exact: {shlex.join(again)} {option}",
+            )
+    for finding in _by_hand(result)[:MOST_BY_HAND]:
+        yield f"{finding.code} needs a manual fix", f"{finding.code}: {finding.fix}"
+    yield "ortune tune tests every setting", f"test every setting and rewrite: {result.tune}"
+
+
+def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
+    """Returns whether a larger budget would tell what this fix brings."""
+    return fix.failed.startswith(TOO_SMALL) or (fix.comparison is not None and not result.controls)
+
+
+def _by_hand(result: DiagnoseResult) -> list[Finding]:
+    """Findings on the model whose fix is no plan, so that nothing can measure it, the most severe first."""
+    measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
+    others = {*measured, *result.not_tried}
+    left = [
+        f
+        for f in result.findings
+        if f.fix and f.plan is None and f.code not in others and f.code[:3] not in ("MSR", "ENV")
+    ]
+    return sorted(left, key=lambda f: (f.severity == "note", -(f.share_ratio or 0.0)))
+
+
+def _best(result: DiagnoseResult) -> TriedFix | None:
+    """The proven fix with the largest gain: all together only where that is more than each alone."""
+    faster = [
+        fix
+        for fix in (*result.tried, *([result.together] if result.together else []))
+        if fix.comparison is not None and fix.comparison.verdict == "faster"
+    ]
+    # What is known for a busy machine alone is no recommendation while anything else is one.
+    plain = [fix for fix in faster if not others_words.only_under_load(fix.comparison)]
+    faster = plain or faster
+    return min(faster, key=_ratio, default=None)
+
+
+def document(envelope: Envelope[DiagnoseResult]) -> Document:
+    """The answer, a row a fix, what stands out besides, and the commands that go on."""
+    result = envelope.result
+    assert result is not None
+    if result.page is not None:
+        return page_words.document(envelope)
+    best = _best(result)
+    tone: Tone = "good" if best and not others_words.doubts(best.comparison) else "unsure"
+    holds = [("", best.comparison)] if best and not others_words.doubts(best.comparison) else []
+    blocks: list[Block] = [*stopped(envelope), Line(headline(result), tone), *others_words.lines(holds)]
+    tried = [*result.tried, *([result.together] if result.together else [])]
+    if tried:
+        columns = [
+            Column("fix for", "label"),
+            Column("change", "text"),
+            Column(sides.statistic_name(result.statistic)),
+            Column("difference"),
+            Column("", "text"),
+        ]
+        base = sides.value(result.figures, result.statistic) if result.figures else ""
+        rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
+        rows += [_row(result, fix, together=fix is result.together) for fix in tried]
+        blocks.append(table(columns, rows, dense=True))
+    faster = [
+        fix
+        for fix in result.tried
+        if fix.comparison
+        and fix.comparison.verdict == "faster"
+        and not others_words.only_under_load(fix.comparison)
+    ]
+    pays = {code for fix in faster for code in fix.codes}
+    blocks.append(
+        Points(title="findings", items=[_told(f, result, pays) for f in result.findings], marked=True)
+    )
+    if best is None and result.findings and not finding_words.functional_only(result.findings):
+        steps = [whole for _, whole in _steps(result)]
+        blocks.append(Points(title="what to do", items=steps, marked=True))
+    blocks.append(Pairs(rows=list(_details(result))))
+    blocks.append(Code(title="next", lines=list(_next(envelope)), commands=True))
+    annotations = [
+        Annotation(level="notice", title="ortune diagnose", lines=[headline(result)]),
+        *finding_words.to_annotate(result.findings),
+    ]
+    return Document(title=f"diagnosis of {result.side.label}", blocks=blocks, annotations=annotations)
+
+
+def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]:
+    name = "all together" if together else ", ".join(fix.codes)
+    change_ = "" if together else _change(fix)
+    if fix.comparison is None or fix.figures is None:
+        short = TOO_SMALL if fix.failed.startswith(TOO_SMALL) else fix.failed  # one budget is named for all
+        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(short)]
+    comparison = fix.comparison
+    tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
+    ratio, low, high = sides.as_shown(comparison)
+    difference = f"{change(ratio)} ({span(low, high)})"
+    return [
+        Cell(name),
+        Cell(change_),
+        Cell(sides.beside(result.figures, fix.figures, comparison)),
+        Cell(difference),
+        _verdict(comparison, tones.get(comparison.verdict, "")),
+    ]
+
+
+def _verdict(comparison: Comparison, tone: Tone) -> Cell:
+    if others_words.only_under_load(comparison):
+        return Cell(f"{comparison.verdict} under load", tone="unsure")
+    return Cell(_VERDICTS.get(comparison.verdict, comparison.verdict), tone=tone)
+
+
+def _change(fix: TriedFix) -> str:
+    return ", ".join([r.name for r in fix.plan.rewrites] + [f"{k}={v}" for k, v in fix.plan.settings.items()])
+
+
+def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
+    """A finding with its share, and whether its fix was proven."""
+    share = f"{whole_percent(finding.share_ratio)} of the run" if finding.share_ratio else ""
+    share = f"; {share}" if share and share not in finding.what else ""
+    fix = ""
+    if finding.code in pays:
+        fix = " -> its fix helps"
+    elif finding.verified is not None:
+        fix = f" -> its fix was measured: {_VERDICTS.get(finding.verified.verdict, 'inconclusive')}"
+    elif finding.code in result.not_tried:
+        ground = finding_words.estimate(finding)
+        fix = f"{f'; {ground}' if ground else ''} -> its fix is not exact; measure it with --allow {finding.safety}"
+    elif finding.fix:
+        fix = f" -> {finding.fix}"
+    return f"{finding.code} {finding.what}{finding_words.places(finding)}{share}{fix}"
+
+
+def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
+    if result.statistic:
+        yield "statistic", result.statistic
+    if result.controls:
+        troubled = "; ".join(text for text in map(trouble, result.controls) if text)
+        yield "checks", troubled or "passed: A/A check, sensitivity check"
+    elif any(fix.comparison is not None for fix in result.tried):
+        yield "checks", NO_CONTROLS
+    yield from _transfer(result)
+    in_turn = memory_words.beside(result.peak_in_turn)
+    if in_turn:
+        alone = f"{memory(result.figures.peak_bytes)}; " if result.figures else ""
+        yield "peak memory", f"{alone}{in_turn}"
+    for text in result.notes:
+        yield "note", text
+
+
+def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
+    """Transfer apart, where a profile has it; else that times contain it; nothing where nothing was timed."""
+    if finding_words.functional_only(result.findings):
+        return []
+    rows = transfer_words.rows(result.profile) if result.profile is not None else []
+    return rows or transfer_words.included([result.side.plan])
+
+
+def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
+    result = envelope.result
+    best = _best(result)
+    if best is not None and others_words.doubts(best.comparison):
+        again = words_of(result.reproduce)
+        yield from [shlex.join([*again, *others_words.WAIT])] if again else []
+    elif best is not None:
+        yield best.command
+    yield result.tune
+    if result.findings:
+        yield f"ortune explain {result.findings[0].code}"
+    yield from lines(told_line(result.session, envelope.store))
+
+
+def _named(fix: TriedFix) -> str:
+    """What was changed, named where that is short, and what of the list below it mends."""
+    codes = list(dict.fromkeys(fix.codes))
+    what = _change(fix)
+    if len(what) > LONGEST_PLAN:
+        what = counted(len(fix.plan.rewrites), len(fix.plan.settings))
+    return f"{what} (fixes {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"
+
+
+STORED = StoredKind(
+    result=DiagnoseResult,
+    document=document,
+    headline=headline,
+)

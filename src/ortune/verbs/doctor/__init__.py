@@ -1,0 +1,1 @@
+"""The folder of ``ortune doctor``: its options, its steps, its words."""

@@ -1,0 +1,280 @@
+"""``ortune doctor``: what this machine can run, and the smallest effect that it can show."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ortune import monotonic, rules
+from ortune.engines.profiling.peaks import duration_words, measure_peak
+from ortune.engines.profiling.stored_peaks import load_peak
+from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
+from ortune.graph.model.open import open_model
+from ortune.measuring import probe_model
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.document import document
+from ortune.measuring.driver import drive
+from ortune.measuring.exclusive import exclusive
+from ortune.measuring.first_run import settle
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved
+from ortune.measuring.watcher import Watcher
+from ortune.records import (
+    Block,
+    Control,
+    DoctorResult,
+    EffectRow,
+    Envelope,
+    MachinePeak,
+    NoiseReport,
+    Plan,
+    Runtime,
+    RuntimeReport,
+)
+from ortune.rules import Facts
+from ortune.runtimes import made, runtimes
+from ortune.search import controls, duel
+from ortune.search.blocks import BASE, NEW, log_ratios, measured
+from ortune.search.figures import figure
+from ortune.search.sequential import Sequential
+from ortune.search.waiting import waited
+from ortune.stats import detect, intervals
+from ortune.targets.inventory import report
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolFailed
+from ortune.verbs._shared.session import experiment, go_on
+from ortune.verbs._shared.spelling import named
+from ortune.verbs.doctor import words as doctor_words
+from ortune.verbs.doctor.options import Options
+
+MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+BLOCKS = 12
+BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
+
+
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:
+    """Looks at the machine and its runtimes, then measures what can be seen here.
+
+    Raises:
+        UsageError: A model is named, and nothing is to be measured.
+        RuntimeNotFound: ``runtime`` names one that has no usable onnxruntime.
+        OrtuneError: The model cannot be opened or fed.
+    """
+    o, watch = options or Options(), watcher or Watcher()
+    if o.model is not None and not o.measure:
+        what = "is the model for measuring noise, and --no-measure measures nothing"
+        raise UsageError(what, where=str(o.model), do="omit it or --no-measure")
+    if o.resume is not None and not o.measure:
+        what = "resumes a measurement, and --no-measure measures nothing"
+        raise UsageError(what, where="--resume", do="omit it or --no-measure")
+    with experiment("doctor", o, watch) as opened:
+        return _examined(o, opened)
+
+
+def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
+    """The inventory, then noise and peaks where they can be measured."""
+    watch = opened.watch
+    environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
+    reports = tuple(report(r, o.in_browser) for r in environments)
+    usable = next((r for r in environments if not r.error), None)
+    if usable is not None:
+        opened.measure_at(usable, Plan())
+    machine = opened.machine
+    noise: NoiseReport | None = None
+    peak: MachinePeak | None = None
+    peak_failed = ""
+    interrupted = False
+    if o.measure and usable is not None:
+        watch.say(f"measuring with {runtimes.describe(usable)}")
+        model = open_model(Path(o.model)) if o.model else probe_model.write(opened.scratch)
+        side = Resolved(
+            label=model.path.name if o.model else "a small convolutional network",
+            model=model,
+            plan=Plan(),
+            runtime=usable,
+            runs=model.path,
+        )
+        try:
+            watch.say(doctor_words.begins(duration_words(machine)))
+            noise = _measured(side, o, opened)
+            peak, peak_failed = _peak(usable, o, opened)
+        except BusyError as error:
+            if o.no_wait:
+                raise
+            # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
+            peak_failed = error.what
+            watch.say(f"neither noise nor peaks were measured: {error.what}")
+        except (Interrupted, Stopped):
+            # The inventory is done and worth having; only the noise is not known, or the peaks.
+            interrupted = True
+    elif o.measure:
+        watch.say("no usable onnxruntime was found, so nothing could be measured")
+    (baseline,) = opened.baselines if noise is not None else (None,)
+    envelope = document(
+        "doctor",
+        _result(
+            reports,
+            noise,
+            peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
+            machine,
+            runtimes.not_started(environments),
+            peak_failed,
+        ),
+        host=machine.host,
+        model=baseline.side.model.ref if baseline and o.model else None,
+        workload=baseline.work if baseline else None,
+        status="interrupted" if interrupted else "ok",
+        verdict=noise.status if noise else None,
+        alerts=baseline.alerts if baseline else (),
+    )
+    if noise is not None:
+        # Beside its noise, so that the session can be told again as it was.
+        opened.log.add("document", envelope)
+        opened.say_trouble()
+    return envelope
+
+
+def _result(
+    reports: tuple[RuntimeReport, ...],
+    noise: NoiseReport | None,
+    peak: MachinePeak | None,
+    machine: Machine,
+    not_started: str,
+    peak_failed: str,
+) -> DoctorResult:
+    facts = Facts(
+        host=machine.host,
+        runtimes=reports,
+        environment=os.environ,
+        topology=machine.topology,
+        sensors=machine.sensors(),
+    )
+    return DoctorResult(
+        runtimes=reports,
+        allocators=machine.allocators,
+        findings=rules.findings(facts),
+        noise=noise,
+        peak=peak,
+        peak_failed=peak_failed,
+        addable=made.addable({report.runtime.ort_version for report in reports}),
+        not_started=not_started,
+    )
+
+
+def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
+    """What the machine can do at most; where that cannot be measured, why."""
+    watch = opened.watch
+    try:
+        with exclusive("doctor", watch, wait=False):
+            peak = measure_peak(
+                runtime, opened.scratch, o.folder, opened.machine, say=watch.say, stop=watch.stop
+            )
+            return peak, ""
+    except (ToolFailed, BusyError, MeasurementError) as error:
+        watch.say(f"the peaks of this machine were not measured: {error.what}")
+        return None, doctor_words.no_peak(error.what, postponed=error.code == "busy")
+
+
+def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
+    """The noise, journalled like every measurement."""
+    with opened.measuring("", wait=False):
+        go_on(opened, o, [side], model=side.label)
+        baseline = opened.base(side)
+        settle(baseline, 60.0, line=opened.watch.line)
+        baseline.pilot.run("latency")
+        noise = _noise(baseline, side.runtime, opened)
+        opened.log.add("result", noise)
+        return noise
+
+
+def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseReport:
+    """The controls on this machine now, and what they mean for longer runs."""
+    watch, replay = opened.watch, opened.replay
+    baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
+    trial_ns = baseline.pilot.trial_ns
+    design = duel.Design(sequential=False, n_blocks=BLOCKS)
+    trial_s = trial_ns / 1e9
+    watch.say(
+        f"measuring the noise: {BLOCKS} blocks of four trials of {trial_s:.2f} s, about {4 * BLOCKS * trial_s:.0f} s"
+    )
+    try:
+        # The default races against itself: its evidence is what an equal plan would give.
+        schedule = Sequential(duel.Rules(budget_ns=sys.maxsize), design)
+
+        def on_block(block: Block) -> None:
+            replay.block(block)
+            watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}")
+
+        replay.whole()
+        order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
+        drive(
+            schedule,
+            baseline.executor,
+            rng=random.Random(f"doctor-{order}"),
+            clock=replay.decided,
+            end_ns=sys.maxsize,  # so that controls that fail are repeated
+            stop=watch.stop,
+            on_block=on_block,
+        )
+    except MeasurementError as error:
+        if error.code != controls.INVALID:
+            raise
+        watch.say(str(error))
+        return NoiseReport(
+            model=baseline.side.label,
+            latency_ns=0.0,
+            trial_s=trial_ns / 1e9,
+            block_scale=0.0,
+            controls=(),
+            table=(),
+            status="invalid",
+        )
+    state = schedule.state
+    scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.statistic))
+    latencies = sorted(figure(t, state.statistic) or 0.0 for t in measured(state.blocks, BASE))
+    return NoiseReport(
+        model=baseline.side.label,
+        latency_ns=latencies[len(latencies) // 2],
+        trial_s=trial_ns / 1e9,
+        block_scale=scale,
+        controls=tuple(state.controls),
+        table=tuple(_row(m, scale, trial_ns, state.prior_scale, state.controls) for m in MINUTES),
+        status="ok",
+        used_cpus=_used_cpus(state.blocks, opened),
+        cpus=opened.machine.host.effective_cpus,
+    )
+
+
+def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
+    """CPUs that other programs used meanwhile; None if the system does not tell."""
+    seen = [waited(trial, opened.machine.host) for trial in measured(blocks, BASE)]
+    used = sorted(each.used_cpus for each in seen if each is not None)
+    return used[len(used) // 2] if used else None
+
+
+def _row(
+    minutes: float, scale: float, trial_ns: float, prior: float | None, checks: Sequence[Control]
+) -> EffectRow:
+    """What a comparison of that length sees: nine blocks of four trials, then blocks of two.
+
+    A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out.
+    """
+    budget = minutes * 60e9
+    # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
+    # more goes to controls.
+    fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
+    blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
+    effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)
+    for check in checks:
+        if check.detected is False and check.expected_ratio:
+            effect = max(effect, (check.expected_ratio - 1) * math.sqrt(check.n_blocks / max(blocks, 1)))
+    return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)
+
+
+def exit_code(envelope: Envelope[DoctorResult]) -> int:
+    """3 where the machine is too unquiet for anything to be measured."""
+    return 3 if envelope.verdict == "invalid" else 0

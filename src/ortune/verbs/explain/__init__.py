@@ -1,0 +1,1 @@
+"""The folder of ``ortune explain``: its options, its steps, its words."""

@@ -1,0 +1,132 @@
+"""``ortune explain``: what a rule finds, why it costs time, and what its fix may change."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from typing import Literal
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.knobs import all_knobs
+from ortune.knobs import modules as knob_modules
+from ortune.measuring.document import document
+from ortune.measuring.watcher import Watcher
+from ortune.records import Described, Envelope, ExplainResult
+from ortune.rewrites import all_rewrites
+from ortune.rules import Rule, all_rules, find_rule
+from ortune.verbs.explain.options import Options
+
+MOST_HITS = 25
+
+HEADING = re.compile(
+    r"^(What it is|Why it costs|Evidence|Fix and its safety|Example|References): ", re.MULTILINE
+)
+
+
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:
+    """Explains one rule, rewrite or setting, or lists those that were looked for; all rules where none was.
+
+    Raises:
+        UsageError: There is none.
+    """
+    o = options or Options()
+    if o.code and o.search:
+        raise UsageError("a code and --search cannot be combined", where="--search", do="pass one of them")
+    if o.search:
+        return document("explain", ExplainResult(rules=_hits(o.search), whole=False, search=o.search))
+    if not o.code:
+        return document(
+            "explain", ExplainResult(rules=tuple(map(_of_rule, all_rules().values())), whole=False)
+        )
+    entry = next((e for e in _entries() if o.code.upper() == e.code or _name(o.code) == _name(e.name)), None)
+    if entry is not None and entry.kind == "rule":
+        return document("explain", ExplainResult(rules=(_whole(entry),), whole=True))
+    hits = _hits(o.code, names_only=True) or _hits(o.code)
+    if entry is None and len(hits) > 1:
+        return document("explain", ExplainResult(rules=hits, whole=False, search=o.code))
+    first = entry or hits[0]
+    also = (e for e in hits if e.name != first.name or e.kind != first.kind)
+    return document("explain", ExplainResult(rules=(_whole(first), *also), whole=True))
+
+
+def _name(text: str) -> str:
+    """A name as texts are compared: in one case, one spelling of types and one sign between words."""
+    return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
+
+
+def _entries() -> list[Described]:
+    """Every rule, rewrite and setting, each in one line."""
+    return [
+        *map(_of_rule, all_rules().values()),
+        *(_of_module("rewrite", r.name, r.safety, _rewrite_doc(r.name)) for r in all_rewrites().values()),
+        *(_of_module("setting", k.name, k.safety, _setting_doc(k.name)) for k in all_knobs().values()),
+    ]
+
+
+def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
+    """What holds all words of a text: in its name first, then in its title, then anywhere.
+
+    Raises:
+        UsageError: Nothing does.
+    """
+    words = _name(text).split()
+    ranked: list[tuple[int, Described]] = []
+    for entry in _entries():
+        name, title = _name(f"{entry.code} {entry.name}"), _name(entry.title)
+        places = (name, title, "" if names_only else _name(_doc(entry)))
+        rank = next((i for i, place in enumerate(places) if all(word in place for word in words)), None)
+        if rank is not None:
+            ranked.append((rank, entry))
+    if not ranked and not names_only:
+        find_rule(text)  # names the nearest
+    return tuple(entry for _, entry in sorted(ranked, key=lambda hit: hit[0])[:MOST_HITS])
+
+
+def _of_rule(rule: Rule) -> Described:
+    return Described(
+        code=rule.code, name=rule.name, title=rule.title, tier=rule.tier, reads=rule.bad is not None
+    )
+
+
+def _of_module(kind: Literal["rewrite", "setting"], name: str, safety: str, doc: str) -> Described:
+    title = doc.strip().partition("\n")[0].rstrip(".")
+    return Described(code="", name=name, title=title, tier="stable", kind=kind, safety=safety)
+
+
+def _rewrite_doc(name: str) -> str:
+    return importlib.import_module(f"ortune.rewrites.{name.replace('-', '_')}").__doc__ or ""
+
+
+def _setting_doc(name: str) -> str:
+    return knob_modules()[name].__doc__ or ""
+
+
+def _doc(entry: Described) -> str:
+    """All that an entry says of itself."""
+    if entry.kind == "rewrite":
+        return _rewrite_doc(entry.name)
+    return _setting_doc(entry.name) if entry.kind == "setting" else all_rules()[entry.code].doc
+
+
+def _whole(entry: Described) -> Described:
+    shown = all_rules()[entry.code].shown if entry.kind == "rule" else ""
+    return msgspec.structs.replace(entry, sections=_sections(_doc(entry)), bad=shown)
+
+
+def _sections(doc: str) -> tuple[tuple[str, str], ...]:
+    """Headings of a docstring with their texts, each in one paragraph."""
+    _, *parts = HEADING.split(inspect.cleandoc(doc))
+    return tuple(
+        (heading, capitalised(re.sub(r"\s+", " ", text).strip().replace("``", "`")))
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    )
+
+
+def capitalised(words: str) -> str:
+    """With a large first letter, unless the first word is a name of code or of a repository."""
+    first = words.partition(" ")[0].rstrip(",.:;")
+    is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
+    return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"

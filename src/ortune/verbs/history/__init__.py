@@ -1,0 +1,1 @@
+"""The folder of ``ortune history``: its options, its steps, its words."""

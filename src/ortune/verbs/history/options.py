@@ -1,0 +1,64 @@
+"""Options of ``ortune history``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import Budget, Goal, Settings, Tolerance
+from ortune.verbs._shared.groups import Resumable
+from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
+
+if TYPE_CHECKING:
+    from ortune.records import Plan
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Resumable):
+    """Which release of ONNX Runtime made this model faster or slower here?
+
+    Runs the last six releases in the same blocks, each in its own cached environment, and reports the release where
+    the speed changed.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort or model.onnx@git-revision.")]
+    release: Annotated[
+        Sequence[str],
+        Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),
+    ] = ()
+    set: Settings = ()
+    objective: Goal = "latency"
+    tolerance: Tolerance = None
+    budget: Budget = "4m"
+
+    @cached_property
+    def releases(self) -> tuple[str, ...]:
+        """The releases to run, newest first."""
+        from ortune.knobs import version
+        from ortune.runtimes.packages import RELEASES, require_recipes
+        from ortune.search.figures import require_objective
+
+        if len(self.release) == 1:
+            raise UsageError(
+                "a history needs at least two releases", where="--release", do="pass two or more releases"
+            )
+        require_objective(self.objective)
+        releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
+        for release in releases:
+            require_recipes(f"onnxruntime=={release}")
+        return tuple(releases)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What every release runs with."""
+        from ortune.knobs import parse_settings
+        from ortune.records import Plan
+
+        return Plan(settings=parse_settings(list(self.set)))

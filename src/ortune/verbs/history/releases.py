@@ -1,0 +1,260 @@
+"""One model under several releases of ONNX Runtime, in the same blocks: the newest is the base of each."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ortune.errors import MeasurementError
+from ortune.knobs import version
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm
+from ortune.measuring.failures import describe as failure
+from ortune.measuring.first_run import settle
+from ortune.measuring.fixed_blocks import Held, enough_s, held, holds, race
+from ortune.measuring.levels import Levels
+from ortune.measuring.opening import Experiment
+from ortune.measuring.other_programs import with_others
+from ortune.measuring.right_outputs import evaluated, most_s, question_right
+from ortune.measuring.sides import require_unchanged
+from ortune.objectives import Objective
+from ortune.outputs.exact import Evaluated
+from ortune.records import (
+    Block,
+    Comparison,
+    Control,
+    ExactCheck,
+    Failed,
+    HistoryResult,
+    Measured,
+    OutputDifference,
+    ReleaseRow,
+    Runtime,
+)
+from ortune.search import confirm
+from ortune.search.blocks import BASE, awake, measured
+from ortune.search.figures import STATISTICS, WORDS, describe
+from ortune.verbs.history import words as history_words
+
+
+class Releases:
+    """The releases while they are measured: ``measure``, then ``result``.
+
+    Args:
+        opened: What is measured.
+        baseline: The model under the newest release, not run yet.
+        runtimes: The releases that are installed, newest first.
+        missing: Why each other release is not there.
+        objective: What is compared.
+        seed: Of the orders.
+    """
+
+    def __init__(
+        self,
+        opened: Experiment,
+        baseline: Baseline,
+        runtimes: dict[str, Runtime],
+        missing: dict[str, str],
+        *,
+        objective: Objective,
+        seed: int,
+    ) -> None:
+        self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
+        self.objective, self.rng = objective, random.Random(f"history-{seed}")
+        self.watch, self.clock = opened.watch, opened.clock
+        self.statistic: str = STATISTICS[objective] or "median"
+        self.first_trials: dict[str, Measured] = {}
+        self.outputs: dict[str, OutputDifference] = {}
+        self.exact: dict[str, ExactCheck] = {}
+        self.compared: list[str] = []
+        self.blocks: list[Block] = []
+        self.controls: Sequence[Control] = ()
+
+    def measure(self) -> None:
+        """Runs each release alone, then all that run and that the budget holds in the same blocks.
+
+        Raises:
+            MeasurementError: Only the newest release runs the model, or nothing could be measured.
+        """
+        baseline, clock, newest = self.baseline, self.clock, next(iter(self.runtimes))
+        settle(baseline, clock.budget_s, lambda: clock.left_s, self.watch.line)
+        limit_s = most_s(clock.budget_s, clock.left_s)
+        question_right(baseline, limit_s, self.watch.line)
+        baseline.pilot.run(self.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+        baseline.pilot.require_real_times()
+        running = self._run_alone(limit_s)
+        if not running:
+            raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
+        self.first_trials[newest] = baseline.pilot.first
+        # All releases are held against what is right, so the newest has its difference too where it is wrong.
+        own = baseline.check
+        if own.exact is not None:
+            self.exact[newest] = own.exact
+        if own.refuted and own.exact is not None and own.exact.outputs is not None:
+            self.outputs[newest] = own.exact.outputs
+        elif own.wrong and own.level_check is not None:
+            self.outputs[newest] = own.level_check.outputs
+        within = self._within_budget(running)
+        self.compared = [newest, *within.arms]
+        if not within.arms:
+            self.missing[newest] = self.missing[running[0]]
+            return
+        began_s = clock.spent_s
+        schedule = race(
+            baseline,
+            within,
+            self.watch,
+            self.experiment.replay,
+            fixed=STATISTICS[self.objective],
+            rng=self.rng,
+            clock=clock,
+        )
+        require_unchanged(baseline.side)
+        assert schedule.judgement is not None
+        self.statistic = schedule.judgement.statistic
+        self.blocks, self.controls = schedule.blocks, schedule.controls
+        if not self.blocks and not self.watch.stop():
+            self.missing.update(
+                dict.fromkeys(within.arms, history_words.no_time(enough_s(schedule, began_s)))
+            )
+
+    def _run_alone(self, limit_s: float) -> list[str]:
+        """The older releases that run the model, with their outputs compared.
+
+        Args:
+            limit_s: Seconds that an evaluation in float64 may take.
+        """
+        baseline, executor = self.baseline, self.baseline.executor
+        right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
+        # The newest release is no truth: where it is refuted, others are compared with what refutes it.
+        reference = right.wide if baseline.check.refuted else None
+        _, *older = self.runtimes
+        # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
+        arms = baseline.controls()
+        for release in older:
+            arm = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
+            outcome = executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
+            if isinstance(outcome, Failed):
+                self.missing[release] = failure(outcome)
+                continue
+            arms[release] = arm
+            baseline.live_with(outcome)
+            self.first_trials[release] = outcome
+            self.outputs[release] = baseline.check.difference(
+                outcome, key=release, again=arm, reference=(lambda: reference) if reference else None
+            )
+            self.exact[release] = self.experiment.replay.once(
+                f"exact-{release}", ExactCheck, partial(self._exact, arm, outcome, right)
+            )
+        executor.arms = arms
+        return [release for release in older if release in arms]
+
+    def _exact(self, arm: Arm, ran: Measured, right: Evaluated) -> ExactCheck:
+        """The outputs of a release against the model in float64."""
+        baseline = self.baseline
+        side = replace(baseline.side, runtime=arm.runtime)
+        folder = baseline.scratch / f"levels-{arm.name}"
+        levels = Levels(side, baseline.refs, baseline.executor, baseline.work, folder)
+        return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
+
+    def _within_budget(self, running: Sequence[str]) -> Held:
+        """What the budget holds: of too many releases the oldest are left out, with the reason."""
+        # Trials are shortened before a release is left out.
+        within = held(self.baseline, running, self.clock)
+        left = running[len(within.arms) :]
+        if left:
+            reason = history_words.no_time(within.needed_s)
+            self.missing.update(dict.fromkeys(left, reason))
+            self.watch.say(f"{', '.join(left)}: {reason}")
+        return within
+
+    # --- what came of it
+
+    def result(self, *, again: Sequence[str], reproduce: str) -> HistoryResult:
+        """The result.
+
+        Args:
+            again: The words that name model and settings to another verb.
+            reproduce: The command that repeats this.
+        """
+        baseline, compared = self.baseline, self.compared
+        rows = self._rows()
+        claims = {row.release: row.since_previous for row in rows if row.since_previous is not None}
+        changed = tuple(name for name, claim in claims.items() if claim.verdict in ("faster", "slower"))
+        command = ""
+        if changed:
+            # The largest change, whether faster or slower: 0.5 and 2 are alike.
+            most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
+            # Releases stand newest first.
+            before = compared[compared.index(most) + 1]
+            pair = ["--a-runtime", f"onnxruntime=={before}", "--b-runtime", f"onnxruntime=={most}"]
+            command = shlex.join(["ortune", "compare", *again, *pair])
+        return HistoryResult(
+            side=baseline.side.record,
+            statistic=WORDS[self.statistic],
+            rows=rows,
+            changed=changed,
+            whole=self._against(compared[0], compared[-1]) if len(compared) > 1 else None,
+            controls=tuple(self.controls),
+            findings=tuple(baseline.findings),
+            notes=(
+                *baseline.work.notes,
+                *baseline.notes,
+                *awake(self.blocks),
+                *self.experiment.played_notes,
+            ),
+            why=command,
+            reproduce=reproduce,
+            session=self.experiment.log.id,
+            elapsed_s=self.experiment.elapsed_s,
+        )
+
+    def _against(self, release: str, older: str) -> Comparison | None:
+        """One release against an older one."""
+        # Each release but the oldest is compared with one other: so many claims share one error.
+        level = 1 - 0.05 / max(1, len(self.compared) - 1)
+        arm, base = self._arm(release), self._arm(older)
+        controlled = bool(self.controls)
+
+        def compare(blocks: Sequence[Block], statistic: str) -> Comparison | None:
+            return confirm.compare(blocks, arm, statistic, base=base, level=level, controlled=controlled)
+
+        comparison, same = compare(self.blocks, self.statistic), self.baseline.side.plan
+        return comparison and with_others(
+            comparison,
+            self.blocks,
+            self.statistic,
+            self.baseline.host,
+            compare,
+            (same, same),
+            arm=arm,
+            base=base,
+        )
+
+    def _arm(self, release: str) -> str:
+        return BASE if release == self.compared[0] else release
+
+    def _rows(self) -> tuple[ReleaseRow, ...]:
+        """A row a release, newest first, those that are not there too."""
+        older = dict(itertools.pairwise(self.compared))
+        rows = []
+        for release in {**self.runtimes, **self.missing}:
+            trials = measured(self.blocks, self._arm(release))
+            first = [self.first_trials[release]] if release in self.first_trials else []
+            rows.append(
+                ReleaseRow(
+                    release=release,
+                    runtime=self.runtimes.get(release),
+                    figures=describe(trials or first, self.statistic, []) if trials or first else None,
+                    outputs=self.outputs.get(release),
+                    exact=self.exact.get(release),
+                    since_previous=self._against(release, older[release]) if release in older else None,
+                    failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: version(row.release), reverse=True))

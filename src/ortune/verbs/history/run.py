@@ -1,0 +1,71 @@
+"""``ortune history``: one model under the last releases of ONNX Runtime, in the same blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.errors import RuntimeNotFound
+from ortune.measuring.sides import SideText, resolve
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, HistoryResult, Runtime
+from ortune.runtimes import made
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command, words
+from ortune.verbs.history.options import Options
+from ortune.verbs.history.releases import Releases
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:
+    """Measures the releases and names those where it changed.
+
+    Raises:
+        RuntimeNotFound: Fewer than two of the releases could be made.
+        OrtuneError: Nothing could be measured.
+    """
+    watch = watcher or Watcher()
+    with experiment("history", options, watch) as opened:
+        with watch.clock.stopped():  # made once, and so of no budget
+            runtimes, missing = _runtimes(options, watch)
+        text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
+        side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
+        with opened.measuring(side.label):
+            go_on(
+                opened,
+                options,
+                [replace(side, runtime=runtime) for runtime in runtimes.values()],
+                model=side.label,
+            )
+            releases = Releases(
+                opened,
+                opened.base(side),
+                runtimes,
+                missing,
+                objective=options.objective,
+                seed=options.seed,
+            )
+            releases.measure()
+            again = words(options, without=("release", "budget"))
+            result = releases.result(again=again, reproduce=command("history", options))
+            envelope = opened.document(
+                result,
+                status="interrupted" if watch.stop() else "ok",
+                verdict=result.whole.verdict if result.whole else "inconclusive",
+            )
+        return keep(opened, options, envelope)
+
+
+def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
+    """The releases that are there or could be made, newest first; and of the others, why not."""
+    runtimes, missing = {}, {}
+    for release in options.releases:
+        try:
+            runtimes[release] = made.require(f"onnxruntime=={release}", watch.say).runtime
+        except RuntimeNotFound as error:
+            missing[release] = error.what
+            watch.say(str(error))
+    if len(runtimes) < 2:
+        why = next(iter(missing.values()))
+        raise RuntimeNotFound(
+            f"a history needs two releases: {why}", do="run ortune runtime add with network access"
+        )
+    return runtimes, missing

@@ -1,0 +1,146 @@
+"""One model over releases of ONNX Runtime, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
+from ortune.show import exact_words, finding_words, others_words, sides
+from ortune.show import headline as heads
+from ortune.show.answer_commands import lines, told_line
+from ortune.show.checks import checks, control_words
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.numbers import change, duration, enough, listed, memory, span
+from ortune.show.stored_kind import StoredKind, both
+
+_NOTHING = "-"
+NO_BLOCK = "no usable block"
+"""Why a release that ran was not measured."""
+
+
+def no_time(needed_s: float) -> str:
+    """Why a release that ran was not compared, and with which budget all are."""
+    return f"not compared: budget too small ({enough(needed_s)} is enough)"
+
+
+def headline(result: HistoryResult) -> str:
+    """The newest release against the oldest, and where it changed."""
+    rows = {row.release: row.since_previous for row in result.rows}
+    changes = [
+        f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
+    ]
+    of = sides.statistic_name(result.statistic)
+    unsure = any(release is not None and release.verdict == "inconclusive" for release in rows.values())
+    confirmed = "is confirmed to have changed" if unsure else "changed"
+    same = f"no release {confirmed} the {of}"
+    if all(row.failed for row in result.rows):
+        why = f"no two releases were compared, {result.rows[0].failed}"
+        return heads.headline("nothing-tested", why)
+    said = _outputs(result)
+    time = _time(result, changes, same)
+    return f"{said}; {time}" if said else time
+
+
+def _outputs(result: HistoryResult) -> str:
+    """Which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
+    ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
+    wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
+    right = [row.release for row in ran if row.exact is not None and row.exact.right]
+    if wrong:
+        others = f" and right in {listed(right)}" if right else ""
+        return f"outputs are wrong in {listed(wrong)}{others}"
+    differing = [row.release for row in ran if row.outputs is not None and not row.outputs.ok]
+    if not differing:
+        return ""
+    unknown = "" if right else ", and which is right was not checked"
+    return f"outputs of {listed(differing)} differ from {ran[0].release}{unknown}"
+
+
+def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
+    whole, ran = (
+        result.whole,
+        [row.release for row in result.rows if row.figures is not None and not row.failed],
+    )
+    if whole is None:
+        return heads.headline("inconclusive", ", ".join(changes) or same)
+    said = f"{heads.measured(whole, heads.count(whole.n_blocks, 'block'))}, {ran[0]} against {ran[-1]}"
+    return heads.headline(whole.verdict, said, *(changes or [same]), statistic=whole.statistic)
+
+
+def document(envelope: Envelope[HistoryResult]) -> Document:
+    """The sentence, a row a release, and what supports it."""
+    result = envelope.result
+    assert result is not None
+    tone: Tone = "bad" if _outputs(result) else "strong" if result.changed else "unsure"
+    columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
+    columns += [Column("than the previous one", "text")]
+    columns += [Column("load"), Column("memory"), Column("outputs", "text"), Column("correct")]
+    blocks: list[Block] = [
+        *stopped(envelope),
+        Line(headline(result), tone),
+        *others_words.lines([("", result.whole)]),
+        table(columns, _rows(result), dense=True),
+        *checks(result.controls, result.whole, result.findings),
+        Code(title="next", lines=_next(envelope), commands=True),
+    ]
+    support = [Pairs(rows=_details(result))]
+    return Document(title=f"history of {result.side.label}", blocks=blocks, support=support)
+
+
+def _next(envelope: Envelope[HistoryResult]) -> list[str]:
+    """At which nodes the largest change lies, and what supports the answer."""
+    result = envelope.result
+    return [*([result.why] if result.why else []), *lines(told_line(result.session, envelope.store))]
+
+
+def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
+    """A row a release, newest first; each value is that of the release before it times the paired change."""
+    rows: list[tuple[str, ...]] = []
+    before: float | None = None
+    for row in reversed(result.rows):
+        figures, comparison = row.figures, row.since_previous
+        if figures is not None:
+            number = sides.number(figures, result.statistic)
+            before = before * comparison.ratio if comparison is not None and before else number
+        rows.insert(0, _row(row, result.statistic, before))
+    return rows
+
+
+def _row(row: ReleaseRow, statistic: str, number: float | None) -> tuple[str, ...]:
+    """A release with its value."""
+    if row.figures is None:
+        return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
+    comparison, figures, outputs = row.since_previous, row.figures, row.outputs
+    differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
+    peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
+    alone = f"single observation: {row.failed}" if row.failed else _NOTHING
+    since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
+    value, correct = sides.text(number, statistic), exact_words.cell(row.exact)
+    return (row.release, value, since, duration(figures.load_ns), peak, differ, correct)
+
+
+def _details(result: HistoryResult) -> list[tuple[str, str]]:
+    rows = [("statistic", result.statistic)]
+    rows += [("noise", text) for text in control_words(result.controls)]
+    rows += finding_words.rows(result.findings)
+    rows += [("note", text) for text in result.notes]
+    rows.append(("again", result.reproduce))
+    return [(name, text) for name, text in rows if text]
+
+
+def _words(comparison: Comparison) -> str:
+    figure = sides.statistic_name(comparison.statistic)
+    return f"{comparison.verdict} than the previous release in {figure} by {_interval(comparison)}"
+
+
+def _interval(comparison: Comparison) -> str:
+    ratio, low, high = sides.as_shown(comparison)
+    return f"{change(ratio)} ({span(low, high)})"
+
+
+STORED = StoredKind(
+    result=HistoryResult,
+    document=document,
+    headline=headline,
+    build=lambda result: f"onnxruntime {both(result.rows[0].release, result.rows[-1].release)}",
+)

@@ -1,0 +1,1 @@
+"""The folder of ``ortune lock``: its options, its steps, its words."""

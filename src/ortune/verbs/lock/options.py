@@ -1,0 +1,95 @@
+"""Options of ``ortune lock``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import NeverWaits, Page, Rewrites
+from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
+
+FORMATS = ("text", "json", "github", "markdown", "html")
+STOPPING = ""
+TABLE = "changes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """Has ONNX Runtime's optimised graph of this model changed?
+
+    Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares
+    the model with that file (--check). Nothing is timed, so other load on the machine does not matter.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
+    file: Annotated[
+        AnyPath | None, Argument("[FILE]", "With --check: the lock file. Default: MODEL.lock.json.")
+    ] = None
+    check: Annotated[
+        bool, Option("--check", "", "Compare with the lock file; exit with 1 on a relevant change.", GATE)
+    ] = False
+    strict: Annotated[
+        bool, Option("--strict", "", "Fail on every difference, even if only onnxruntime changed.", GATE)
+    ] = False
+    rewrite: Rewrites = ()
+    tolerance: Annotated[
+        str | float | None,
+        Option(
+            "--tolerance",
+            "X",
+            "Accepted difference of each output's mean, norm and weighted sum, relative to its norm, e.g. 0.01.",
+            RUN,
+        ),
+    ] = None
+    no_wait: NeverWaits = False
+    seed: Annotated[
+        int | None,
+        Option("--seed", "N", "Seed of the inputs. Default: 0, or with --check that of the lock file.", RUN),
+    ] = None
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output",
+            "FILE",
+            "Lock file to write; with --check, file for the result.",
+            OUT,
+            short="-o",
+            writes=True,
+        ),
+    ] = None
+    report: Page = None
+
+    @cached_property
+    def place(self) -> Path:
+        """The lock file."""
+        from ortune.engines.locks.file import default_path
+
+        if self.file is not None and not self.check:
+            raise UsageError(
+                "a lock file without --check has no effect",
+                where=str(self.file),
+                do="add --check to compare with it, or --output FILE to write it",
+            )
+        if self.strict and not self.check:
+            raise UsageError("it has an effect only with --check", where="--strict", do="add --check")
+        return path(self.file if self.check else self.output) or default_path(str(self.model))
+
+    @property
+    def answer(self) -> Path | None:
+        """Returns where the answer of a check is written."""
+        return path(self.output) if self.check else None
+
+    @cached_property
+    def allowed(self) -> float | None:
+        """How far the outputs' figures may be apart, relative; None is as close as the two can be compared."""
+        asked = self.feeds.tolerance
+        if asked is not None and asked.number is None:
+            # A lock holds figures of outputs and not the outputs, which these others are of.
+            raise UsageError(
+                f"{asked.text} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05"
+            )
+        return None if asked is None else asked.number

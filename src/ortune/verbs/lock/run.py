@@ -1,0 +1,153 @@
+"""``ortune lock``: what ONNX Runtime makes of a model, kept in a file and compared with it later. Nothing is timed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import files, rewrites
+from ortune.bundle import format as bundle_format
+from ortune.bundle.shared import thread_cap
+from ortune.engines.locks.check import differences
+from ortune.engines.locks.file import read, write
+from ortune.engines.locks.take import LIMIT_S, take
+from ortune.errors import ModelError, UsageError
+from ortune.measuring.document import document
+from ortune.measuring.first_run import settle
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, LockResult, Plan, Snapshot
+from ortune.runtimes import runtimes
+from ortune.search.plan_edits import merge
+from ortune.targets.machine import Machine
+from ortune.verbs._shared.session import experiment
+from ortune.verbs._shared.spelling import named
+from ortune.verbs.lock import words as lock_words
+from ortune.verbs.lock.options import Options
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
+    """Writes the snapshot of a model, or compares the model with the one written before.
+
+    Returns:
+        The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed".
+
+    Raises:
+        OrtuneError: The model, a setting or the lock file cannot be used.
+    """
+    watch = watcher or Watcher()
+    path = options.place
+    was = read(path, str(options.model)) if options.check else None
+    if was is None and options.output is None:  # one that was typed has been tried
+        files.require_writable(path, "--output")
+    with (
+        experiment("lock", options, watch, timed=False) as opened,
+        opened.measuring(str(options.model)),
+    ):
+        scratch, machine = opened.scratch, opened.machine
+        watch.line(f"reading {options.model}")
+        side, stored, overrides = _side(options, was, scratch, machine, watch)
+        watch.say(f"using {runtimes.describe(side.runtime)}")
+        watch.line("running the model")
+        inputs = _inputs(options, was)
+        place = scratch / "first-run"
+        place.mkdir()
+        baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
+        settle(baseline, LIMIT_S, line=watch.line)
+        if baseline.lowered is not None:
+            finding = baseline.alerts[0]
+            raise ModelError(finding.what, where=str(options.model), do=finding.fix)
+        now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=overrides)
+    if was is None:
+        write(path, now, typed=options.output is not None)
+        result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))
+        verdict = "written"
+    else:
+        drift = differences(was, now, tolerance=options.allowed, strict=options.strict)
+        why = {missing: lock_words.uncompared(missing, was, now) for missing in drift.uncompared}
+        said = {missing.part: text for missing, text in why.items()}
+        changes = tuple(
+            msgspec.structs.replace(c, now=said[c.name]) if c.part == "not-compared" else c
+            for c in drift.changes
+        )
+        result = LockResult(
+            path=str(path),
+            written=False,
+            snapshot=now,
+            changes=changes,
+            headline=lock_words.headline(was, now, changes, drift.not_compared, drift.tolerance_ratio),
+            notes=tuple(text for missing, text in why.items() if not (options.strict and missing.part)),
+            not_compared=drift.not_compared,
+            tolerance_ratio=drift.tolerance_ratio,
+        )
+        verdict = "changed" if any(c.fails for c in drift.changes) else "unchanged"
+    return document(
+        "lock",
+        result,
+        host=machine.host,
+        model=side.model.ref,
+        workload=baseline.work,
+        verdict=verdict,
+        alerts=baseline.alerts,
+    )
+
+
+def _side(
+    o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
+) -> tuple[Resolved, Plan, Plan | None]:
+    """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
+
+    A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
+    its own plan is what is checked.
+    """
+    rewritten = Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrite))
+    model, asked = Path(o.model), merge(o.common, rewritten)
+    bundle = bundle_format.read(model) if bundle_format.is_bundle(model) else None
+    if was is not None:
+        locked = _here(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
+        asked = merge(locked or Plan(), asked)
+    text = SideText(text=str(o.model), settings=asked.assignments, runtime=named(o.runtime))
+    common = msgspec.structs.replace(asked, settings={})
+    libraries = o.feeds.custom_ops
+    side = resolve(
+        text, common=common, scratch=scratch, custom_ops=libraries, browser=o.in_browser, say=watch.say
+    )
+    if side.runtime.host is not None:
+        raise UsageError(
+            "runs on another machine, and a lock describes this one",
+            where=f"--runtime {side.runtime.python}",
+            do="lock with a runtime of this machine",
+        )
+    if side.model.facts.format == "ort":
+        raise ModelError(
+            "A model in ORT format is already optimised, so there is nothing to lock.",
+            where=str(side.model.path),
+            do="Lock the .onnx that it was converted from.",
+        )
+    if bundle is None:
+        return side, side.plan, None
+    own = bundle.plan.settings
+    settings = {k: v if k in asked.settings else own.get(k, v) for k, v in side.plan.settings.items()}
+    return side, msgspec.structs.replace(side.plan, settings=settings), asked
+
+
+def _here(plan: Plan, cpus: int) -> Plan:
+    """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
+    counts = {name: thread_cap(value) for name, value in plan.settings.items()}
+    settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
+    """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
+    if was is None or o.feeds.inputs:
+        return replace(o.feeds, seed=o.seed or 0)
+    return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed, kept=was.run.shapes)
+
+
+def exit_code(envelope: Envelope[LockResult]) -> int:
+    """1 where something changed."""
+    return 1 if envelope.verdict == "changed" else 0

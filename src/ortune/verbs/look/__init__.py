@@ -1,0 +1,1 @@
+"""The folder of ``ortune look``: its options, its steps, its words."""

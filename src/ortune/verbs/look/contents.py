@@ -1,0 +1,97 @@
+"""What a first look tells of a model's file: its contents, the work of one run, and regions that repeat."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ortune.graph import regions
+from ortune.graph.model.graphs import parameters, stored_bytes, type_name
+from ortune.graph.model.open import OpenModel
+from ortune.graph.ort_files import inspect
+from ortune.inputs import workload
+from ortune.inputs.run_cost import run_cost
+from ortune.records import LookResult, ModelCost, OperatorProfile, RepeatedRegion, Workload
+from ortune.verbs.look import words as look_words
+
+MOST_REGIONS = 8
+
+
+def contents(model: OpenModel) -> LookResult:
+    """Everything that is known without running the model and without input shapes."""
+    sizes: Counter[str] = Counter()
+    count = 0
+    for tensor in parameters(model.ir):
+        count += tensor.size
+        sizes[type_name(tensor.dtype)] += stored_bytes(tensor)
+    return LookResult(
+        model=model.info,
+        parameters=count,
+        parameter_bytes=sizes.total(),
+        weight_types=dict(sizes.most_common()),
+        operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
+        ort_file=inspect(model),
+    )
+
+
+def with_work(
+    result: LookResult, model: OpenModel, work: Workload, stop: Callable[[], bool]
+) -> tuple[LookResult, ModelCost | None]:
+    """Return the result with the inputs in words and the floating-point operations of one run, and their count by node.
+
+    Args:
+        result: Of the file.
+        model: The model.
+        work: Its inputs.
+        stop: Asked at each node whether there is no time for more.
+
+    Raises:
+        CountingStopped: ``stop`` said so.
+    """
+    if not work.cases:
+        return with_inputs(result, work), None
+    flops, cost = run_cost(model.ir, work, stop)
+    complete = not look_words.uncounted(cost)
+    counted = msgspec.structs.replace(
+        with_inputs(result, work),
+        flops=flops if flops or complete else None,
+        flops_complete=complete,
+        flops_note=look_words.flops_note(cost),
+    )
+    return counted, cost
+
+
+def with_inputs(result: LookResult, work: Workload) -> LookResult:
+    """Return the result with the inputs in words."""
+    return msgspec.structs.replace(result, inputs=workload.describe(work))
+
+
+def repeated_regions(
+    model: OpenModel,
+    times: Mapping[str, float],
+    cost: ModelCost | None,
+    profile: OperatorProfile | None = None,
+) -> tuple[RepeatedRegion, ...]:
+    """What comes again and again, by its share of the profile where that is known, else of the estimated operations."""
+    every = regions.regions(model.ir) if model.info.format == "onnx" else []
+    weights = dict(times)
+    # Nodes that the optimiser inserted have a time too, and are no nodes of the model.
+    total = sum(o.time_ns for o in profile.operators) if times and profile is not None else None
+    if not weights and cost is not None:
+        weights = {node.called: float(node.flops * node.times) for node in cost.nodes}
+    rows = [
+        RepeatedRegion(
+            copies=region.copies,
+            n_nodes=region.n_nodes,
+            first=region.nodes[0],
+            operators=region.operators,
+            share_ratio=regions.share(region, weights, total) if weights else None,
+            share_from="profile" if times else "cost",
+        )
+        for region in every
+    ]
+    return tuple(
+        sorted(rows, key=lambda row: (-(row.share_ratio or 0.0), -row.copies * row.n_nodes))[:MOST_REGIONS]
+    )

@@ -1,0 +1,309 @@
+"""A model run for a first look: one timed process and one profiled one, as far as the budget allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import targets
+from ortune.engines.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
+from ortune.errors import UsageError
+from ortune.graph.cost import CountingStopped
+from ortune.graph.model.extent import written_nodes
+from ortune.graph.model.open import OpenModel
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.measuring import memory_in_turn
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.executor import Arm, Timing
+from ortune.measuring.failures import describe
+from ortune.measuring.first_run import settle
+from ortune.measuring.opening import Experiment
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.row_check import check_base
+from ortune.measuring.sides import Resolved
+from ortune.providers import find
+from ortune.records import (
+    FeedRef,
+    Headroom,
+    LevelCheck,
+    LookTiming,
+    Measured,
+    ModelCost,
+    OperatorProfile,
+    Outcome,
+    RowCheck,
+    Workload,
+)
+from ortune.search.blocks import BASE
+from ortune.search.figures import figure
+from ortune.search.phases import LEAST_CHECKS_S, LOOK_EXACT_S, OVERRUN_SHARE
+from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
+from ortune.trace.ort_profile import read_profile
+from ortune.verbs._shared.one_caller import one_caller
+from ortune.verbs.look import words as look_words
+from ortune.verbs.look.contents import contents, with_inputs, with_work
+from ortune.verbs.look.nodes import explained, saving_s
+
+TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
+PROFILED_EVENTS = 60_000
+TOP_NODES = 5
+LEAST_COUNT_S = 0.5  # for counting operations, however little time is left
+LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
+
+
+class FirstLook:
+    """What a first look knows of a model so far: at first what its file says, after ``run`` how it runs.
+
+    Attributes:
+        result: Of the file and its inputs.
+        side: What ran: the side at a lower level where it does not run at its own; None before the first run.
+        work: What the model is fed; None while nothing was settled.
+        cost: The operations of a run by node, of its first shapes; None where there was no time to count them.
+        timing, profile, headroom: Of the processes; None where the budget left them out.
+        busy: What other programs did meanwhile.
+        wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
+            model does not run.
+        level_check: The outputs compared with the model without optimisation.
+        row_check: One row alone against the same in a batch, and with and without padding; None if not compared.
+        emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
+        times: Nanoseconds a node of the user's.
+        left_out: What the budget did not hold, or what failed.
+        needed_s: A budget that holds what was left out for want of time; 0 where it held all.
+    """
+
+    def __init__(self, opened: Experiment, model: OpenModel, store: Path | None) -> None:
+        """Reads the file.
+
+        Args:
+            opened: What is measured, with its budget.
+            model: The model.
+            store: The folder that holds the machine's peaks.
+        """
+        self.experiment, self.model, self.store = opened, model, store
+        self.side: Resolved | None = None
+        self.watch = opened.watch
+        self.budget_s = opened.terms.budget_s or 0.0
+        self.work: Workload | None = None
+        self.cost: ModelCost | None = None
+        self.timing: LookTiming | None = None
+        self._timed: Measured | None = None
+        self.profile: OperatorProfile | None = None
+        self.headroom: Headroom | None = None
+        self.busy = ""
+        self.wrong_when_optimised = False
+        self.row_check: RowCheck | None = None
+        self.level_check: LevelCheck | None = None
+        self.emulated = ""
+        self.times: dict[str, float] = {}
+        self.left_out: list[str] = []
+        self.needed_s = 0.0
+        self.watch.line("reading the model")
+        self.result = contents(model)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of the budget that are spent."""
+        return self.watch.clock.spent_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the budget that are left, but for what is kept for the rules and the answer."""
+        return self.budget_s - self._kept_s - self.spent_s
+
+    @property
+    def _kept_s(self) -> float:
+        return self.experiment.answer_s + LEAST_CHECKS_S
+
+    @property
+    def _late_s(self) -> float:
+        """Seconds by which the table of operators may end late: most of the answer is in it."""
+        return OVERRUN_SHARE * self.budget_s
+
+    def run(self, side: Resolved) -> None:
+        """Runs the model, and times and profiles it as far as the time allows.
+
+        Raises:
+            OrtuneError: It does not run.
+        """
+        baseline = self.experiment.base(side, say=self.watch.line, load=one_caller)
+        self._count(baseline.work)
+        self.watch.line("running the model")
+        n_notes = len(baseline.notes)
+        settle(baseline, self.budget_s, lambda: self.left_s, self.watch.line)
+        self.side = side = baseline.side
+        self.left_out += baseline.notes[n_notes:]
+        self._count(baseline.work)
+        first = baseline.executor.last
+        assert isinstance(first, Measured)
+        self.emulated = targets.of(side.plan).emulated(first)
+        if self.emulated:
+            self._take(first)
+            return
+        self._measure(baseline, side, first)
+        self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
+            LEVEL.default, self.left_s * 1e9
+        )
+        n_notes = len(baseline.notes)
+        limit_s = min(LOOK_EXACT_S, most_s(self.budget_s, self.left_s))
+        question_right(baseline, limit_s, self.watch.line)
+        self.left_out += baseline.notes[n_notes:]
+        self.level_check = baseline.check.level_check
+        self.row_check = check_base(baseline, baseline.check, self._spare_ns())
+        assert self.timing is not None and self._timed is not None
+        baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
+        self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
+
+    def _count(self, work: Workload) -> None:
+        """Counts the operations of a run, in at most half of the time that is left: the run itself comes first."""
+        if work is self.work:
+            return
+        self.work, self.cost = work, None
+        began_s, left_s = self.spent_s, self.left_s
+        try:
+            self.result, self.cost = with_work(
+                self.result, self.model, work, lambda: self.spent_s - began_s > max(LEAST_COUNT_S, left_s / 2)
+            )
+        except CountingStopped:
+            note = look_words.not_counted(self.budget_s)
+            self.result = msgspec.structs.replace(
+                with_inputs(self.result, work), flops=None, flops_complete=False, flops_note=note
+            )
+
+    def _spare_ns(self) -> float:
+        """Half of what is left: rules may take more than the least that is kept for them."""
+        return self.left_s * 1e9 / 2
+
+    def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
+        """One timed process and one profiled one, as far as the time allows."""
+        base = baseline.arm(BASE)
+        self._take(first)
+        assert self.timing is not None
+        run_ns = self.timing.latency_ns * len(first.done.cases)
+        # The trial so far had one run of each shape.
+        trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
+        # One process with the profiler and one without, which splits off transfers where there are any.
+        split = SPLIT_RUNS if find(side.plan.provider_names[0]).memory else 0
+        profile_s = 2 * trial_s + split * run_ns / 1e9
+        self.busy = seen(first).busy
+        left_s = self.left_s
+        # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
+        # runs one shape alone.
+        # A timed process may well take longer than the least that it does.
+        both = 1.5 * trial_s + profile_s <= left_s
+        if trial_s > left_s:
+            self.needed_s = self.spent_s + trial_s + profile_s + self._kept_s
+            self.left_out += [
+                look_words.no_time_for(look_words.LATENCY, trial_s, self.busy),
+                look_words.no_time_for(look_words.PROFILE, profile_s, self.busy),
+            ]
+        elif both or profile_s > left_s + self._late_s or len(first.done.cases) > 1:
+            baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
+            timed = baseline.require_measured(base, baseline.executor.trial(base))
+            self.busy = seen(timed).busy or self.busy
+            self._take(timed)
+            if profile_s > self.left_s + self._late_s:
+                self.needed_s = self.spent_s + profile_s + self._kept_s
+                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s, self.busy))
+            else:
+                self._profile(baseline, side)
+        else:
+            self._profile(baseline, side)
+
+    def _take(self, trial: Measured) -> None:
+        self._timed, self.timing = trial, self._timing(trial)
+
+    def _timing(self, trial: Measured) -> LookTiming:
+        latency = figure(trial, "median")
+        first = [case.first_ns for case in trial.done.cases]
+        first_ns = sum(first) / len(first)
+        typical = first_ns if latency is None else latency
+        # A count that leaves nodes out, or takes the more expensive branch for the one taken, gives no rate.
+        flops = self.result.flops if not self.result.flops_note else None
+        return LookTiming(
+            latency_ns=typical,
+            n_runs=0 if latency is None else trial.done.n_runs,
+            warmed_up=all(case.warmup_runs for case in trial.done.cases),
+            first_run_ns=first_ns,
+            load_ns=trial.done.load_ns,
+            peak_bytes=trial.done.peak_bytes,
+            flops_per_s=flops / (typical / 1e9) if flops else None,
+            placement=trial.done.placement,
+        )
+
+    def _profile(self, baseline: Baseline, side: Resolved) -> None:
+        """Profiles the first shape alone: a profile does not say which shape a run had."""
+        assert self.timing is not None
+        self.watch.line("profiling")
+        base = baseline.arm(BASE)
+        feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
+        arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
+        fits = PROFILED_EVENTS // max(1, written_nodes(self.model.ir))
+        # No more than the time allows, in two processes that take turns.
+        time_ns = min(TIMED_NS, max(0.0, self.left_s) * 1e9 / 4)
+        runs = max(3, min(ENOUGH_RUNS, fits, int(time_ns / self.timing.latency_ns)))
+        # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
+        outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
+        if not isinstance(outcome, Measured):
+            self.left_out.append(look_words.no_profile(f"failed ({describe(outcome).splitlines()[0]})"))
+            return
+        self.busy = seen(outcome).busy or self.busy
+        if not self.timing.warmed_up and isinstance(plain, Measured):
+            self._take(plain)
+        if isinstance(plain, Measured):
+            self.timing = msgspec.structs.replace(self.timing, gpu_run=plain.done.gpu_run)
+        self._read(side, outcome, plain)
+
+    def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:
+        """Reads the trace of a profiled process, beside which a plain one ran."""
+        path = Path(outcome.done.profile)
+        # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+        try:
+            trace = read_profile(path if path.is_absolute() else self.experiment.scratch / path)
+        except UsageError as error:
+            self.left_out.append(look_words.no_profile(error.what))
+            return
+        warm = 1 + outcome.done.cases[0].warmup_runs
+        if not kept_runs(trace, warm):
+            self.left_out.append(look_words.no_profile("contains no complete run"))
+            return
+        wall_ns = walls(outcome, trace, warm)
+        operators = by_operator(trace, warm)
+        self.profile = OperatorProfile(
+            n_runs=len(kept_runs(trace, warm)),
+            # Medians of a busy machine may be less than the sum of what a typical run consists of.
+            run_ns=max(
+                run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
+                sum(operator.time_ns for operator in operators),
+            ),
+            slowdown_ratio=beside_plain(outcome, plain),
+            operators=operators,
+            nodes=by_node(trace, warm)[:TOP_NODES],
+            complete=trace.complete,
+        )
+        assert self.work is not None and self.timing is not None
+        # Mapping its nodes is work of the answer's kind, beside the tool that saves the graph.
+        needed = saving_s(self.timing.load_ns) + self.experiment.answer_s
+        hurried = self.left_s < needed
+        if hurried:
+            self.needed_s = self.spent_s + needed + self._kept_s
+            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
+        self.profile, self.headroom, self.times = explained(
+            side, self.work, trace, warm, wall_ns, self.profile,
+            host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,
+            hurried=hurried,
+        )  # fmt: skip
+
+
+def _timing(run_ns: float, spare_s: float) -> Timing:
+    """Timed runs for about a second, fewer where the budget ends first; at least three."""
+    slow = run_ns > 200_000_000
+    time_ns = min(TIMED_NS, max(0.0, spare_s * 1e9 / 2))
+    runs = max(3, min(200, int(time_ns / max(run_ns, 1))))
+    return Timing(
+        runs=runs,
+        warmup_runs=1 if slow else 3,
+        warmup_ns=0 if slow else 30_000_000,
+        warmup_cap_ns=0 if slow else 400_000_000,
+    )

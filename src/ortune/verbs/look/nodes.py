@@ -1,0 +1,65 @@
+"""Whose nodes a first look's profile has, and how near they are to the machine's peak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune.engines.profiling.nodes import Origins, origins
+from ortune.engines.profiling.processes import Seen
+from ortune.engines.profiling.result import result_of
+from ortune.engines.profiling.stored_peaks import load_peak, not_measured
+from ortune.measuring.sides import Resolved
+from ortune.records import Headroom, Host, OperatorProfile, Workload
+from ortune.trace.attribution import attribute
+from ortune.trace.operators import by_node
+from ortune.trace.table import Floats, Trace
+
+SAVING_S, SAVING_LOADS = 1.5, 3
+
+
+def saving_s(load_ns: float) -> float:
+    """Seconds that ONNX Runtime may need to save the graph that it runs, which tells whose its nodes are."""
+    return SAVING_S + SAVING_LOADS * load_ns / 1e9
+
+
+def explained(
+    side: Resolved,
+    work: Workload,
+    trace: Trace,
+    warm: int,
+    wall_ns: Floats | None,
+    profile: OperatorProfile,
+    *,
+    host: Host,
+    state: Seen,
+    store: Path | None,
+    scratch: Path,
+    hurried: bool,
+) -> tuple[OperatorProfile, Headroom | None, dict[str, float]]:
+    """The profile with its nodes named after the user's own, what can be won, and the time of each of the user's nodes.
+
+    A node that stands for several of the user's gives each an equal part of its time.
+    """
+    node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
+    no_peak = "no time left to map its nodes" if hurried else ""
+    if not hurried:
+        node_origins = origins(side, work, scratch, trace)
+    nodes = [
+        msgspec.structs.replace(
+            n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, "")
+        )
+        for n in profile.nodes
+    ]
+    result = result_of(
+        "", trace, attribute(trace, range(warm, trace.n_runs), wall_ns), 0, node_origins, peak, side,
+        slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, state=state,
+        no_peak=not_measured(store) if peak is None else no_peak,
+    )  # fmt: skip
+    times: dict[str, float] = {}
+    for row in by_node(trace, warm):
+        own = node_origins.of.get(row.name, ())
+        for name in own:
+            times[name] = times.get(name, 0.0) + row.time_ns / len(own)
+    return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom, times

@@ -1,0 +1,36 @@
+"""Options of ``ortune look``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+from ortune.verbs._shared.common import Rewrites
+from ortune.verbs._shared.groups import Kept, OnePlan
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+TABLE = "profile.operators"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, OnePlan):
+    """A first look at a model in ten seconds; short form: ortune MODEL.
+
+    Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most
+    expensive operators, findings, and what to do next.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    rewrite: Rewrites = ()
+    budget: Annotated[
+        str | float, Option("--budget", "8s", "Total time; steps that take longer are skipped.", RUN)
+    ] = "8s"
+
+    @cached_property
+    def budget_s(self) -> float:
+        """All measuring together; 0 leaves the first run alone, and says what was left out."""
+        return seconds(self.budget, "--budget")

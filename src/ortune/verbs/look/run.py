@@ -1,0 +1,208 @@
+"""``ortune MODEL``: a first look at a model, in about ten seconds."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from ortune import errors, rules, targets
+from ortune.bundle import format as bundle_format
+from ortune.durations import as_option
+from ortune.errors import OrtuneError, RuntimeNotFound
+from ortune.graph.model import from_git
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.measuring.clock import Pace
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.watcher import Watcher
+from ortune.records import (
+    Envelope,
+    ErrorInfo,
+    Finding,
+    LevelCheck,
+    LookResult,
+    Plan,
+)
+from ortune.search.phases import LEAST_CHECKS_S
+from ortune.show import headroom_words
+from ortune.show.finding_words import as_facts, measurable
+from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.spelling import named, words
+from ortune.verbs.look import words as look_words
+from ortune.verbs.look.contents import repeated_regions
+from ortune.verbs.look.first_look import TIMED_NS, FirstLook
+from ortune.verbs.look.options import Options
+
+MOST_CHECKS_S = 60.0
+"""Expected of the checks that were skipped: one that was held up by something else says nothing of the others."""
+BUSY_MOST_S = 120.0
+"""Of a budget that is advised on a busy machine, where all that was timed took too long."""
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
+    """Looks at a model.
+
+    Where the model can be opened and not run, the document holds what the file says, and ``error``.
+
+    Raises:
+        OrtuneError: The model cannot be opened, or an option cannot be used.
+    """
+    watch = watcher or Watcher()
+    with experiment("look", options, watch) as opened:
+        try:
+            text = SideText(
+                text=str(options.model),
+                settings=tuple(options.set),
+                rewrites=options.rewrite,
+                runtime=named(options.runtime),
+            )
+            side = opened.resolve(text)
+        except RuntimeNotFound as error:
+            return _Look(options, opened, _unrun(str(options.model), opened.scratch), None).envelope(error)
+        return _Look(options, opened, side.model, side).go()
+
+
+def _unrun(text: str, scratch: Path) -> OpenModel:
+    """The model where no runtime is there to run it."""
+    git = from_git.split(text)
+    if git:
+        return open_model(from_git.checkout(*git, scratch / "git"), called=text)
+    path = Path(text)
+    return open_model(path / bundle_format.read(path).model if bundle_format.is_bundle(path) else path)
+
+
+def exit_code(envelope: Envelope[LookResult]) -> int:
+    """0, or that of the error for which the model was not run."""
+    if envelope.error is None:
+        return 0
+    kinds = (
+        errors.UsageError, errors.ModelError, errors.InputError, errors.RuntimeNotFound, errors.BusyError,
+        errors.StoreError,
+    )  # fmt: skip
+    usage = {kind.default_code: kind.exit_code for kind in kinds}
+    return usage.get(envelope.error.code, errors.MeasurementError.exit_code)
+
+
+class _Look:
+    """One look while it is taken."""
+
+    def __init__(self, options: Options, opened: Experiment, model: OpenModel, side: Resolved | None) -> None:
+        self.options, self.experiment, self.model, self.side = options, opened, model, side
+        self.look = FirstLook(opened, model, options.folder)
+
+    def go(self) -> Envelope[LookResult]:
+        """The whole look; what keeps the model from running ends up in the document."""
+        assert self.side is not None
+        opened, label = self.experiment, self.side.label
+        failure: OrtuneError | None = None
+        try:
+            log = opened.begin(f"{self.model.info.sha256} {self.side.plan.id}", {"model": label})
+            try:
+                with opened.measuring(label):
+                    self.look.run(self.side)
+            except errors.Interrupted:
+                raise
+            except OrtuneError as error:
+                failure = error
+            self.look.result = msgspec.structs.replace(self.look.result, session=log.id)
+            return keep(opened, self.options, self.envelope(failure))
+        except errors.StoreError as error:
+            return self.envelope(error)
+
+    def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
+        """The document with what is known so far."""
+        side = self.side = self.look.side or self.side
+        pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
+        findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
+        regions = (
+            repeated_regions(self.model, self.look.times, self.look.cost, self.look.profile)
+            if pace.begins("regions")
+            else ()
+        )
+        left_out = list(self.look.left_out)
+        if pace.left_out:
+            needed_s = min(pace.needed_s(self.look.spent_s), self.look.spent_s + MOST_CHECKS_S)
+            more_s = needed_s - self.look.spent_s
+            left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s, self.look.busy))
+            self.look.needed_s = max(self.look.needed_s, needed_s)
+        result = msgspec.structs.replace(
+            self.look.result,
+            runtime=side.runtime if side else None,
+            plan=side.plan if side else Plan(),
+            timing=self.look.timing,
+            profile=self.look.profile,
+            regions=regions,
+            headroom=self.look.headroom and headroom_words.worded(self.look.headroom),
+            findings=findings,
+            facts=as_facts(findings),
+            left_out=tuple(left_out),
+            busy=self.look.busy,
+            next_commands=tuple(self._next(error, {finding.name for finding in findings})),
+            elapsed_s=self.look.spent_s,
+        )
+        return self.experiment.document(
+            result,
+            model=self.model.ref,
+            workload=self.look.work,
+            status="error" if error else "ok",
+            error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+            if error
+            else None,
+        )
+
+    def _findings(self, pace: Pace) -> tuple[Finding, ...]:
+        """What stands out in the model and its run; what the machine is like is doctor's to say."""
+        facts = rules.Facts(
+            model=self.model,
+            work=self.look.work,
+            fed=self.options.feeds.words,
+            plan=self.side.plan if self.side else Plan(),
+            target=targets.of(self.side.plan).name if self.side else self.options.target,
+            ort_version=self.side.runtime.ort_version if self.side else "",
+            operators=self.look.profile,
+            host=self.experiment.machine.host,
+            environment=os.environ,
+            level_check=self._right_level(),
+            wrong_when_optimised=self.look.wrong_when_optimised,
+            row_check=self.look.row_check,
+            emulated=self.look.emulated,
+            begins=pace.begins,
+        )
+        # What was said before the answer is not said again.
+        said = {alert.code for baseline in self.experiment.baselines for alert in baseline.alerts}
+        return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
+
+    def _right_level(self) -> LevelCheck | None:
+        """The check of the level of optimisation; None if that is wrong, which is said before all findings."""
+        check = self.look.level_check
+        return None if check is None or check.wrong else check
+
+    def _next(self, error: OrtuneError | None, names: set[str]) -> list[str]:
+        if error is not None:
+            return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
+        if self.look.emulated:
+            return []
+        # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
+        bundle = bundle_format.is_bundle(Path(str(self.options.model)))
+        verb = (
+            "compare" if bundle else "tune" if targets.find(self.options.target).provider.ships else "profile"
+        )
+        again = words(self.options, without=("budget",))
+        commands = [shlex.join(["ortune", verb, *again])]
+        if self.look.needed_s:
+            most_s = BUSY_MOST_S if self.look.busy else math.inf
+            commands.append(shlex.join(["ortune", *again, "--budget", _budget(self.look.needed_s, most_s)]))
+        if "too-many-threads" in names:
+            commands.append("ortune doctor")
+        return commands
+
+
+def _budget(needed_s: float, most_s: float) -> str:
+    """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
+    # More time is more timed runs and a longer warm-up.
+    seconds = min(1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s)
+    return as_option(math.ceil(seconds / 10) * 10)

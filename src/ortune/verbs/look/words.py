@@ -1,0 +1,315 @@
+"""A first look in words: the same sentences for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from ortune.durations import in_words
+from ortune.providers import profiled, short
+from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
+from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
+from ortune.show.document import Code, Column, Document, Line, Pairs, Points, table
+from ortune.show.numbers import duration, memory, operations, percent, size, three, whole_percent
+from ortune.show.placement_words import placed_or_why
+from ortune.show.stored_kind import StoredKind
+
+TOP_OPERATORS = 5
+TOP_REGIONS = 2
+WORTH_SAYING, DOMINATES = 0.1, 0.5
+"""Shares of the time of all operators from which on equal parts of a model are named, and named in its headline."""
+MOST_FINDINGS = 5
+MOST_UNKNOWN = 3
+SLOWDOWN_WORTH_SAYING = 0.03
+ROUGH_SLOWDOWN = 1.3
+LONG_S = 60.0
+"""Of what there was no time for: more is told on an idle machine alone."""
+
+
+LATENCY, PROFILE = "a warmed-up latency", "the profile"
+NAMES = "mapping of optimised nodes to your node names"
+
+
+ONE_CALLER = "measured with one caller"
+"""Beginning of the note that another load was asked for."""
+
+
+def no_time_for(what: str, more_s: float, busy: str = "") -> str:
+    """What there was no time for, and how much it would take; nobody knows where it was busy."""
+    if busy and more_s > LONG_S:
+        return f"{what} (machine busy; rerun when it is idle)"
+    return f"{what} (about {in_words(math.ceil(more_s))} more)"
+
+
+def checks(left_out: Sequence[str]) -> str:
+    """Rules that were skipped."""
+    return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
+
+
+def no_profile(why: str) -> str:
+    """Says that there is no profile, though there was time for one."""
+    return f"{PROFILE}, which {why}"
+
+
+def one_caller(load: str) -> str:
+    """Says that a first look, or a profile, is no load test."""
+    return f"{ONE_CALLER}, back to back, but the workload has {load}"
+
+
+def about(result: LookResult) -> list[tuple[str, str]]:
+    """What the file is: titles and sentences."""
+    info = result.model
+    # ORT format declares every domain that there is; those that no node is of say nothing.
+    used = {operator.rpartition(".")[0] for operator in result.operators}
+    named = {d or "ai.onnx": v for d, v in info.opsets.items() if d in ("", "ai.onnx") or d in used}
+    opsets = ", ".join(f"{domain} {version}" for domain, version in named.items())
+    parts = [_file(result), f"opset {opsets.removeprefix('ai.onnx ')}" if opsets else "no opset"]
+    parts += [f"IR version {info.ir_version}"] if info.ir_version else []
+    parts += [f"made by {info.producer.strip()}"] if info.producer.strip() else []
+    rows = [("file", ", ".join(parts)), ("weights", _weights(result)), ("nodes", _nodes(result))]
+    if result.flops is not None:
+        note = f" ({result.flops_note})" if result.flops_note else ""
+        least = "" if result.flops_complete else "at least "
+        rows.append(("work", f"{least}{operations(result.flops)} a run{note}"))
+    elif result.flops_note:
+        rows.append(("work", f"not known; {result.flops_note}"))
+    if result.inputs:
+        rows.append(("inputs", result.inputs.removeprefix("inputs: ")))
+    return [*rows, *(ort_format_words.about(result.ort_file) if result.ort_file else [])]
+
+
+def flops_note(cost: ModelCost) -> str:
+    """What the count of operations leaves out or rests on."""
+    unknown = uncounted(cost)
+    notes = [f"not counted: {unknown}"] if unknown else []
+    notes += cost.notes[:1]
+    notes += [f"and {len(cost.notes) - 1} more notes like this"] if len(cost.notes) > 1 else []
+    return "; ".join(notes)
+
+
+def not_counted(budget_s: float) -> str:
+    """Says that the operations of a run were not counted for want of time."""
+    return f"counting its operations takes longer than the budget of {in_words(budget_s)} allows"
+
+
+def uncounted(cost: ModelCost) -> str:
+    """Operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" where there is none."""
+    counts = Counter(node.op_type for node in cost.nodes if node.times and not node.known)
+    top = counts.most_common(MOST_UNKNOWN)
+    rest = counts.total() - sum(n for _, n in top)
+    return ", ".join(f"{n} {op}" for op, n in top) + (f" and {rest} other nodes" if rest else "")
+
+
+def _file(result: LookResult) -> str:
+    info = result.model
+    beside = f" and {size(info.external_bytes)} of external data" if info.external_bytes else ""
+    kind = ", ORT format" if info.format == "ort" else ""
+    return f"{size(info.size_bytes)}{beside}{kind}"
+
+
+def _weights(result: LookResult) -> str:
+    if not result.parameters:
+        return "none"
+    types = list(result.weight_types)
+    if not result.parameter_bytes:
+        # Text, whose length is not known without reading it.
+        return f"{_count(result.parameters)} parameters of {', '.join(types)}"
+    if len(types) == 1:
+        kinds = f" of {types[0]}"
+    else:
+        shares = [f"{t} {percent(n / result.parameter_bytes, 0)}" for t, n in result.weight_types.items()
+                  if n >= 0.005 * result.parameter_bytes]  # fmt: skip
+        kinds = f": {', '.join(shares)}" if len(shares) > 1 else f", nearly all {types[0]}"
+    return f"{_count(result.parameters)} parameters, {size(result.parameter_bytes)}{kinds}"
+
+
+def _nodes(result: LookResult) -> str:
+    # Constants are values; no run spends time on them.
+    kinds = [(op, n) for op, n in result.operators.items() if op != "Constant"]
+    total, top = sum(n for _, n in kinds), kinds[:TOP_OPERATORS]
+    rest = len(kinds) - len(top)
+    more = f", {rest} other{'s' if rest > 1 else ''}" if rest else ""
+    return f"{total} in file: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
+
+
+def headline(result: LookResult) -> str:
+    """What a run takes and where most of it goes; every number is a single observation, and says so."""
+    t = result.timing
+    if t is None:
+        return ""
+    if finding_words.functional_only(result.findings):
+        return f"functional only: {result.plan.describe()} ran on an emulated device, so no speed is shown"
+    how = "single observation"
+    if not t.warmed_up:
+        what = f"{t.n_runs} runs" if t.n_runs else "the first run"
+        how = f"{what}, not warmed up; a single observation"
+    text = f"{'p50 ' if t.n_runs else ''}{duration(t.latency_ns)} a run ({how})"
+    top = result.profile.operators[0] if result.profile and result.profile.operators else None
+    largest = next(iter(_regions(result)), None)
+    if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
+        return (
+            f"{text}; {whole_percent(largest.share_ratio or 0.0)} of operator time in {region_words(largest)}"
+        )
+    if top is None:
+        return text
+    return f"{text}; {whole_percent(top.share_ratio)} of operator time in {top.op_type} ({_nodes_of(top.n_nodes)})"
+
+
+def _regions(result: LookResult) -> list[RepeatedRegion]:
+    """The regions that have a share worth saying; all where shares are not known."""
+    return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
+
+
+def region_words(region: RepeatedRegion) -> str:
+    """Equal layers or steps, counted: "12 repeated blocks of 58 nodes"."""
+    return f"{region.copies} repeated blocks of {region.n_nodes} nodes"
+
+
+def structure(result: LookResult) -> list[tuple[str, str]]:
+    """What the model is made of, as far as parts of it are equal."""
+    alike: dict[tuple[object, ...], list[RepeatedRegion]] = {}
+    for region in _regions(result):
+        key = (region.copies, region.n_nodes, *sorted(region.operators.items()))
+        alike.setdefault(key, []).append(region)
+    rows = []
+    for region, *others in list(alike.values())[:TOP_REGIONS]:
+        n_groups = 1 + len(others)
+        kinds = [f"{n_groups * n} {op}" for op, n in region.operators.items()]
+        rest = len(kinds) - TOP_OPERATORS
+        more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest > 0 else ""
+        groups, in_all = (f"{n_groups} groups of ", " in all") if others else ("", "")
+        text = f"{groups}{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}{in_all}"
+        if region.share_ratio is not None:
+            of = "operator time" if region.share_from == "profile" else "the estimated operations"
+            share = region.share_ratio + sum(other.share_ratio or 0.0 for other in others)
+            text += f"; {whole_percent(share)} of {of}"
+        rows.append(("structure", text))
+    return rows
+
+
+def timing(result: LookResult) -> list[tuple[str, str]]:
+    """What one run costs; every number is a single observation, and says so."""
+    t = result.timing
+    if t is None:
+        return []
+    timed = not finding_words.functional_only(result.findings)
+    also = [f"load time {duration(t.load_ns)}"] if timed else []
+    in_turn = memory_words.beside(t.peak_in_turn)
+    changing = f" ({in_turn})" if in_turn else ""
+    also += [f"peak memory {memory(t.peak_bytes)}{changing}"] if t.peak_bytes is not None else []
+    also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s and timed else []
+    plan = result.plan.describe()
+    also += [result.runtime.build] if result.runtime else []
+    rows = [("also", ", ".join(also))]
+    if result.busy and timed:
+        rows.append(("busy", f"warning: machine busy ({result.busy}); times are inflated"))
+    if result.headroom is not None:
+        rows.append(("headroom", result.headroom.sentence))
+    rows += [] if plan == "default" else [("with", plan)]
+    if t.gpu_run and timed:
+        rows.append(("transfer", transfer_words.split(t.gpu_run)))
+    elif timed:
+        rows += transfer_words.included([result.plan])
+    build = result.runtime.build if result.runtime else "this build"
+    return rows + [("placement", text) for text in placed_or_why(t.placement, result.plan, build)]
+
+
+def profile_title(result: LookResult) -> str:
+    """What the table of operators is, and how much profiling disturbed it."""
+    profile = result.profile
+    if profile is None:
+        return ""
+    slow = profile.slowdown_ratio
+    run = f": {duration(profile.run_ns)}" if profile.run_ns else ""
+    if slow is not None and slow >= ROUGH_SLOWDOWN:
+        run += f", {slow:.1f}x as long, so shares are rough"
+    elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
+        run += f", {percent(slow - 1, 0)} longer"
+    text = f"top operators by share of operator time (profiled{run})"
+    if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
+        text += "; timed on the host, which only queues work for the device"
+    return text + ("" if profile.complete else "; the profile was truncated")
+
+
+def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
+    """The dearest operators: name, share, time a run, nodes."""
+    if result.profile is None:
+        return []
+    several = len({o.provider for o in result.profile.operators}) > 1
+    return [
+        (_operator(o, several), whole_percent(o.share_ratio), duration(o.time_ns), _nodes_of(o.n_nodes))
+        for o in result.profile.operators[:TOP_OPERATORS]
+    ]
+
+
+def _operator(row: OperatorTime, several: bool) -> str:
+    provider = short(row.provider)
+    return f"{row.op_type} on {provider}" if several and provider else row.op_type
+
+
+def _nodes_of(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def findings(result: LookResult) -> list[str]:
+    """What stands out, one sentence each; the lesser ones are only counted."""
+    stands_out = result.findings
+    more = len(stands_out) - MOST_FINDINGS
+    shown = [finding_words.sentence(finding) for finding in stands_out[:MOST_FINDINGS]]
+    return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
+
+
+def lesser(result: LookResult) -> list[str]:
+    """The findings that are only counted."""
+    return [finding_words.sentence(finding) for finding in result.findings[MOST_FINDINGS:]]
+
+
+def left_out(result: LookResult) -> str:
+    """What was skipped for lack of time."""
+    return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
+
+
+def _count(number: int) -> str:
+    for unit, scale in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
+        if number >= scale:
+            return f"{three(number / scale)}{unit}"
+    return str(number)
+
+
+def document(envelope: Envelope[LookResult]) -> Document:
+    """The first look, on one page of a terminal."""
+    result = envelope.result
+    error = envelope.error
+    return Document(
+        blocks=[
+            Line(headline(result), "strong"),
+            Points(title="findings", items=findings(result), marked=True),
+            Pairs(
+                title=envelope.model.path if envelope.model else "",
+                rows=[
+                    *about(result),
+                    *structure(result),
+                    *timing(result),
+                    *([("not run", error.what)] if error else []),
+                ],
+            ),
+            table(
+                [Column("", "text"), Column(""), Column(""), Column("")],
+                operator_rows(result),
+                title=profile_title(result),
+            ),
+            Line(left_out(result), "look"),
+            Code(title="next", lines=result.next_commands, commands=True),
+        ],
+        support=[Points(title="other findings", items=lesser(result), marked=True)],
+        dense=True,
+    )
+
+
+STORED = StoredKind(
+    result=LookResult,
+    document=document,
+    headline=lambda result: headline(result) or "not run",
+    build=lambda result: result.runtime.build if result.runtime else "",
+)

@@ -1,0 +1,1 @@
+"""The folder of ``ortune partition``: its options, its steps, its words."""

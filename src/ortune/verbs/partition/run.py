@@ -1,0 +1,241 @@
+"""``ortune partition``: what an execution provider takes of a model, in how many regions, and what makes it fewer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import rewrites, targets
+from ortune.engines.partitions import summary, support
+from ortune.engines.partitions.improve import Candidates, Improving, rewritten
+from ortune.engines.partitions.partition import Partition, partition
+from ortune.engines.partitions.shapes import shapes
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import save_model
+from ortune.graph.nodes import operator
+from ortune.graph.shapes.growing import growing_inputs
+from ortune.graph.shapes.known import Values
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.measuring.watcher import Watcher
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.records import (
+    CostliestOperator,
+    Envelope,
+    PartitionResult,
+    Plan,
+    ProviderAgreement,
+    ProviderPartition,
+    RewriteSpec,
+    Workload,
+)
+from ortune.rewrites.fixed_dimensions import why_not_fixed
+from ortune.targets.tool import ToolFailed, ToolProcess
+from ortune.verbs._shared.session import experiment
+from ortune.verbs._shared.spelling import named
+from ortune.verbs.partition import words as partition_words
+from ortune.verbs.partition.options import Options
+
+_AGAIN = re.compile(r"_token_\d+$")
+"""What ONNX Runtime adds to the name of a node that it writes in another layout."""
+
+_BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
+"""What ONNX Runtime does to a model before it asks a provider."""
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
+    """Partitions a model.
+
+    Returns:
+        The whole document; ``verdict`` is the best of the providers': "good", "maybe", "poor" or "none".
+
+    Raises:
+        OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
+    """
+    watch = watcher or Watcher()
+    formats = options.formats
+    with experiment("partition", options, watch) as opened:
+        side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
+        work = opened.base(side).work
+        models = _Models(options, opened, side, work)
+        partitions = []
+        for target in formats:
+            watch.line(f"partitioning for {target.name}")
+            partitions.append(_partitioned(models, target))
+        result = PartitionResult(
+            providers=tuple(partitions),
+            inputs=models.inputs,
+            runtime=side.runtime,
+            headline=partition_words.headline(partitions),
+            notes=tuple(models.notes),
+        )
+        return opened.document(result, verdict=partition_words.best(partitions))
+
+
+class _Models:
+    """The model in its states, each at ONNX Runtime's level basic.
+
+    Attributes:
+        plain: As it is.
+        fixed: With numbers for its open sizes; None where all are numbers.
+        fixing: The rewrite that fixes them.
+        inputs: The shapes that were taken, as ``--shape`` has them.
+        work: What it is fed.
+        release: Of ONNX Runtime.
+        runtime: The one that optimises.
+        notes: What could not be asked.
+    """
+
+    def __init__(self, options: Options, opened: Experiment, side: Resolved, work: Workload) -> None:
+        self.work, self.release, self.runtime = work, side.runtime.ort_version, side.runtime
+        self._folder = opened.scratch / "partition"
+        self._folder.mkdir()
+        self._tool = ToolProcess(
+            runtime=side.runtime,
+            folder=opened.scratch,
+            plan=Plan(),
+            custom_ops=tuple(options.feeds.custom_ops),
+            limits=USUAL_LIMITS,
+        )
+        self._case = work.cases[0]
+        fixing = rewrites.find("fixed-dimensions").proposes(side.model.ir, work)
+        finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
+        self.plain = side.model if finished else self._at_basic(side.model, ())
+        self.fixed = None
+        self.notes: list[str] = []
+        self.fixing: tuple[RewriteSpec, ...] = ()
+        growing = growing_inputs(side.model.ir)
+        if growing:
+            names = [item.name for item in growing]
+            self.notes.append(partition_words.not_growing(why_not_fixed(side.model.ir)))
+            if any(wanted.provider.target == COREML.target for wanted in options.formats):
+                self.notes.append(partition_words.empty_at_first(names))
+        if fixing and not finished:
+            spec = RewriteSpec(name="fixed-dimensions", params=fixing[0][0])
+            try:
+                self.fixed, self.fixing = self._at_basic(side.model, (spec,)), (spec,)
+            except ToolFailed as failure:
+                self.notes.append(partition_words.not_fixed(spec, failure.what))
+        self.inputs = tuple(
+            f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if self.fixing
+        )
+        self._candidates: dict[str, Candidates] = {}
+        # Of each state, for all providers: each is a pass over the whole graph.
+        self._shares: dict[ir.Model, dict[ir.Node, float]] = {}
+        self._values: dict[ir.Model, Values] = {}
+        self._rewritten: dict[tuple[ir.Model, bytes], ir.Model | None] = {}
+
+    def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
+        rewritten = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
+        return open_model(rewritten.path)
+
+    def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
+        """The provider's own answer beside the table's; None where the runtime has not the provider."""
+        provider, runtime = own.format.provider, self.runtime
+        if provider.name not in runtime.offered:
+            return None
+        copy, names = model.clone(), {}
+        for number, (node, other) in enumerate(zip(model.graph, copy.graph, strict=True)):
+            names[node] = other.name = f"node{number}"
+        source, answer = (
+            self._folder / f"{own.format.name}.onnx",
+            self._folder / f"{own.format.name}.json",
+        )
+        save_model(copy, source)
+        plan = Plan(providers=targets.find(provider.target).providers)
+        try:
+            replace(self._tool, plan=plan)("placement", source, answer, {})
+        except ToolFailed as failure:
+            self.notes.append(partition_words.not_asked(own.format.name, failure.what))
+            return None
+        reply = json.loads(answer.read_text())
+        places = {_AGAIN.sub("", name): place for _, name, place in reply["nodes"]}
+        nodes = [node for unit in own.wiring.units for node in unit.nodes]
+        asked = [node for node in nodes if names[node] in places]
+        ours = own.taken
+        theirs = {node for node in asked if places[names[node]] == provider.name}
+        differing = Counter(f"+{operator(node)}" for node in asked if node in theirs - ours)
+        differing.update(f"-{operator(node)}" for node in asked if node in ours - theirs)
+        return ProviderAgreement(
+            asked=runtime.plugins.get(provider.name, f"onnxruntime {runtime.ort_version}"),
+            n_nodes=len(asked),
+            n_equal=len(asked) - differing.total(),
+            differing=dict(differing.most_common()),
+            n_removed=len(nodes) - len(asked),
+            not_compiled=reply["not_compiled"],
+        )
+
+    def candidates(self, model: ir.Model, target: str) -> Candidates:
+        """The rewrites that the model, whose sizes are numbers, calls for on a target."""
+        if target not in self._candidates:
+            self._candidates[target] = Candidates(model, self.work, target, self)
+        return self._candidates[target]
+
+    def values(self, model: ir.Model) -> Values:
+        """Shapes and types of a model in any state."""
+        if model not in self._values:
+            self._values[model] = shapes(model)
+        return self._values[model]
+
+    def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+        """A copy of a model with these rewrites; None where one of them changed nothing."""
+        key = model, msgspec.json.encode(specs)
+        if key not in self._rewritten:
+            self._rewritten[key] = rewritten(model, specs)
+        return self._rewritten[key]
+
+    def shares(self, model: ir.Model) -> dict[ir.Node, float]:
+        """The share of each node in the work of a model in any state."""
+        if model not in self._shares:
+            names = {value.name for value in model.graph.inputs}
+            shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
+            self._shares[model] = summary.work_of(model, shapes)
+        return self._shares[model]
+
+
+def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
+    """One provider: the states, and all that is told of the one whose sizes are numbers."""
+    plain = partition(models.plain.ir, target, models.release, models.values(models.plain.ir))
+    states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
+    shown, model = plain, models.plain.ir
+    if models.fixed is not None:
+        model = models.fixed.ir
+        shown = partition(model, target, models.release, models.values(model))
+        states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
+    candidates = models.candidates(model, target.provider.target)
+    improving = Improving(candidates, shown, states[-1], model, models.release, models)
+    improved = improving.together()
+    if improved is not None:
+        made_by = (*models.fixing, *improved.specs)
+        states.append(msgspec.structs.replace(improved.state, rewrites=made_by))
+    costliest = None
+    shares = models.shares(model)
+    splitting = summary.splitting(shown, shares)
+    if splitting is not None:
+        left, without = splitting
+        replaced = improving.replacement(left)
+        if replaced is not None and replaced[1] >= len(shown.regions) > 1:
+            replaced = None
+        costliest = CostliestOperator(
+            left=left,
+            regions_without=without,
+            rewrite=replaced[0] if replaced else None,
+            regions_after=replaced[1] if replaced else None,
+        )
+    return ProviderPartition(
+        provider=target.name,
+        release=shown.release,
+        source=target.table.source,
+        states=tuple(states),
+        regions=summary.regions(shown, shares),
+        left=summary.left(shown),
+        costliest=costliest,
+        agreement=models.asked(shown, model),
+        n_nodes=len(shown.taken) + len(shown.left),
+    )

@@ -1,0 +1,398 @@
+"""What a provider takes of a model, in words: verdict, regions, what is left and why, and what would help."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from ortune.providers.coreml import NETWORK
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.records import (
+    CostliestOperator,
+    Envelope,
+    NodeReason,
+    PartitionResult,
+    PartitionState,
+    PartitionVerdict,
+    ProviderAgreement,
+    ProviderPartition,
+    RewriteSpec,
+)
+from ortune.show import rewrite_words
+from ortune.show.chart import Axis, Box, Chart
+from ortune.show.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
+from ortune.show.numbers import percent, size
+
+NAMES = {
+    NNAPI.target: "NNAPI",
+    COREML.target: "CoreML (MLProgram)",
+    NETWORK: "CoreML (NeuralNetwork)",
+    XNNPACK.target: "XNNPACK",
+    QNN.target: "QNN",
+    WEBGPU.target: "WebGPU",
+}
+STATES = {"as-is": "as it is", "fixed-shapes": "fixed shapes", "rewritten": "after rewrites"}
+VERDICTS: dict[PartitionVerdict, str] = {
+    "good": "worth trying",
+    "maybe": "measure it on the phone",
+    "poor": "the CPU is likely faster",
+    "none": "no node is supported",
+}
+_OF_XNNPACK: dict[PartitionVerdict, str] = {
+    **VERDICTS,
+    "maybe": "measure it against ONNX Runtime's kernels",
+    "poor": "ONNX Runtime's kernels are likely as fast",
+}
+"""XNNPACK is a library of CPU kernels, so a region costs no copy to another processor."""
+TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
+ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
+
+NNAPI_IS_OLD = (
+    "NNAPI has been deprecated since Android 15. For new apps, use QNN on Qualcomm NPUs, and XNNPACK or the CPU "
+    "provider elsewhere."
+)
+_IN_FLOAT16 = (
+    "CoreML: convert to float16 for the Neural Engine (rewrite float32-to-float16); a float32 MLProgram runs on GPU "
+    "and CPU only"
+)
+FIXING = "fixed-dimensions"
+SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
+MOST_NAMED = 2
+"""Providers that the headline names besides the best one, and rewrites."""
+
+
+def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
+    """The best verdict of all providers and states."""
+    verdicts = [state.verdict for provider in providers for state in provider.states]
+    return min(verdicts, key=ORDER.index, default="none")
+
+
+def headline(providers: Sequence[ProviderPartition]) -> str:
+    """The verdict and the provider that runs most of the model, then what the others run of it; two lines at most."""
+    first, *others = sorted(providers, key=_rank)
+    state = _best_state(first)
+    if not state.regions:
+        return f"no node is supported by {' or '.join(NAMES[row.provider] for row in providers)}"
+    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{_how(state)}"
+    rest = [f"{NAMES[provider.provider]} {_short(_best_state(provider))}" for provider in others[:MOST_NAMED]]
+    more = [f"{len(others) - MOST_NAMED} more below"] if len(others) > MOST_NAMED else []
+    return "; ".join([text, ", ".join([*rest, *more])]) if rest else text
+
+
+def _rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
+    """The best first: by verdict, then by work, then by regions; of equal ones NNAPI, which is deprecated, last."""
+    state = _best_state(provider)
+    return ORDER.index(state.verdict), -state.work_ratio, state.regions, provider.provider == NNAPI.target
+
+
+def _how(state: PartitionState) -> str:
+    """What is done to the model before: "" for nothing."""
+    if state.name == "as-is":
+        return ""
+    names = _rewrites(state.rewrites) if state.name == "rewritten" else ""
+    return f" after {names}" if names else " with fixed shapes"
+
+
+def _short(state: PartitionState) -> str:
+    return (
+        f"{percent(state.work_ratio, 0)} in {_counted(state.regions, 'region')}"
+        if state.regions
+        else "no node"
+    )
+
+
+def _shown(provider: ProviderPartition) -> PartitionState:
+    """The state whose regions are listed: with fixed shapes where the model has open ones."""
+    return next((s for s in provider.states if s.name == "fixed-shapes"), provider.states[0])
+
+
+def _taken(state: PartitionState) -> str:
+    if not state.regions:
+        return "supports no node"
+    return f"supports {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def not_asked(provider: str, what: str) -> str:
+    """Says that the provider itself gave no answer."""
+    return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
+
+
+def not_growing(why: str) -> str:
+    """Says why no state with fixed shapes is shown: inputs grow from step to step."""
+    return f"shapes were not fixed: {why}"
+
+
+def empty_at_first(names: Sequence[str]) -> str:
+    """Says that CoreML cannot run a step whose past is empty."""
+    are = "has" if len(names) == 1 else "have"
+    shown = ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, ..., {names[-1]}"
+    return (
+        f"CoreML rejects tensors without elements, so a step in which {shown} {are} length 0, as in the first one, "
+        "fails or runs on the CPU; a static cache is never empty"
+    )
+
+
+def not_fixed(spec: RewriteSpec, what: str) -> str:
+    """Says that ONNX Runtime does not load the model with fixed sizes."""
+    return (
+        f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
+    )
+
+
+def document(envelope: Envelope[PartitionResult]) -> Document:
+    """The verdicts, then each provider."""
+    result = envelope.result
+    old = any(provider.provider == NNAPI.target for provider in result.providers)
+    blocks: list[Block] = [Line(result.headline, TONES[best(result.providers)]), _states(result.providers)]
+    blocks += [Line(comparison) for comparison in _formats(result.providers)]
+    blocks += [
+        Line(
+            f"XNNPACK: based on onnxruntime {provider.release}; newer builds may support more nodes", "faint"
+        )
+        for provider in result.providers
+        if provider.provider == XNNPACK.target
+    ]
+    support: list[Block] = []
+    for provider in result.providers:
+        blocks += _provider(provider)
+        support += _details(provider)
+    blocks += [Line(note, "look") for note in result.notes]
+    if result.inputs:
+        blocks.append(Line(f"dynamic dimensions were fixed as {', '.join(result.inputs)}", "faint"))
+    blocks.append(
+        Line(
+            f"regions of the graph at ONNX Runtime's level basic (onnxruntime {result.runtime.ort_version}); "
+            "nothing was measured",
+            "faint",
+        )
+    )
+    path = envelope.model.path if envelope.model else "model.onnx"
+    blocks.append(Code(title="next", lines=_commands(path, result), commands=True))
+    return Document(
+        title=f"ortune partition: {path}",
+        blocks=blocks,
+        support=support,
+        before=[Line(NNAPI_IS_OLD, "look")] if old else (),
+    )
+
+
+def _best_state(provider: ProviderPartition) -> PartitionState:
+    return min(provider.states, key=lambda state: ORDER.index(state.verdict))
+
+
+def _verdict(provider: ProviderPartition, state: PartitionState) -> str:
+    """What a state is worth: the CPU's own kernels are what XNNPACK competes with."""
+    return (_OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS)[state.verdict]
+
+
+def _why_none(provider: ProviderPartition) -> str:
+    """Why a provider takes no node of the model as it is; "" where it takes any, or no reason is known."""
+    first, *others = provider.states
+    if first.regions:
+        return ""
+    if any(state.name == "fixed-shapes" and state.regions for state in others):
+        return "dynamic dimensions are not supported"
+    left = next(iter(provider.left), None)
+    return f"{_counted(len(left.nodes), left.op_type + ' node')}: {why(left.reason)}" if left else ""
+
+
+def _rewrites(specs: Sequence[RewriteSpec]) -> str:
+    """The names of rewrites, without the one that fixes shapes; the number of many."""
+    names = [spec.name for spec in specs if spec.name != FIXING]
+    return " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} rewrites"
+
+
+def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
+    """The two formats of CoreML compared, where both were asked for."""
+    states = {provider.provider: _best_state(provider) for provider in providers}
+    if not {COREML.target, NETWORK} <= states.keys():
+        return []
+    program, network = states[COREML.target], states[NETWORK]
+    if not program.regions and not network.regions:
+        return []
+    better = (ORDER.index(program.verdict), program.regions) <= (
+        ORDER.index(network.verdict),
+        network.regions,
+    )
+    if better:
+        lines = ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
+        # NeuralNetwork takes no node of a float16 model.
+        return [*lines, *([_IN_FLOAT16] if network.regions else [])]
+    return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram creates more regions"]
+
+
+def _states(providers: Sequence[ProviderPartition]) -> Block:
+    rows = [
+        (
+            provider.provider if number == 0 else "",
+            STATES[state.name],
+            str(state.regions),
+            f"{state.n_taken} of {state.n_nodes}",
+            percent(state.work_ratio, 0),
+            ""
+            if not state.regions
+            else "unknown"
+            if state.copied_bytes is None
+            else size(state.copied_bytes),
+            (_why_none(provider) if number == 0 else "") or _verdict(provider, state),
+        )
+        for provider in providers
+        for number, state in enumerate(provider.states)
+    ]
+    return table(
+        (
+            Column("provider", "label"), Column("model", "label"), Column("regions"), Column("nodes"), Column("work"),
+            Column("copied per run"), Column("verdict", "text"),
+        ),
+        rows,
+    )  # fmt: skip
+
+
+def _provider(provider: ProviderPartition) -> list[Block]:
+    """What splits the model for one provider, and what replaces it."""
+    split = _shown(provider).regions > 1
+    lines = [_splits(provider.costliest, split=split)] if provider.costliest is not None else []
+    if provider.agreement is not None:
+        agreed = provider.agreement
+        lines.append(_agreement(agreed))
+    return [Points(title=NAMES[provider.provider], items=lines)] if lines else []
+
+
+def _agreement(agreed: ProviderAgreement) -> str:
+    """How far the table and the provider agree, and on which operators they do not."""
+    ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
+    text = f"{agreed.asked} confirms {agreed.n_equal} of {agreed.n_nodes} nodes ({ratio})"
+    parts = [
+        f"{n} {op[1:]} that it {'takes' if op[0] == '+' else 'leaves'}" for op, n in agreed.differing.items()
+    ]
+    text += f": not on {', '.join(parts)}" if parts else ""
+    if agreed.n_removed:
+        text += f"; ONNX Runtime had already removed {_counted(agreed.n_removed, 'node')}"
+    if agreed.not_compiled:
+        text += f"; it validated each node, then failed to compile them: {_first_line(agreed.not_compiled)}"
+    return text
+
+
+def _first_line(text: str) -> str:
+    """What went wrong, without ONNX Runtime's marks before it."""
+    return text.strip().partition("\n")[0].rpartition(" : ")[2]
+
+
+def _splits(costliest: CostliestOperator, *, split: bool) -> str:
+    left = costliest.left
+    does = "splits the model most" if split else "keeps most of the work on the CPU"
+    text = (
+        f"{left.op_type} ({_counted(len(left.nodes), 'node')}: {why(left.reason)}) {does}: "
+        f"{_counted(costliest.regions_without, 'region')} without it"
+    )
+    if costliest.rewrite is None:
+        return text
+    return f"{text}, {costliest.regions_after} after --rewrite {costliest.rewrite.name}"
+
+
+def _details(provider: ProviderPartition) -> list[Block]:
+    """The regions and what is left of one provider, with a drawing for a page."""
+    rows = [
+        (
+            str(number),
+            str(len(region.nodes)),
+            percent(region.work_ratio, 0),
+            "unknown" if region.input_bytes is None else f"{region.inputs}: {size(region.input_bytes)}",
+            "unknown" if region.output_bytes is None else f"{region.outputs}: {size(region.output_bytes)}",
+            _operators(region.operators),
+            "; ".join(f"{len(left.nodes)} {left.op_type} ({why(left.reason)})" for left in region.behind[:3]),
+        )
+        for number, region in enumerate(provider.regions[:SHOWN_REGIONS], 1)
+    ]
+    more = len(provider.regions) - len(rows)
+    tables: list[Block] = [
+        table(
+            (
+                Column("region", "label"), Column("nodes"), Column("work"), Column("tensors in"),
+                Column("tensors out"), Column("operators", "text"), Column("on the CPU before it", "text"),
+            ),
+            rows,
+            notes=[f"and {_counted(more, 'region')} more"] if more else [],
+        ),
+        table(
+            (Column("on the CPU", "label"), Column("nodes"), Column("reason", "text")),
+            [(left.op_type, str(len(left.nodes)), why(left.reason)) for left in provider.left[:SHOWN_LEFT]],
+            notes=[f"and {len(provider.left) - SHOWN_LEFT} more kinds"] if len(provider.left) > SHOWN_LEFT else [],
+        ),
+    ]  # fmt: skip
+    return [Section(title=f"{NAMES[provider.provider]}: regions", blocks=[_drawing(provider), *tables])]
+
+
+def _operators(counts: dict[str, int]) -> str:
+    shown = [f"{n} {op}" for op, n in list(counts.items())[:SHOWN_OPERATORS]]
+    return ", ".join(shown) + (", ..." if len(counts) > SHOWN_OPERATORS else "")
+
+
+def _drawing(provider: ProviderPartition) -> Block:
+    """The graph from its first node to its last, and above it the region that each node is in."""
+    count = max(1, provider.n_nodes)
+    marks = [Box(x0=0.0, x1=1.0, y0=0.35, y1=0.65, about="on the CPU")]
+    for number, region in enumerate(provider.regions):
+        for first, n in region.places:
+            marks.append(
+                Box(
+                    x0=first / count,
+                    x1=(first + n) / count,
+                    hue="winner" if number % 2 else "in-use",
+                    text=str(number + 1) if n > count / 25 else "",
+                    about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
+                )
+            )
+    alt = f"{provider.n_nodes} nodes in execution order, {_counted(len(provider.regions), 'region')}"
+    ticks = ((0.0, "first node"), (1.0, "last node"))
+    return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
+
+
+def _commands(path: str, result: PartitionResult) -> list[str]:
+    """The rewrite to make, and the file for the phone."""
+    best_of = min(
+        result.providers, key=lambda provider: ORDER.index(_best_state(provider).verdict), default=None
+    )
+    if best_of is None:
+        return []
+    state = _best_state(best_of)
+    lines = []
+    if state.rewrites:
+        lines.append(shlex.join(["ortune", "rewrite", path, *map(rewrite_words.spec, state.rewrites)]))
+    if len(result.providers) > 1 or state.name == "as-is":
+        lines.append(shlex.join(["ortune", "partition", path, "--for", best_of.provider, "--verbose"]))
+    return lines
+
+
+_WHY = {
+    "not-listed": "not in its operator list",
+    "fused-operator": "not an ONNX operator, and not in its operator list",
+    "old-opset": "operator version too old: {}",
+    "behind-stop": "after {}, where its region ends",
+    "unknown-shape": "shape of {} unknown",
+    "dynamic-shape": "{} has a dynamic dimension",
+    "empty-shape": "{} is empty",
+    "large-dimension": "dimension above its limit of 16384: {}",
+    "rank": "{} dimensions",
+    "shape": "shape does not fit: {}",
+    "not-constant": "{} is not constant",
+    "inputs": "unsupported inputs: {}",
+    "outputs": "unsupported outputs: {}",
+    "quantized-form": "quantized form: {}",
+    "alone": "alone in a region, it would only copy",
+    "refused": "rejected by the provider",
+}
+"""What is said of a reason; of others their detail."""
+
+
+def why(reason: NodeReason) -> str:
+    """The reason for which a node is left, in a few words."""
+    return _WHY.get(reason.code, "{}").format(reason.detail).removesuffix(": ")

@@ -1,0 +1,1 @@
+"""The folder of ``ortune profile``: its options, its steps, its words."""

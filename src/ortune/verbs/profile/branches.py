@@ -1,0 +1,34 @@
+"""A side as it is profiled: with names that tell the branches of an If apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ortune.graph.branches import with_names
+from ortune.graph.model.open import open_model
+from ortune.graph.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.measuring.sides import Resolved
+
+MOST_BYTES = 2 << 30
+"""Of a larger model no copy is written, and its branches stay together."""
+
+
+def told_apart(side: Resolved, folder: Path) -> Resolved:
+    """The side as it is, or with a copy of its file in which nodes of two branches differ by their names.
+
+    Args:
+        side: What is to be profiled.
+        folder: For the copy.
+    """
+    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    if model.facts.format == "ort" or model.size_bytes > MOST_BYTES:
+        return side
+    copy = with_names(model.ir)
+    if copy is None:
+        return side
+    folder.mkdir(parents=True, exist_ok=True)
+    # A copy is loaded as the original is: mapping weights and copying them take different times.
+    limit_bytes = 0 if model.external else INLINE_LIMIT_BYTES
+    save_model(copy, folder / side.runs.name, inline_limit_bytes=limit_bytes)
+    return replace(side, runs=folder / side.runs.name)

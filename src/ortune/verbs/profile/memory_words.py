@@ -1,0 +1,79 @@
+"""Who holds the memory of a profiled run at its peak, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ortune.records import MemoryKind, MemoryOwner, MemoryProfile, ProfileResult
+from ortune.show.memory_words import size
+from ortune.show.numbers import shorten
+from ortune.show.profile_nodes import NAME, names
+
+SOURCES = {
+    "profile": "allocator figures",
+    "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
+}
+"""Where figures of memory come from."""
+VALUES = "values"
+OWNERS: dict[MemoryKind, str] = {
+    "value": VALUES,
+    "values": VALUES,
+    "weights": "weights, as stored",
+    "session": "held before the run, such as packed weights",
+    "inputs": "inputs",
+    "rounding": "the arena's rounding and gaps",
+    "planned": "gaps in the block planned for later runs",
+    "shared": "buffers that two values share",
+    "libraries": "the process before the session",
+    "runtime": "ONNX Runtime itself, loading included",
+}
+"""Who holds memory, in words."""
+
+
+def memory_line(result: ProfileResult) -> str:
+    """All that is taken at the peak, who holds it, and what the arena holds beyond."""
+    m = result.memory
+    if m is None:
+        return ""
+    called = names(result)
+    text = f"{size(memory_total(m))} at most"
+    parts = {words: sum(o.bytes for o in m.owners if OWNERS[o.kind] == words) for words in OWNERS.values()}
+    owners = []
+    for words, size_bytes in sorted(parts.items(), key=lambda part: -part[1]):
+        if size_bytes:
+            owners.append(f"{words} {size(size_bytes)}{_largest(m, called) if words == VALUES else ''}")
+    text += f": {', '.join(owners)}" if owners else _largest(m, called)
+    untouched = memory_total(m) - (m.resident_bytes or memory_total(m))
+    text += f"; {size(untouched)} of it never used" if untouched > 0 else ""
+    text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
+    return f"{text} ({memory_source(m)})"
+
+
+def memory_total(memory_profile: MemoryProfile) -> int:
+    """All that is taken at the peak; what the allocator tells where that was not summed."""
+    return memory_profile.peak_bytes if memory_profile.total_bytes is None else memory_profile.total_bytes
+
+
+def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
+    """Names who holds memory: the user's own node, or in words."""
+    if owner.kind == "value":
+        return called.get(owner.name, owner.name)
+    return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
+
+
+def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
+    """While which node the values are most, and the largest of them."""
+    first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in memory_profile.at_peak[:2]]
+    parts = (
+        [f"at {shorten(called.get(memory_profile.peak_node, memory_profile.peak_node), NAME)}"]
+        if memory_profile.peak_node
+        else []
+    )
+    parts += [f"largest: {', '.join(first)}"] if first else []
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def memory_source(memory_profile: MemoryProfile) -> str:
+    """Says where the figures come from, and the run whose nodes are shown."""
+    run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
+    return f"{run}{SOURCES[memory_profile.source]}"

@@ -1,0 +1,16 @@
+"""Findings, before where the time goes: the cause is what a reader came for."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileResult
+from ortune.show.document import Block, Points
+from ortune.verbs.profile import words as profile_words
+
+ORDER = 15
+TITLE = "Findings"
+NOTE = "Largest first."
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """A sentence each."""
+    return [Points(items=profile_words.findings(envelope.result), marked=True)]

@@ -1,0 +1,17 @@
+"""Where the time went: B minus A, by category, operator and node."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileResult
+from ortune.show import difference_section
+from ortune.show.document import Block
+
+ORDER = 10
+TITLE = "The difference"
+NOTE = difference_section.NOTE
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """The difference of two profiles, where there is one."""
+    against = envelope.result.against
+    return difference_section.of(against) if against is not None else []

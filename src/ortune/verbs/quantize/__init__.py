@@ -1,0 +1,1 @@
+"""The folder of ``ortune quantize``: its options, its steps, its words."""

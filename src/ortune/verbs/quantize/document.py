@@ -1,0 +1,195 @@
+"""The document of ``ortune quantize``, made of what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
+from ortune.engines.racing.tuning import Tuning
+from ortune.graph.dot_products import saturates
+from ortune.measuring.other_programs import worded
+from ortune.outputs.tolerance import Tolerance
+from ortune.records import (
+    ENOUGH_INPUTS,
+    Answer,
+    Calibration,
+    FrontRow,
+    Host,
+    KeptReason,
+    LayerRow,
+    Plan,
+    PrecisionRow,
+    QuantizeResult,
+    Saturation,
+    TuneResult,
+)
+from ortune.search.blocks import measured
+from ortune.search.figures import describe
+from ortune.search.precision import front
+from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.sensitivity import Sensitivity
+
+LEAST_SHARE = 0.02
+"""Of the time, from which on a layer that the quantizer has nothing for is named."""
+
+
+def make_result(
+    run: Tuning,
+    answer: TuneResult,
+    models: Sequence[Model],
+    walks: Sequence[Sensitivity],
+    *,
+    rows: Sequence[PrecisionRow],
+    calibration: Calibration,
+    checked_needed: int,
+    tolerance: Tolerance,
+) -> QuantizeResult:
+    """Everything that the session knows, but for its number and its words.
+
+    Args:
+        run: The race and the confirmation.
+        answer: What they say of the winner.
+        models: All that were made.
+        walks: The sensitivity of each means that was decided layer by layer; that of the winner is told.
+        rows: The whole models.
+        calibration: What models were made and compared with.
+        checked_needed: Held-out inputs that a final answer needs, of which there were fewer; 0 for none.
+        tolerance: What the outputs had to keep.
+    """
+    winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
+    of_winner = [walk for walk in walks if winner is not None and _is_of(winner, walk)]
+    layers = next(iter([*of_winner, *walks]), None)
+    common = {name: getattr(answer, name) for name in Answer.__struct_fields__}
+    return QuantizeResult(
+        **common | {"side": msgspec.structs.replace(answer.side, plan=run.side.plan), "headline": ""},
+        tolerance=tolerance.text,
+        methods=tuple(rows),
+        layers=tuple(layer_rows(layers, winner)) if layers is not None else (),
+        layers_of=layers.whole.plan if layers is not None else None,
+        front=_front(run, models, winner, len(layers.groups) if layers is not None else 0),
+        calibration=calibration,
+        inputs_needed=_inputs_needed(calibration),
+        checked_needed=checked_needed,
+        saturation=saturation(winner.plan if winner is not None else None, run.baseline.host),
+    )
+
+
+def _is_of(winner: Model, walk: Sensitivity) -> bool:
+    return any(model.plan == winner.plan for model in walk.models.values())
+
+
+def _inputs_needed(calibration: Calibration) -> int:
+    """Returns how many inputs a final answer needs; 0 where there were as many, though fewer were looked at."""
+    enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
+    return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
+
+
+def saturation(plan: Plan | None, host: Host) -> Saturation:
+    """Returns where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
+    spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
+    if spec is None or not may_saturate(spec):
+        return ""
+    return "measured" if saturates(host) else "elsewhere"
+
+
+def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
+    """A row for each model, by error; the float model first, which has none."""
+    search = run.search
+    statistic = search.judgement.statistic
+    rows = [
+        FrontRow(
+            plan=run.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
+            size_bytes=run.baseline.side.model.size_bytes,
+        )
+    ]  # fmt: skip
+    for model in models:
+        if not math.isfinite(model.error):
+            continue  # the row of its means says why
+        arm = model.plan.id
+        blocks = search.confirmation if measured(search.confirmation, arm) else search.race.seen
+        trials = measured(blocks, arm)
+        rows.append(
+            FrontRow(
+                plan=model.plan,
+                error=model.error,
+                ok=model.outputs is not None and model.outputs.ok,
+                n_float=len(model.kept),
+                n_layers=n_layers,
+                size_bytes=model.size_bytes,
+                outputs=model.outputs,
+                figures=describe(trials, statistic) if trials else None,
+                comparison=worded(search.comparison(arm))
+                if blocks is search.confirmation
+                else search.raced(arm),
+                chosen=model is winner,
+                failed=model.failed,
+            )
+        )
+    confirmed = [
+        row
+        for row in rows
+        if row is rows[0] or (row.comparison is not None and row.comparison.phase == "confirm")
+    ]
+    if len(confirmed) == 1:  # float has won against nothing, and is the best of nothing
+        return _by_error(rows)
+    rows[0] = confirmed[0] = msgspec.structs.replace(rows[0], chosen=winner is None)
+    best = front([(row.error, row.comparison.ratio if row.comparison else 1.0) for row in confirmed])
+    on_front = {confirmed[i].plan.id for i in best}
+    return _by_error([msgspec.structs.replace(row, pareto=row.plan.id in on_front) for row in rows])
+
+
+def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
+    return tuple(sorted(rows, key=lambda row: (row.error, row.comparison.ratio if row.comparison else 2.0)))
+
+
+def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
+    """A row for each question in the order of the graph, and for dear layers that stayed in float anyway."""
+    # What the winner keeps is told of its own means alone.
+    mine = winner is not None and _is_of(winner, layers)
+    kept = winner.kept if winner is not None and mine else frozenset[str]()
+    finite = [question.error for question in layers.questions if math.isfinite(question.error)]
+    # Errors of layers add like independent noise, so shares are of the sum of their squares.
+    total, whole_ns = sum(error**2 for error in finite), sum(layers.times_ns)
+    times = dict(zip((group.name for group in layers.groups), layers.times_ns, strict=False))
+    operators = {group.name: group.op_type for group in layers.groups}
+    rows = []
+    for question in layers.questions:
+        n_kept, time_ns = (
+            len(kept & set(question.names)),
+            sum(times.get(name, 0.0) for name in question.names),
+        )
+        reason: KeptReason = ""
+        if n_kept:
+            reason = "no-gain" if question.saved_ns <= 0 else "error"
+        own_error = question.error if layers.asked and math.isfinite(question.error) else None
+        error = own_error if question.measured else None
+        rows.append(
+            LayerRow(
+                name=question.names[0],
+                op_type=operators[question.names[0]],
+                members=question.names,
+                error=error,
+                expected_error=None if question.measured else own_error,
+                error_ratio=error**2 / total if error is not None and total else None,
+                time_ns=time_ns if whole_ns else None,
+                time_ratio=time_ns / whole_ns if whole_ns else None,
+                saved_ns=question.saved_ns if whole_ns else None,
+                n_kept=n_kept,
+                reason=reason,
+            )
+        )
+    decided = {name for question in layers.questions for name in question.names}
+    for group in layers.groups:
+        time_ns = times.get(group.name, 0.0)
+        if group.name not in decided and whole_ns and time_ns >= LEAST_SHARE * whole_ns:
+            rows.append(
+                LayerRow(
+                    name=group.name, op_type=group.op_type, members=(group.name,), time_ns=time_ns,
+                    time_ratio=time_ns / whole_ns, n_kept=1, reason="not-quantized",
+                )
+            )  # fmt: skip
+    order = {group.name: place for place, group in enumerate(layers.groups)}
+    return sorted(rows, key=lambda row: order[row.name])

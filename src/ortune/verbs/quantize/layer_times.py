@@ -1,0 +1,60 @@
+"""What each node of a model takes in float and in fewer bits, from two profiles in the same turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ortune.engines.profiling.nodes import origins, profiled_nodes
+from ortune.engines.profiling.processes import Process, profile, profiled_arm, runs_for
+from ortune.errors import OrtuneError
+from ortune.graph.model.open import open_model
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.sides import Resolved
+from ortune.records import Plan
+from ortune.search.blocks import BASE
+from ortune.search.figures import figure
+
+TIMED_NS = 400_000_000
+
+
+def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """Nanoseconds of a run by node of the float and of the quantized model; empty where they cannot be profiled.
+
+    Args:
+        baseline: The float model.
+        plan: What the quantized one runs with.
+        path: Its file.
+    """
+    side = baseline.side
+    sides = (side, replace(side, model=open_model(path), runs=path, plan=plan))
+    arms = [
+        profiled_arm(baseline, baseline.arm(BASE)),
+        profiled_arm(baseline, baseline.arm("bits", plan=plan, model=path)),
+    ]
+    latency_ns = figure(baseline.pilot.first, "median") or 1e6
+    n_nodes = max(len(side.model.ir.graph) for side in sides)
+    keep = [baseline.scratch / f"layers-{number}.json" for number in range(2)]
+    try:
+        processes = profile(baseline, arms, runs_for(latency_ns, n_nodes, TIMED_NS), keep)
+    except OrtuneError as error:
+        baseline.note(f"layer times are unknown: {error.what}")
+        return {}, {}
+    finally:
+        for place in keep:
+            place.unlink(missing_ok=True)
+    before, after = (_by_node(baseline, *pair) for pair in zip(sides, processes, strict=True))
+    return before, after
+
+
+def _by_node(baseline: Baseline, side: Resolved, process: Process) -> dict[str, float]:
+    """Nanoseconds of a run by node; what stands for several nodes is shared among these."""
+    folder = baseline.scratch / "layers"
+    folder.mkdir(exist_ok=True)
+    node_origins = origins(side, baseline.work, folder, process.trace, process.graph)
+    times: dict[str, float] = {}
+    for node in profiled_nodes(process.trace, process.attribution, node_origins):
+        names = node.originals or (node.name,)
+        for name in names:
+            times[name] = times.get(name, 0.0) + node.time_ns / len(names)
+    return times

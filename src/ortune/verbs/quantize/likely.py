@@ -1,0 +1,68 @@
+"""Quantization methods that an earlier model of the same structure was best in, which are tested first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.engines.quantizing.quantizing import changed
+from ortune.graph.fingerprints import digest
+from ortune.records import Plan
+from ortune.search.precision import ALIKE
+from ortune.show import rewrite_words
+from ortune.store import likely_methods
+from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.race import is_right
+
+
+class LikelyMethods:
+    """What a session takes from earlier ones, and leaves to later ones.
+
+    A model is of the same structure if it has the same kinds of layer, whatever their names, number and weights. What
+    is fast and right depends on the processor, on ONNX Runtime and on the tolerance too, so these have to be the same.
+    The earlier answer decides only what is tested first: every claim rests on this session's own measurements.
+    """
+
+    def __init__(self, precision: Precision) -> None:
+        self._precision, side = precision, precision.baseline.side
+        self._folder = precision.baseline.log.folder
+        kinds = sorted({group.kind for group in precision.groups})
+        about = (
+            precision.baseline.host.fingerprint, side.runtime.build, precision.tolerance.text,
+            repr(precision.limit), precision.baseline.check.metric,
+        )  # fmt: skip
+        self._key = digest(*about, *kinds)[:32]
+
+    def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
+        """The plans to test, those of the best methods first; and those that were worse in the earlier model."""
+        known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
+        if not any(_method(plan) in known.best for plan in plans):  # another version of ortune kept them
+            return list(plans), []
+        worse = [plan for plan in plans if _method(plan) in known.worse]
+        wanted = [plan for plan in plans if plan not in worse]
+        return sorted(wanted, key=lambda plan: _method(plan) not in known.best), worse
+
+    def _load(self) -> likely_methods.Methods:
+        return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
+
+    def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
+        """Keeps which of a session's methods were best, and which of them no later session needs to test.
+
+        Args:
+            plans: Of all methods.
+            models: What became of those that were tested.
+            winner: Was confirmed to be faster.
+        """
+        right = [model for model in models if is_right(model) and model.time_ns is not None]
+        best_ns = next((model.time_ns or 0.0 for model in right if model.plan.id == winner.id), 0.0)
+        near = [model.plan for model in right if (model.time_ns or 0.0) <= ALIKE * best_ns]
+        best = {_method(plan) for plan in (winner, *near)}
+        untested = {_method(plan) for plan in self._precision.untested}
+        worse = {_method(plan) for plan in plans} - best - untested
+        if self._folder:
+            methods = likely_methods.Methods(best=tuple(sorted(best)), worse=tuple(sorted(worse)))
+            likely_methods.keep(self._folder, self._key, methods)
+
+
+def _method(plan: Plan) -> str:
+    """The rewrites of a plan, whichever layers they leave in float."""
+    return "; ".join(map(rewrite_words.spec, changed(plan, leave="").rewrites))

@@ -1,0 +1,79 @@
+"""Options of ``ortune quantize``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ortune.verbs._shared.common import (
+    BundleFolder,
+    Metric,
+    ReplaceBundle,
+    RuntimeOption,
+    Settings,
+    Tolerance,
+    WriteBundle,
+)
+from ortune.verbs._shared.groups import Load, Resumable
+from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
+
+if TYPE_CHECKING:
+    from ortune.outputs.tolerance import Tolerance as Limit
+    from ortune.records import Plan
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this step; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "front"
+WITHIN = "0.01"
+"""The tolerance where nothing was said: relative L2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Resumable, Load):
+    """Which layers can be quantized, and how much faster does that make the model?
+
+    Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
+    float where the error is too high. The best candidates are compared with the float model; the fastest within the
+    tolerance is written as NAME.ortune.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx.")]
+    set: Settings = ()
+    runtime: RuntimeOption = None
+    data: Annotated[
+        AnyPath | None,
+        Option(
+            "--data",
+            "PATH",
+            "Real inputs for calibration and for the error: a folder of .npz or test_data_set_*.",
+            MODEL,
+        ),
+    ] = None
+    tolerance: Tolerance = None
+    metric: Metric = None
+    budget: Annotated[str | float, Option("--budget", "5m", "Total time from start to answer.", RUN)] = "5m"
+    force: ReplaceBundle = False
+    bundle: WriteBundle = True
+    output: BundleFolder = "."
+
+    @property
+    def limit(self) -> Limit:
+        """What the outputs have to keep."""
+        from ortune.outputs.tolerance import Tolerance as Limit
+
+        return self.feeds.tolerance or Limit(text=WITHIN, number=float(WITHIN))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the float model runs with, and every other one too."""
+        from ortune.knobs import parse_settings
+        from ortune.records import Plan
+
+        return Plan(settings=parse_settings(list(self.set)))
+
+    @property
+    def directory(self) -> Path | None:
+        """Returns where the bundle goes; None makes none."""
+        return Path(self.output) if self.bundle else None

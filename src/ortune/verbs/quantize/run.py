@@ -1,0 +1,306 @@
+"""``ortune quantize``: which layers may have fewer bits, and what the whole then gains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import rewrites, rules
+from ortune.bundle.write import require_replaceable, require_writable
+from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.quantizing.quantizing import changed
+from ortune.engines.racing import tuned
+from ortune.engines.racing.bundling import with_bundle
+from ortune.engines.racing.tuning import Tuning
+from ortune.engines.racing.winner_rows import question_winner
+from ortune.errors import UsageError
+from ortune.graph.dot_products import saturates
+from ortune.measuring.first_run import settle
+from ortune.measuring.fixed_blocks import holds
+from ortune.measuring.opening import Experiment
+from ortune.measuring.rewriting import Models
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.sides import Resolved, SideText, require_unchanged
+from ortune.measuring.watcher import Watcher
+from ortune.records import (
+    Envelope,
+    Host,
+    Plan,
+    QuantizeResult,
+)
+from ortune.search import budget
+from ortune.search.guards import GUARDS
+from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
+from ortune.search.precision import starts
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.targets.tool import peak_bytes
+from ortune.verbs._shared.facts import facts_of
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs.quantize import race as precision_race
+from ortune.verbs.quantize import words as quantize_words
+from ortune.verbs.quantize.document import make_result
+from ortune.verbs.quantize.held_out import HeldOut
+from ortune.verbs.quantize.layer_times import layer_times
+from ortune.verbs.quantize.likely import LikelyMethods
+from ortune.verbs.quantize.means import means
+from ortune.verbs.quantize.options import Options
+from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
+
+MOST_WALKS = 2
+"""Means that are decided layer by layer."""
+LARGE_BYTES = 1 << 28
+"""A model from this size on needs memory that is worth saying first."""
+MORE_TO_MAKE = 4
+"""So many times the budget are suggested where none of the models could be made in time."""
+WORTH = 0.01
+"""The smallest gain that is worth a change."""
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeResult]:
+    """Finds the fastest model in fewer bits that keeps the tolerance, and proves it.
+
+    Raises:
+        OrtuneError: The model does not run, holds nothing to quantize, or nothing can be measured on this machine now.
+    """
+    watch = watcher or Watcher()
+    if options.force and not options.bundle:
+        raise UsageError(
+            "no bundle is written, so --force has no effect", where="--force", do="omit it or --no-bundle"
+        )
+    if options.directory is not None:
+        require_writable(options.directory)
+    with experiment("quantize", options, watch) as opened:
+        side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
+        side = replace(side, plan=options.plan)
+        if options.directory is not None and options.force:
+            require_replaceable(options.directory, side.model.path)
+        plans, model = means(side.model.ir, side.plan, opened.machine.host)
+        if not plans:
+            raise _nothing_to_quantize(side, opened.machine.host)
+        said = _memory(side, plans, opened.machine)
+        with opened.measuring(side.label):
+            if said:
+                watch.say(said)
+            go_on(opened, options, [side], model=side.label)
+            session = _Quantization(options, opened, side, plans, model)
+            envelope = session.go()
+        return keep(opened, options, envelope)
+
+
+def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
+    """Why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
+    family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
+    reasons = dict.fromkeys(
+        why for rewrite in family if rewrite.refuses for why in rewrite.refuses(side.model.ir)
+    )
+    facts = facts_of(side.model, side.plan, host)
+    wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
+    do = "run ortune tune to find what else makes it faster"
+    if wrong:
+        do = f"run ortune quantize on the float model instead; ortune explain {wrong[0].code} explains the fault"
+    return UsageError(
+        "; ".join([*reasons, *(f"{fault.code} {fault.what}" for fault in wrong)])
+        or "no layer has weights worth quantizing",
+        where=str(side.model.path),
+        do=do,
+    )
+
+
+def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
+    """What quantizing a large model takes, in words; "" for others.
+
+    Raises:
+        UsageError: This machine has not the memory for any means.
+    """
+    model, left = side.model, machine.memory_left_bytes()
+    if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
+        return ""
+    by_plan = [[rewrites.find(spec.name) for spec in plan.rewrites] for plan in plans]
+    needed = sorted(
+        max(
+            peak_bytes(task, model.size_bytes) for rewrite in each for task in (rewrite.prepare, rewrite.task)
+        )
+        for each in by_plan
+    )
+    if needed[0] > Limits().memory_share * left:
+        raise UsageError(
+            quantize_words.memory(model.size_bytes, needed[0], needed[0], left),
+            where=str(model.path),
+            do="free memory, or run on a machine that has more",
+        )
+    return quantize_words.memory(model.size_bytes, needed[0], needed[-1], left)
+
+
+class _Quantization:
+    """One session of the verb."""
+
+    def __init__(
+        self, options: Options, opened: Experiment, side: Resolved, plans: Sequence[Plan], model: ir.Model
+    ) -> None:
+        self.options, self.experiment, self.plans, self.model = options, opened, plans, model
+        self.watch, self.clock = opened.watch, opened.clock
+        self.baseline = opened.base(side)
+
+    def go(self) -> Envelope[QuantizeResult]:
+        """Works from the first run to the document."""
+        baseline, watch, opened = self.baseline, self.watch, self.experiment
+        settle(baseline, self.options.budget_s, lambda: self.clock.left_s, watch.line)
+        question_right(baseline, most_s(self.options.budget_s, self.clock.left_s), watch.line)
+        baseline.check.step_down()
+        watch.line("timing a few runs, to plan the session")
+        baseline.pilot.run("latency", lambda: self.clock.left_s, lambda ns: holds(self.clock, ns))
+        inputs = quantising.gather(baseline)
+        run = self._run()
+        run.models.feeds = inputs.calibrating
+        precision = Precision(
+            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.clock
+        )
+        # A metric or a tolerance of the user's own stands; invented inputs have no task.
+        asked = self.options.feeds.tolerance is not None or not inputs.summary.source
+        task = None if asked else precision.judge_by_task()
+        likely = LikelyMethods(precision)
+        first, others = likely.split(self.plans)
+        models, walks = self._models(precision, first)
+        if others and not any(precision_race.is_right(model) for model in models):
+            # The model is of another kind after all.
+            more, more_walks = self._models(precision, others)
+            models, walks, others = [*models, *more], [*walks, *more_walks], []
+        precision.leave_out(others)
+        held_out = HeldOut(precision, run)
+        raced = precision_race.race(run, models, held_out)
+        require_unchanged(baseline.side)
+        models = [raced.get(model.plan.id, model) for model in models]
+        rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
+        run.precision = [*rows, *(model.row for model in models if model.kept)]
+        question_winner(run)
+        answer = tuned.make_result(run)
+        # What the bundle says of the winner's error is what the answer says.
+        calibration = held_out.calibration(answer.winner)
+        answer = msgspec.structs.replace(answer, calibration=calibration)
+        result = make_result(
+            run, answer, models, walks, rows=rows, calibration=calibration,
+            checked_needed=held_out.needed(answer.winner if answer.changes else None),
+            tolerance=precision.tolerance,
+        )  # fmt: skip
+        if precision.tolerance.of_metric:
+            result = msgspec.structs.replace(result, judged_by=self.baseline.check.metric)
+        if task is not None:
+            result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
+        if result.changes and result.against_default and result.against_default.verdict == "faster":
+            likely.keep(self.plans, models, result.winner)
+        result = self._elsewhere(precision, result)
+        no_time, enough_s = self._lack(run, precision, models, result)
+        if result.checked_needed:
+            enough_s = max(enough_s, held_out.enough_s)
+        result = msgspec.structs.replace(
+            result,
+            notes=(
+                *result.notes,
+                *([quantize_words.left_out(len(others))] if others else []),
+                *opened.played_notes,
+            ),
+            budget_s=self.options.budget_s,
+            no_time=no_time,
+            enough_s=enough_s,
+            reproduce=command("quantize", self.options),
+        )
+        result = msgspec.structs.replace(result, headline=quantize_words.headline(result))
+        envelope = opened.document(
+            result,
+            status="interrupted" if watch.stop() else "ok",
+            verdict=result.against_default.verdict
+            if result.against_default
+            else "inconclusive"
+            if run.search.confirmation
+            else "nothing-tested",
+        )
+        if self.options.directory is None or not result.changes:
+            return envelope
+        again = ["ortune", "quantize", *words(self.options)]
+        return with_bundle(
+            run, envelope, answer, self.options.directory, force=self.options.force, again=again
+        )
+
+    @property
+    def _emulation_s(self) -> float:
+        """Kept for emulating a processor without VNNI: nothing where this is one."""
+        return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
+
+    def _elsewhere(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
+        """Adds the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
+        if result.saturation != "elsewhere" or self.watch.stop():
+            return result
+        portable = precision.compared(changed(result.winner, range="7"))
+        return msgspec.structs.replace(
+            result,
+            saturated=precision.without_vnni(result.winner, self._emulation_s),
+            portable=portable.row if portable.outputs is not None and portable.outputs.comparable else None,
+        )
+
+    def _run(self) -> Tuning:
+        """The race and the confirmation, as those of a tuning."""
+        side, custom_ops = self.baseline.side, tuple(self.options.feeds.custom_ops)
+        return Tuning(
+            self.baseline,
+            self.experiment.replay,
+            self.watch,
+            objective="latency",
+            worth=WORTH,
+            # What else becomes worse is told, and refuses nothing: fewer bits were asked for.
+            allowed=GUARDS,
+            budget_s=self.options.budget_s,
+            current=None,
+            answer_s=self.experiment.answer_s + self._emulation_s,
+            models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
+        )
+
+    def _lack(
+        self, run: Tuning, precision: Precision, models: Sequence[Model], result: QuantizeResult
+    ) -> tuple[str, float]:
+        """What the budget did not hold, and the budget that is enough for it; "" and 0 where it held all."""
+        trial_ns = self.baseline.pilot.trial_ns
+        left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
+        enough_s = run.enough_s if left_out else 0
+        no_time = quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else ""
+        if precision.late and not models:
+            least_s = int(MORE_TO_MAKE * self.options.budget_s)
+            enough_s = max(run.budget_for_s(1, trial_ns), least_s)
+            no_time = quantize_words.not_made(enough_s)
+        elif precision.untested and not any(row.ok for row in result.front if row.plan.rewrites):
+            confirmed_s = run.budget_for_s(1, trial_ns)
+            enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
+            no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
+        return no_time, enough_s
+
+    def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:
+        """The whole models of methods, and those between them and float."""
+        wholes = precision.whole_models(plans)
+        walks = self._walks(precision, wholes)
+        by_plan = {model.plan.id: model for model in wholes}
+        for walk in walks:
+            by_plan |= {model.plan.id: model for model in walk.models.values()}
+        return list(by_plan.values()), walks
+
+    def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
+        """The walk of what is nearest to right for what it saves; that of another kind where there is time for it."""
+        by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
+        for place in starts([precision.start(whole) for whole in wholes])[:MOST_WALKS]:
+            # Without time for a single step, profiles and questions would decide nothing.
+            if precision.spent(SENSITIVITY_SHARE if walks else STEPS_SHARE):
+                break
+            layers = by_layer.sensitivity(wholes[place])
+            if layers is not None:
+                by_layer.walk(layers)
+                walks.append(layers)
+        return walks
+
+
+def exit_code(envelope: Envelope[QuantizeResult]) -> int:
+    """2 where the bundle could not be written: what was measured is told and stored all the same."""
+    return UsageError.exit_code if envelope.error else 0

@@ -1,0 +1,1 @@
+"""The folder of ``ortune report``: its options, its steps, its words."""

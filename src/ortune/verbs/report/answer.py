@@ -1,0 +1,132 @@
+"""What a document of ``compare`` or ``tune`` answers, in one shape for both: two plans, their figures, the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ortune.records import (
+    CompareResult,
+    Comparison,
+    Control,
+    Envelope,
+    Figures,
+    Finding,
+    OutputDifference,
+    Record,
+    Side,
+    TuneResult,
+)
+from ortune.show import tune_facts
+from ortune.show.numbers import change, duration, span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Two plans of one document.
+
+    Attributes:
+        base_name, new_name: What the two are called in words ("current", "default", "A"; "winner", "B").
+        new, new_figures: None where nothing beats the base, or where nothing was timed.
+        settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
+        read_back: Setting and how far it was verified.
+        hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None where the document
+            does not say.
+        allowed: Guards that were let through.
+        standing: Of a tuning that changes nothing, how sure that is.
+        reproduce: Of a tuning, its command.
+    """
+
+    base_name: str
+    new_name: str
+    base: Side
+    new: Side | None
+    base_figures: Figures | None
+    new_figures: Figures | None
+    comparison: Comparison | None
+    settled: bool
+    statistic: str
+    outputs: OutputDifference | None
+    read_back: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...]
+    controls: tuple[Control, ...]
+    hardware_bound: bool | None = None
+    allowed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    bundle: str = ""
+    standing: tune_facts.Standing | None = None
+    reproduce: str = ""
+
+
+def answer(envelope: Envelope[Record]) -> Answer | None:
+    """The document's answer; None for a document that compares nothing."""
+    if isinstance(envelope.result, CompareResult):
+        return _compared(envelope.result)
+    return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
+
+
+def _compared(result: CompareResult) -> Answer:
+    return Answer(
+        base_name="A",
+        new_name=result.name,
+        base=result.base,
+        new=result.new,
+        base_figures=result.base_figures,
+        new_figures=result.new_figures,
+        comparison=result.comparison,
+        settled=result.comparison is not None,
+        statistic=result.comparison.statistic if result.comparison else "",
+        outputs=result.outputs,
+        read_back=tuple((r.knob, r.level) for r in result.read_back),
+        findings=result.findings,
+        controls=result.controls,
+        notes=result.notes,
+    )
+
+
+def _tuned(result: TuneResult) -> Answer:
+    today = tune_facts.today(result)
+    base_plan = today if today is not None else result.default
+    base = result.current_figures if today is not None else result.default_figures
+    kept = result.winner == base_plan
+    comparison = None if kept else tune_facts.deciding(result)
+    new = Side(
+        label=result.side.label,
+        model=result.side.model,
+        plan=result.winner,
+        runtime=result.runtime or result.side.runtime,
+    )
+    default = result.default_figures if result.winner == result.default else None
+    return Answer(
+        base_name=tune_facts.base_name(result),
+        new_name="winner",
+        base=Side(
+            label=result.side.label, model=result.side.model, plan=base_plan, runtime=result.side.runtime
+        ),
+        new=None if kept else new,
+        base_figures=base,
+        new_figures=None if kept else result.winner_figures or default,
+        comparison=comparison,
+        settled=comparison is not None and comparison.phase == "confirm",
+        statistic=result.statistic,
+        outputs=result.outputs,
+        read_back=tuple((s.name, s.read_back) for s in result.settings if s.kept),
+        findings=result.findings,
+        controls=result.controls,
+        hardware_bound=result.hardware_bound,
+        allowed=result.allowed,
+        notes=result.notes,
+        bundle=result.bundle,
+        standing=tune_facts.standing(result) if kept else None,
+        reproduce=result.reproduce,
+    )
+
+
+def interval_words(comparison: Comparison) -> str:
+    """The ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
+    return f"{change(comparison.ratio)} ({span(comparison.ratio_low, comparison.ratio_high)})"
+
+
+def latency_words(figures: Figures) -> str:
+    """Median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
+    low, high = duration(figures.latency_low_ns), duration(figures.latency_high_ns)
+    return f"{duration(figures.latency_ns)} [{low}-{high}]"

@@ -1,0 +1,301 @@
+"""Several stored sessions side by side: what each found, what differs between them, and what that forbids.
+
+Sessions share no blocks, so the difference between their times is never a claim: what is shown is each session's
+own answer. Where model, workload, machine or runtime differ, not even the times describe the same thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ortune.printable import visible
+from ortune.records import (
+    BenchResult,
+    Contrast,
+    Figures,
+    History,
+    LookResult,
+    Plan,
+    ProfileResult,
+    Runtime,
+    StoredSession,
+)
+from ortune.show.answer_commands import compare_line
+from ortune.show.document import Column
+from ortune.show.numbers import duration, listed, memory, percent
+from ortune.show.profile_tables import category_words
+from ortune.show.sides import beside as figure_beside
+from ortune.show.sides import value as figure_value
+from ortune.show.stored_words import STATES, machine, when
+from ortune.verbs.report.answer import Answer, answer, interval_words, latency_words
+from ortune.verbs.report.brief import plan_words
+
+NO_CLAIM = (
+    "measured separately: each result holds only within its own blocks; "
+    "differences between sessions are unconfirmed"
+)
+UNKNOWN = "not known"
+MOST_ROWS = 8  # operators of profiles side by side
+STANDING = {"nothing-tested": "nothing was tested", "not-shown": "no improvement found"}
+NOT_COMPARABLE = "their times must not be compared"
+
+
+def side_by_side(sessions: Sequence[StoredSession]) -> History:
+    """What differs between sessions, and whether their times describe the same thing."""
+    contrasts = [
+        Contrast(name=name, values=values, breaks=breaks)
+        for name, breaks, read in _PROPERTIES
+        if len({*(values := tuple(read(s) for s in sessions))} - {UNKNOWN}) > 1
+    ]
+    breaking = [c.name for c in contrasts if c.breaks]
+    differ = "differs" if len(breaking) == 1 else "differ"
+    warnings = [f"{listed(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
+    unknown = [s.id or s.label for s in sessions if s.document is None]
+    if unknown:
+        warnings.append(f"no finished result of {', '.join(unknown)}: {NOT_COMPARABLE}")
+    return History(
+        contrasts=tuple(contrasts),
+        comparable=not warnings,
+        warnings=tuple(warnings),
+        next_step=_next(sessions),
+    )
+
+
+def _answer(session: StoredSession) -> Answer | None:
+    return answer(session.document) if session.document else None
+
+
+def _model(session: StoredSession) -> str:
+    both = _answer(session)
+    if both is not None:
+        sums = [both.base.model.sha256, *([both.new.model.sha256] if both.new else [])]
+        return " and ".join(s[:12] for s in dict.fromkeys(sums))
+    if session.document and session.document.model:
+        return session.document.model.sha256[:12]
+    return session.bundle.sha256[:12] if session.bundle else UNKNOWN
+
+
+def _workload(session: StoredSession) -> str:
+    """The inputs and the load in words; a mark tells those apart that read alike."""
+    work = session.document.workload if session.document else None
+    if work is None:
+        return UNKNOWN
+    shapes = [
+        f"{i.name} {'x'.join(map(str, i.shape)) or 'scalar'}"
+        for case in work.cases[:2]
+        for i in case.inputs[:3]
+    ]
+    more = ["..."] if len(work.cases) > 2 or any(len(c.inputs) > 3 for c in work.cases) else []
+    load = [f"gap {duration(work.gap_ns)}"] if work.gap_ns else []
+    if (work.sessions, work.callers) != (1, 1):
+        load.append(f"{work.sessions} sessions, {work.callers} callers")
+    # Notes and failed tries say how the inputs came to be, and not what they are.
+    mark = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(work, notes=(), tries=0))).hexdigest()[
+        :6
+    ]
+    return f"{', '.join([*shapes, *more, *load])} (#{mark})"
+
+
+def _machine(session: StoredSession) -> str:
+    mark = f" (#{session.host.fingerprint[:6]})" if session.host else ""
+    return machine(session.host) + mark
+
+
+def _runtime(session: StoredSession) -> str:
+    used = _runtimes(session)
+    if not used:
+        return session.build or UNKNOWN
+    return " and ".join(dict.fromkeys(r.build for r in used))
+
+
+def _runtimes(session: StoredSession) -> list[Runtime]:
+    """What the document was measured with; [] where it does not say."""
+    both = _answer(session)
+    if both is not None:
+        return [side.runtime for side in (both.base, both.new) if side is not None]
+    result = session.result
+    if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
+        return [result.side.runtime]
+    return [result.runtime] if isinstance(result, LookResult) and result.runtime else []
+
+
+def _base_plan(session: StoredSession) -> str:
+    both = _answer(session)
+    if both is not None:
+        return plan_words(both.base.plan)
+    result = session.result
+    if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
+        return plan_words(result.side.plan)
+    return UNKNOWN
+
+
+def _new_plan(session: StoredSession) -> str:
+    plan = _candidate(session)
+    return plan_words(plan) if plan is not None else UNKNOWN
+
+
+def _candidate(session: StoredSession) -> Plan | None:
+    """The plan that the session recommends or tries."""
+    both = _answer(session)
+    if both is not None:
+        return both.new.plan if both.new else both.base.plan
+    return session.bundle.plan if session.bundle else None
+
+
+def _statistic(session: StoredSession) -> str:
+    both = _answer(session)
+    if both is not None and both.statistic:
+        return both.statistic
+    result = session.result
+    if isinstance(result, ProfileResult):
+        return "mean steady run, profiled"
+    return "time of a request (bench)" if isinstance(result, BenchResult) else UNKNOWN
+
+
+# Name, whether the times of sessions that differ in it must not be compared, and how it is read.
+_PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
+    ("model", True, _model),
+    ("workload", True, _workload),
+    ("machine", True, _machine),
+    ("runtime", True, _runtime),
+    ("figure", True, _statistic),
+    ("base plan", False, _base_plan),
+    ("new plan", False, _new_plan),
+    ("ortune", False, lambda s: s.ortune or UNKNOWN),
+)
+
+
+def _next(sessions: Sequence[StoredSession]) -> str:
+    """The comparison that would tell two sessions' models or plans apart, where it can be written down."""
+    if len(sessions) != 2:
+        return ""
+    a, b = (_answer(s) for s in sessions)
+    if (
+        a is None
+        or b is None
+        or a.statistic != b.statistic
+        or _workload(sessions[0]) != _workload(sessions[1])
+    ):
+        return ""
+    one, two = (session.new or session.base for session in (a, b))
+    if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
+        return ""
+    work = sessions[0].document.workload if sessions[0].document else None
+    line = compare_line(one, two, work, a.statistic, (*a.notes, *b.notes))
+    return visible(shlex.join(line)) if line else ""
+
+
+COLUMNS = (
+    *(Column(head, "label") for head in ("session", "measured (UTC)", "verb")),
+    Column("base"),
+    Column("new"),
+    Column("new against base", "text"),
+)
+
+
+def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """One row a session: its own base, its own new side, and its own claim with the interval."""
+    return [_row(s) for s in sessions]
+
+
+def value(figures: Figures | None, statistic: str) -> str:
+    """The figure that was compared, a latency where none was; "" where it was not measured."""
+    return figure_value(figures, statistic or "p50 latency") if figures else ""
+
+
+def _row(session: StoredSession) -> tuple[str, ...]:
+    head = (session.id or session.label, when(session).removesuffix(" UTC"), session.verb)
+    both = _answer(session)
+    if both is None:
+        state = STATES[session.state] or session.headline or session.trouble
+        result = session.result
+        profiled = duration(result.wall_ns) if isinstance(result, ProfileResult) else ""
+        return (*head, profiled, "", state)
+    base = value(both.base_figures, both.statistic)
+    if both.new is None:
+        return (*head, base, "", STANDING.get(both.standing or "best", "no better configuration found"))
+    if both.comparison is None:
+        comparable = both.outputs is None or both.outputs.comparable
+        why = "not timed" if comparable else "wrong outputs: not timed"
+        return (*head, base, value(both.new_figures, both.statistic), why)
+    new = figure_beside(both.base_figures, both.new_figures, both.comparison)
+    standing = "" if both.controls else ", controls not run"
+    standing = standing if both.settled else ", not confirmed"
+    claim = f"{interval_words(both.comparison)}, {both.comparison.verdict}{standing}"
+    return (*head, base, new, claim)
+
+
+def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
+    """The heads of ``profile_rows``: one column a profile."""
+    return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
+
+
+def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """Categories and the dearest operators of several profiles, a column each; none with fewer than two."""
+    profiles = [result for _, result in _profiles(sessions)]
+    if len(profiles) < 2:
+        return []
+    groups = [
+        [{category_words(c.name): c.ns for c in result.categories if c.ns} for result in profiles],
+        [_by_operator(result) for result in profiles],
+    ]
+    rows: list[tuple[str, ...]] = [("the run", *(duration(result.wall_ns) for result in profiles))]
+    for group in groups:
+        most = {name: max(times.get(name, 0.0) for times in group) for times in group for name in times}
+        for name in sorted(most, key=lambda name: (-most[name], name))[:MOST_ROWS]:
+            cells = [_part(times.get(name), result) for times, result in zip(group, profiles, strict=True)]
+            rows.append((name, *cells))
+    return rows
+
+
+def _profiles(sessions: Sequence[StoredSession]) -> list[tuple[StoredSession, ProfileResult]]:
+    results = [(s, s.result) for s in sessions]
+    return [(session, result) for session, result in results if isinstance(result, ProfileResult)]
+
+
+def _by_operator(result: ProfileResult) -> dict[str, float]:
+    times: dict[str, float] = {}
+    for operator in result.operators:
+        times[operator.op_type] = times.get(operator.op_type, 0.0) + operator.time_ns
+    return times
+
+
+def _part(ns: float | None, result: ProfileResult) -> str:
+    """A time with its share of the run."""
+    if ns is None:
+        return ""
+    return f"{duration(ns)} ({percent(ns / result.wall_ns)})" if result.wall_ns else duration(ns)
+
+
+SIDE_COLUMNS = (
+    Column("session", "text"),
+    Column("side", "label"),
+    *(Column(head) for head in ("p50 [IQR]", "CPU time per run", "peak memory", "load time")),
+)
+
+
+def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """Both sides of every session with what describes them (medians over trials)."""
+    table_rows: list[tuple[str, ...]] = []
+    for session in sessions:
+        both = _answer(session)
+        if both is None:
+            continue
+        pairs = [(both.base_name, both.base_figures), (both.new_name, both.new_figures if both.new else None)]
+        table_rows += [
+            (
+                session.id or session.label,
+                name,
+                latency_words(f),
+                duration(f.cpu_per_run_ns),
+                memory(f.peak_bytes),
+                duration(f.load_ns),
+            )
+            for name, f in pairs
+            if f is not None
+        ]
+    return table_rows

@@ -1,0 +1,1 @@
+"""The folder of ``ortune rewrite``: its options, its steps, its words."""

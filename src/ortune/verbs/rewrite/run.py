@@ -1,0 +1,217 @@
+"""``ortune rewrite``: rewrites applied by hand, and what a model calls for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import rewrites, targets
+from ortune.engines import verification
+from ortune.engines.quantizing.quantizing import unsaturated
+from ortune.errors import InputError, ModelError, OrtuneError
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.save import deliver_model, staged_model
+from ortune.graph.outputs import random_ops, value_dependent_ops
+from ortune.inputs import calibrating
+from ortune.inputs.feed_files import read_feeds
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.measuring.watcher import Watcher
+from ortune.records import (
+    CalledFor,
+    Envelope,
+    FeedRef,
+    NearMiss,
+    OutputDifference,
+    Plan,
+    RewriteStep,
+    RewritingResult,
+)
+from ortune.rewrites import Rewritten
+from ortune.runtimes import runtimes
+from ortune.targets.tool import ToolProcess
+from ortune.verbs._shared.session import experiment
+from ortune.verbs._shared.spelling import named
+from ortune.verbs.rewrite import words as rewrite_words
+from ortune.verbs.rewrite.options import Options
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
+    """Rewrites a model, or says what could be rewritten.
+
+    Returns:
+        The whole document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
+        "wrong-output" where outputs moved too far and nothing was written.
+
+    Raises:
+        OrtuneError: The model, a rewrite or a parameter cannot be used.
+    """
+    watch = watcher or Watcher()
+    with experiment("rewrite", options, watch, timed=False) as opened:
+        text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
+        # A list needs no onnxruntime-web: it must be there without a network too.
+        side = opened.resolve(text, runs=bool(options.asked) and not options.dry_run)
+        # The base is the model as it is, whatever the plan says of rewrites.
+        plain = msgspec.structs.replace(side.plan, rewrites=())
+        side = replace(side, runs=side.model.path, plan=plain)
+        if side.model.facts.format == "ort":
+            raise ModelError(
+                "The model is in ORT format, which cannot be rewritten.",
+                where=str(side.model.path),
+                do="Pass the .onnx that it was converted from.",
+            )
+        place = options.place(side.model.path) if options.asked and not options.dry_run else None
+        baseline = opened.base(side)
+        if not options.asked:
+            with rewrites.remembering():
+                return _envelope(opened, _listed(baseline), "listed")
+        watch.say(f"rewriting with {runtimes.describe(side.runtime)}")
+        with opened.measuring(side.label):
+            return _rewritten(options, opened, place)
+
+
+def _listed(baseline: Baseline) -> RewritingResult:
+    """What the model calls for, and what nearly fits."""
+    model, work = baseline.side.model.ir, baseline.work
+    target = targets.of(baseline.side.plan).name
+    row = rewrites.pipeline(model, workload=work, target=target)
+    called = []
+    packages = baseline.side.runtime.packages
+    for spec, reason in rewrites.proposals(
+        model, ("numerics", "behaviour"), workload=work, target=target, packages=packages
+    ):
+        safety, in_row = rewrites.find(spec.name).safety, spec in row
+        fitting = unsaturated(spec, model, baseline.host)
+        called.append(CalledFor(rewrite=fitting, safety=safety, reason=reason, in_row=in_row))
+    listed = [entry.rewrite for entry in called]
+    # What one rewrite leaves another may take up, which alone would find nothing.
+    called += [
+        CalledFor(
+            rewrite=spec,
+            safety="exact",
+            reason=rewrite_words.CLEAN_UP
+            if rewrites.find(spec.name).stage == rewrites.CLEAN_UP
+            else rewrite_words.AFTER_OTHERS,
+            in_row=True,
+        )
+        for spec in row
+        if spec not in listed
+    ]
+    called.sort(key=lambda entry: row.index(entry.rewrite) if entry.in_row else len(row))
+    names = {entry.rewrite.name for entry in called}
+    missed = []
+    for rewrite in rewrites.all_rewrites().values():
+        if rewrite.name in names or not rewrite.pays(None, target):
+            continue
+        if rewrite.needs and rewrite.needs not in packages:
+            missed.append(NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),)))
+            continue
+        reasons = _near_miss(rewrite, baseline.side.model)
+        if not reasons and rewrite.lacks_feature(target, ()):
+            reasons = (rewrite_words.unseen_feature(rewrite.adapter_feature),)
+        if reasons:
+            missed.append(NearMiss(name=rewrite.name, reasons=reasons))
+    return RewritingResult(base=baseline.side.record, called_for=tuple(called), near_misses=tuple(missed))
+
+
+def _near_miss(rewrite: rewrites.Rewrite, model: OpenModel) -> tuple[str, ...]:
+    if rewrite.change is None:
+        return rewrite.refuses(model.ir) if rewrite.refuses else ()
+    try:
+        return rewrite.apply(model.ir.clone()).reasons
+    except OrtuneError as error:  # it cannot do without parameters, and says which
+        return (error.what,)
+
+
+def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Envelope[RewritingResult]:
+    (baseline,), watch = opened.baselines, opened.watch
+    side = baseline.side
+    specs = tuple(rewrites.completed(spec, side.model.ir, baseline.work) for spec in options.asked)
+    feeds: tuple[FeedRef, ...] = ()
+    if calibrated := [spec.name for spec in specs if rewrites.find(spec.name).calibrated]:
+        baseline.settle(verification.LIMIT_S)
+        feeds = tuple(baseline.refs)
+        if not baseline.work.inputs_path:
+            baseline.note(rewrite_words.calibrated_on_synthetic(calibrated))
+        hidden = calibrating.masks(side.model.ir)
+        why = next(filter(None, (calibrating.fault(read_feeds(Path(ref.path)), hidden) for ref in feeds)), "")
+        if why:
+            raise InputError(
+                f"these inputs cannot be used for calibration: {why}",
+                where=str(baseline.work.inputs_path or side.model.path),
+                do="pass inputs with rows of finite values",
+            )
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=baseline.scratch,
+        plan=Plan(providers=side.plan.providers),
+        custom_ops=tuple(options.feeds.custom_ops),
+        feeds=feeds,
+        limits=USUAL_LIMITS,
+    )
+    watch.line(f"rewriting {side.label}")
+    rewritten = rewrites.rewrite_model(side.model, specs, baseline.scratch / "by-hand", tool)
+    result = _compared(options, side, rewritten)
+    if options.dry_run or not rewritten.modified:
+        return _envelope(opened, result, "dry-run" if options.dry_run else "unchanged")
+    assert place is not None
+    model = rewritten.path if rewritten.path.suffix == rewrites.ORT else open_model(rewritten.path).ir
+    with staged_model(model, place, external=bool(side.model.external)) as staged:
+        outputs = verification.outputs_of(baseline, staged, specs, rewritten.settings, watch.line)
+        result = msgspec.structs.replace(result, outputs=outputs)
+        # A rewrite of another class than exact is asked for with what it does to the outputs.
+        moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
+        if not (outputs.ok or (moves and outputs.comparable)):
+            baseline.notes += filter(None, [_may_differ(side.model, outputs)])
+            return _envelope(opened, result, "wrong-output")
+        deliver_model(staged, place, typed=options.output is not None, replace=options.force)
+    return _envelope(opened, msgspec.structs.replace(result, path=str(place)), "written")
+
+
+def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> RewritingResult:
+    """What the rewrites did to the graph."""
+    before, after = side.model, open_model(rewritten.path)
+    changed = after.op_counts.copy()
+    changed.subtract(before.op_counts)
+    return RewritingResult(
+        base=side.record,
+        dry_run=options.dry_run,
+        steps=tuple(
+            RewriteStep(
+                rewrite=step.spec,
+                safety=rewrites.find(step.spec.name).safety,
+                modified=step.result.modified,
+                what=step.result.what,
+                reasons=step.result.reasons,
+            )
+            for step in rewritten.steps
+        ),
+        settings=dict(rewritten.settings),
+        hardware_bound=rewritten.hardware_bound,
+        nodes_before=before.op_counts.total(),
+        nodes_after=after.op_counts.total(),
+        operators={name: n for name, n in sorted(changed.items(), key=lambda item: item[1]) if n},
+        bytes_before=before.size_bytes,
+        bytes_after=after.size_bytes,
+    )
+
+
+def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
+    """What of the model itself may make its outputs differ, in words."""
+    random = {op for _, op in random_ops(model.ir)}
+    by_values = set() if difference.comparable else {op for _, op in value_dependent_ops(model.ir)}
+    return rewrite_words.may_differ(random, by_values)
+
+
+def _envelope(opened: Experiment, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
+    (baseline,), headline = opened.baselines, rewrite_words.headline(result)
+    result = msgspec.structs.replace(result, headline=headline, notes=tuple(baseline.notes))
+    return opened.document(result, verdict=verdict)
+
+
+def exit_code(envelope: Envelope[RewritingResult]) -> int:
+    """1 where outputs moved too far, and nothing was written."""
+    return 1 if envelope.verdict == "wrong-output" else 0

@@ -1,0 +1,1 @@
+"""The folder of ``ortune runtime``: its options, its steps, its words."""

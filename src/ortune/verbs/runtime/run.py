@@ -1,0 +1,71 @@
+"""``ortune runtime``: builds of ONNX Runtime beside the user's own, each made once in an environment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal, cast
+
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.measuring.document import document
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, MadeRuntime, RuntimeResult
+from ortune.runtimes import made
+from ortune.runtimes.packages import recipes
+from ortune.runtimes.runtimes import find_runtime
+from ortune.targets.machine import Machine
+from ortune.verbs.runtime.options import Options
+
+
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
+    """Makes, removes or lists environments.
+
+    Raises:
+        UsageError: The action or a name is not known.
+        RuntimeNotFound: A runtime could not be made: the index cannot be reached, or does not have it.
+    """
+    o, watch = options or Options(), watcher or Watcher()
+    names = tuple(dict.fromkeys(o.names))
+    if o.action not in ("add", "list", "remove"):
+        raise UsageError(f"unknown subcommand {o.action!r}", do="use add, list or remove")
+    changed: list[str] = []
+    if o.action == "list" and names:
+        raise UsageError("list takes no name", where=names[0], do="omit the name")
+    if o.action != "list":
+        before = {environment.name for environment in made.made()}
+        if o.action == "remove":
+            _require_removable(names, before)
+        made.check_names(names)
+        for name in names:
+            if o.action == "add":
+                made.require(name, watch.say)
+            called = made.called(name)
+            changed += [called] * (made.remove(name) if o.action == "remove" else called not in before)
+    there = made.made()
+    result = RuntimeResult(
+        action=cast("Literal['add', 'list', 'remove']", o.action),
+        folder=str(made.folder()),
+        runtimes=tuple(there),
+        changed=tuple(changed),
+        addable=made.addable(_releases(there)),
+    )
+    return document("runtime", result, host=Machine().host)
+
+
+def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
+    """Refuses what is no runtime that ortune adds, such as a folder of the user's own."""
+    for name in names:
+        if name not in there and not recipes(name):
+            raise UsageError(
+                "it is no runtime that ortune added, so it is not removed",
+                where=name,
+                do=f"the names are {', '.join(sorted(there))}" if there else "no runtime is installed",
+            )
+
+
+def _releases(there: Sequence[MadeRuntime]) -> set[str]:
+    """The releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
+    own = {environment.runtime.ort_version for environment in there}
+    try:
+        return own | {find_runtime().ort_version}
+    except RuntimeNotFound:
+        return own

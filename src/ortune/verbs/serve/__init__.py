@@ -1,0 +1,1 @@
+"""The folder of ``ortune serve``: its options, its steps, its words."""

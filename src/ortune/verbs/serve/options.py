@@ -1,0 +1,24 @@
+"""Options of ``ortune serve``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.verbs._shared.browsers import Listening
+from ortune.verbs._shared.common import Target
+from ortune.verbs._shared.groups import OneBench
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
+TABLE = "rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Listening, OneBench):
+    """How fast is this model in a browser on a phone or another machine?
+
+    Shows a URL to open there, then measures like bench. The URL contains a secret token.
+    """
+
+    target: Target = WASM.target

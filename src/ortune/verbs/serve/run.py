@@ -1,0 +1,28 @@
+"""``ortune serve``: a bench in a browser elsewhere, which somebody opens by hand."""
+
+from __future__ import annotations
+
+from ortune.errors import UsageError
+from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.watcher import Watcher
+from ortune.providers import of_target
+from ortune.records import BenchResult, Envelope
+from ortune.targets import in_browsers
+from ortune.verbs._shared.elsewhere import browser_elsewhere
+from ortune.verbs.bench import run as bench
+from ortune.verbs.serve.options import Options
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
+    """Waits for a browser, measures one plan in it and returns the whole document.
+
+    Raises:
+        OrtuneError: No browser came, or nothing could be measured; the exit code is the error's.
+    """
+    watch = watcher or Watcher()
+    bench.check("serve", options)
+    if not of_target(options.target).in_page:
+        what, names = f"{options.target} is not in a browser", in_browsers()
+        raise UsageError(what, where="--target", do=f"--target {', '.join(names[:-1])} or {names[-1]}")
+    with scratch_folder() as scratch, browser_elsewhere(options, [options.target], scratch, watch) as machine:
+        return bench.measured("serve", options, watch, machine)

@@ -1,0 +1,27 @@
+"""A bench in a browser elsewhere, in words: a bench's, and what it ran in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.records import BenchResult, Envelope
+from ortune.show.document import Document, Line
+from ortune.show.stored_kind import StoredKind
+from ortune.verbs.bench import words as bench_words
+
+
+def document(envelope: Envelope[BenchResult]) -> Document:
+    """The document of a bench; below its headlines, the browser that somebody opened."""
+    bench, host = bench_words.document(envelope), envelope.host
+    if host is None:
+        return bench
+    where = f"in {host.cpu}, {host.logical} logical processors"
+    n = next((i for i, block in enumerate(bench.blocks) if not isinstance(block, Line)), len(bench.blocks))
+    return replace(bench, blocks=[*bench.blocks[:n], Line(where), *bench.blocks[n:]])
+
+
+STORED = StoredKind(
+    result=BenchResult,
+    document=document,
+    headline=bench_words.headlines,
+)

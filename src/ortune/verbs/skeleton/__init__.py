@@ -1,0 +1,1 @@
+"""The folder of ``ortune skeleton``: its options, its steps, its words."""

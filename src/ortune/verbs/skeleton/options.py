@@ -1,0 +1,58 @@
+"""Options of ``ortune skeleton``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ortune.verbs._shared.common import NoWait, Page, ReplaceFile, Seed
+from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option, path
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+TABLE = "profile.operators"
+USUAL = "skeleton.onnx"
+"""Not named after the model: its name may tell what it must not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """Write a small copy of a model without weights, names or metadata, to share with others.
+
+    Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the
+    original, and differences are reported.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
+    force: ReplaceFile = False
+    seed: Seed = 0
+    no_wait: NoWait = False
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output",
+            "FILE",
+            f"File for the skeleton. Default: {USUAL} in the current folder.",
+            OUT,
+            short="-o",
+            again=False,
+        ),
+    ] = None
+    report: Page = None
+
+    answer = None
+    """The answer goes to stdout; ``output`` is the skeleton's place."""
+
+    def place(self) -> Path:
+        """Returns where it is written.
+
+        Raises:
+            UsageError: It cannot be written there, or something is there that is not to be replaced.
+        """
+        from ortune.graph.model.save import require_place
+
+        place = path(self.output) or Path(USUAL)
+        require_place(place, replace=self.force)
+        return place

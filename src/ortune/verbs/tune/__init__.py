@@ -1,0 +1,1 @@
+"""The folder of ``ortune tune``: its options, its steps, its words."""

@@ -1,0 +1,214 @@
+"""What supports the answer of a tuning: what each setting brings, guards, noise, notes, failures and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.durations import as_option, in_words
+from ortune.providers import CPU
+from ortune.records import (
+    BudgetReport,
+    Comparison,
+    PlanStatus,
+    SettingWorth,
+    TradeRow,
+    TuneResult,
+    UntestedTarget,
+    assignment,
+)
+from ortune.show import finding_words
+from ortune.show.checks import control_words, guard
+from ortune.show.document import Column
+from ortune.show.numbers import change, duration, memory, span
+from ortune.show.placement_words import placed
+from ortune.show.side_rows import VERIFIED
+from ortune.show.tune_facts import deciding, left_out, mended
+from ortune.show.tune_headline import counted
+
+NAMED = 6  # plans in a list, at most
+LEAST_LEFT_S = 1.0
+"""Of a budget: less is not worth a word."""
+STATUSES: dict[PlanStatus, str] = {
+    "winner": "winner",
+    "default": "the default",
+    "current": "current",
+    "eliminated": "eliminated",
+    "failed": "failed",
+    "wrong-output": "wrong output",
+    "pruned": "removed, no gain",
+    "not-tried": "not tried",
+}
+
+
+def settings_summary(settings: Sequence[SettingWorth]) -> str:
+    """How many rewrites and settings the winner has and how many were shown to pay, or ""."""
+    kept = [s for s in settings if s.kept]
+    if not kept:
+        return ""
+    paying, n_rewrites = sum(pays(s) for s in kept), sum(not s.value for s in kept)
+    what = counted(n_rewrites, len(kept) - n_rewrites)
+    if len(kept) == 1:
+        return what + (", gain confirmed" if paying else "")
+    if not paying and all(s.without_ratio is None for s in kept):
+        return f"{what}, not measured one by one"
+    shown = {0: "no single gain confirmed", len(kept): "gain of each confirmed"}.get(
+        paying, f"gain of {paying} confirmed"
+    )
+    return f"{what}, {shown}"
+
+
+def pays(item: SettingWorth) -> bool:
+    """Returns whether leaving the setting out was confirmed slower."""
+    return item.shown
+
+
+def setting(item: SettingWorth) -> str:
+    """A setting or rewrite as it is written in a plan."""
+    return f"{item.name}={item.value}" if item.value else item.name
+
+
+def not_tried(result: TuneResult) -> list[str]:
+    """What was not tried, each with the reason."""
+    return [*result.not_tried, *map(untested_target, result.untested_targets)]
+
+
+def untested_target(untested: UntestedTarget) -> str:
+    """An execution provider that was not compared, or not by its default, with the reason and what to do."""
+    if untested.reason == "no-time":
+        return f"{untested.target} was not tested: no time left ({more_time(untested)})"
+    difference = untested.difference
+    accepts = difference.accepting_tolerance if difference is not None else None
+    settings = ", ".join(assignment(knob, value) for knob, value in untested.settings.items())
+    settings += " is" if len(untested.settings) == 1 else " are"
+    what = f" ({difference.what})" if difference is not None else ""
+    also = f"; to compare its default: --tolerance {accepts:g}" if accepts is not None else ""
+    return f"{untested.plan.describe()} computes in lower precision by default here{what}, so {settings} set{also}"
+
+
+def more_time(untested: UntestedTarget) -> str:
+    """The option with which a target is tested for which no time was left."""
+    if untested.enough_s is None:
+        return f"--targets {CPU.target},{untested.target} forces it"
+    return f"--budget {as_option(untested.enough_s)} is enough"
+
+
+def worth(item: SettingWorth) -> str:
+    """What leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    if item.without_ratio is None:
+        return "not measured on its own"
+    interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
+    return f"{change(item.without_ratio)} without it{interval}"
+
+
+def details(result: TuneResult) -> list[tuple[str, str]]:
+    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    kept = [s for s in result.settings if s.kept]
+    rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
+    rows.append(("winner", settings_summary(result.settings)))
+    rows.append(("statistic", result.statistic))
+    if result.runtime is not None:
+        runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
+        rows.append(("runtime", runtimes))
+    rows += [("placement", text) for text in placed(result.placement)]
+    compared = deciding(result)
+    if compared is not None:
+        rows.append(("guards", "; ".join(guard(g, result.allowed) for g in compared.guards)))
+    if result.alone is not None:
+        rows.append(("alone", alone(result.alone)))
+    rows.append(("noise", noise(result)))
+    if result.headroom is not None:
+        rows.append(("headroom", result.headroom.sentence))
+    causes = mended(result)
+    rows += finding_words.rows(f for f in result.findings if f not in causes)
+    rows += [("note", text) for text in result.notes]
+    if result.hardware_bound:
+        rows.append(
+            ("note", "the winner's model is bound to this CPU; the bundle also contains the portable one")
+        )
+    if result.fallback is not None:
+        rows.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
+    for status in ("failed", "wrong-output"):
+        rows += [
+            (STATUSES[status], f"{c.plan.describe()}: {c.why}")
+            for c in result.candidates
+            if c.status == status
+        ]
+    if left := left_out(result.candidates):
+        names = [c.plan.describe() for c in left]
+        more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+        rows.append(("not tested", "; ".join([*names[:NAMED], *more])))
+    if reasons := not_tried(result):
+        rows.append(("not tried", ", ".join(reasons)))
+    return [(name, text) for name, text in rows if text]
+
+
+def _level(item: SettingWorth) -> str:
+    if not item.value and item.read_back == "effect":
+        return "; stored in the model file"
+    return f"; {VERIFIED[item.read_back]}"
+
+
+def alone(comparison: Comparison) -> str:
+    """The last check: what the winner does where no other trial is alive."""
+    interval = span(comparison.ratio_low, comparison.ratio_high)
+    return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
+
+
+def noise(result: TuneResult) -> str:
+    """What the controls said, and how many blocks were dropped."""
+    parts = control_words(result.controls)
+    dropped = sum(bool(p.dropped) for p in result.points)
+    if dropped:
+        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
+    return "; ".join(parts)
+
+
+def trade_cells(row: TradeRow) -> tuple[str, ...]:
+    """Title, plan, latency, CPU time per run, peak memory, standing."""
+    standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
+    figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
+    return row.title, row.plan.describe(), *figures, standing
+
+
+TRADE = (
+    *(Column(head, "text") for head in ("", "plan")),
+    *(Column(head) for head in ("p50", "CPU time per run", "peak memory")),
+    Column("", "text"),
+)
+
+
+def where_kept(result: TuneResult) -> list[tuple[str, str]]:
+    """Says where the deliverables lie, and how to get them again."""
+    named = [
+        ("bundle", result.bundle),
+        ("report", result.report),
+        ("spent", spent(result)),
+        *(("again", line) for line in result.reproduce.splitlines()),
+    ]
+    return [(name, text) for name, text in named if text]
+
+
+def spent(result: TuneResult) -> str:
+    """What the run took: trials, and seconds by phase."""
+    b = result.budget
+    phases = (
+        ("start and pilot", b.before_s),
+        ("calibration", b.calibration_s),
+        ("search", b.race_s),
+        ("confirmation", b.confirm_s),
+    )
+    parts = [f"{name} {in_words(seconds)}" for name, seconds in phases if seconds]
+    if b.n_trials:
+        parts.insert(0, f"{b.n_trials} trials")
+        parts += _unspent(b, " after the confirmation" if b.confirm_s else " after the search")
+    return ", ".join(parts)
+
+
+def _unspent(b: BudgetReport, after: str) -> list[str]:
+    """What is left of a budget after its last stage, with the arithmetic."""
+    if b.left_s < LEAST_LEFT_S:
+        return []
+    if not b.next_s:
+        return [f"{in_words(b.left_s)} left (every configuration was tested)"]
+    when = "" if b.next_s > b.left_s else after
+    return [f"{in_words(b.left_s)} left{when} (one more configuration takes {in_words(b.next_s)})"]

@@ -1,0 +1,59 @@
+"""Where else in a browser a model runs: each place is asked what is there, and the model is run there once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune import monotonic, targets
+from ortune.durations import in_words
+from ortune.measuring.baseline import Baseline
+from ortune.records import BrowserPlace, Failed, Plan
+
+
+def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
+    """Every target of the browser, that of the baseline first.
+
+    What the browser offers is asked in any case; the model is run there as long as there is time.
+
+    Args:
+        baseline: In the browser, and timed already.
+        most_s: What the others may take, all together.
+        races: Whether plans are raced where they can be.
+    """
+    here, until_s = targets.of(baseline.side.plan).name, monotonic.now_s() + most_s
+    others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
+    baseline.limits.expect(baseline.pilot.trial_ns)
+    return (BrowserPlace(target=here, state="raced" if races else "timed"), *others)
+
+
+def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
+    """The places, beside the baseline's, where plans are to be raced."""
+    return tuple(place.target for place in places[1:] if place.state == "raced")
+
+
+def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> BrowserPlace:
+    target = targets.find(name)
+    report = target.discover(baseline.side.runtime, baseline.machine.browser)
+    if not report.usable:
+        return BrowserPlace(target=name, state="absent", why=report.why)
+    left_s = until_s - monotonic.now_s()
+    if left_s < 1e-9 * baseline.pilot.start_ns:
+        return BrowserPlace(target=name, state="not-tried")
+    arm = baseline.arm(name, plan=Plan(providers=target.providers))
+    baseline.limits.set(left_s)
+    outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+    if isinstance(outcome, Failed) and outcome.reason == "timeout":
+        return BrowserPlace(target=name, state="not-tried", why=f"no result in {in_words(left_s)}")
+    if isinstance(outcome, Failed):
+        line = (outcome.what.strip().splitlines() or ["no message"])[0]
+        return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
+    page, outputs = outcome.done.page, baseline.check.difference(outcome, again=arm)
+    assert page is not None
+    joins = races and target.provider.ships and outputs.ok
+    return BrowserPlace(
+        target=name,
+        state="functional-only" if page.software else "raced" if joins else "ran",
+        adapter=page.adapter,
+        placement=outcome.done.placement,
+        outputs=outputs,
+    )

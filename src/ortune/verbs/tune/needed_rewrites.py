@@ -1,0 +1,91 @@
+"""Rewrites that a row can do without: ONNX Runtime's own optimiser makes the same graph in the end.
+
+Clean-up is in a row for the sake of what comes after it. Whether that needed it is seen without a clock: the optimised
+graph with it and without it is the same one or another. On a text recogniser three of eight went this way.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+
+from ortune import monotonic, rewrites
+from ortune.errors import OrtuneError
+from ortune.graph.fingerprints import model_fingerprint
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.clock import Pace
+from ortune.measuring.rewriting import Models
+from ortune.records import Plan, RewriteSpec
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+
+MOST_BYTES = 128 * 2**20
+"""Of a model's file: each way to leave something out is written, optimised and read once."""
+
+
+def needed(
+    baseline: Baseline, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
+) -> tuple[RewriteSpec, ...]:
+    """The row without the clean-up that changes nothing in what ONNX Runtime runs.
+
+    Args:
+        baseline: Of the model, and the interpreter that is measured.
+        models: Makes the rewritten models.
+        row: Exact rewrites, in their order.
+        everywhere: What is part of every plan.
+        limit_s: Seconds that this may take; the row stays as it is where they are not enough.
+    """
+    row = tuple(row)
+    spare = [spec for spec in row if rewrites.find(spec.name).stage == rewrites.CLEAN_UP]
+    # A provider of its own compiles its part, and that is in no file.
+    if limit_s <= 0 or not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
+        return row
+    ends = monotonic.now_s() + limit_s
+    without = [tuple(spec for spec in row if spec is not left_out) for left_out in spare]
+    bare = tuple(spec for spec in row if spec not in spare)
+    tries = [row, *without, *([bare] if len(spare) > 1 else [])]
+    try:
+        digests = _digests(baseline, models, tries, everywhere, ends)
+    except (OrtuneError, TimeoutError, ValueError, OSError):
+        # A row that is longer than it must be is no fault that would be worth an error.
+        return row
+    same = [i for i, digest in enumerate(digests) if i and digest == digests[0]]
+    if not same:
+        return row
+    # Two that do the same can each go, and not both: after one the rest is looked at again.
+    # The last try leaves out the most.
+    shorter = tries[same[-1]]
+    return needed(baseline, models, shorter, everywhere, ends - monotonic.now_s())
+
+
+def _digests(
+    baseline: Baseline,
+    models: Models,
+    tries: Sequence[Sequence[RewriteSpec]],
+    everywhere: Plan,
+    ends: float,
+) -> list[str]:
+    """The digest of the optimised graph of each try, in order."""
+    pace, files = Pace(lambda: ends - monotonic.now_s()), []
+    for specs in tries:
+        if not pace.begins("a rewritten model"):
+            raise TimeoutError
+        files.append(str(models.path(Plan(rewrites=(*everywhere.rewrites, *specs)), pace.left_s)))
+    # The tool loads all of them: no less than a trial's start.
+    if pace.left_s < 1e-9 * baseline.pilot.start_ns:
+        raise TimeoutError
+    tool = ToolProcess(
+        runtime=baseline.side.runtime,
+        folder=baseline.scratch,
+        plan=Plan(settings=everywhere.settings),
+        custom_ops=tuple(baseline.options.custom_ops),
+        limits=Limits(load_s=max(1.0, pace.left_s)),
+    )
+    with tempfile.TemporaryDirectory(dir=baseline.scratch) as name:
+        place = Path(name)
+        tool("graphs", Path(files[0]), place, {"models": json.dumps(files)})
+        return [model_fingerprint(ir.load(place / f"{i}.onnx")) for i in range(len(files))]

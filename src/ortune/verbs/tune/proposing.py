@@ -1,0 +1,220 @@
+"""What a tuning tries: changes that settings, rewrites, findings and other targets propose; then the search of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ortune import rewrites, rules, targets
+from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.racing.confirming import confirm_winner
+from ortune.engines.racing.entering import enter
+from ortune.engines.racing.tuning import Tuning
+from ortune.knobs import facts
+from ortune.measuring.clock import Pace
+from ortune.measuring.replay import Places
+from ortune.objectives import Objective
+from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
+from ortune.search.figures import FROM_START, TIMES, figure
+from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
+from ortune.search.plan_edits import merge
+from ortune.search.proposals import Proposed, propose
+from ortune.verbs.tune import in_browsers
+from ortune.verbs.tune.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
+from ortune.verbs.tune.needed_rewrites import needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a user wants of a tuning, beside what counts.
+
+    Attributes:
+        everywhere: Settings and providers of every plan.
+        pinned: Rewrites of every plan.
+        target: Where the default runs.
+        allow: Safety classes, guards and single settings or rewrites that are let through.
+        others: Targets that are raced too, where the user named them.
+        of_a_browser: Whether all that a browser offers is raced instead.
+        as_asked: Whether what every plan has is tried alone, too.
+    """
+
+    everywhere: Plan
+    pinned: tuple[RewriteSpec, ...]
+    target: str
+    allow: Sequence[str]
+    others: Sequence[str] = ()
+    of_a_browser: bool = False
+    as_asked: bool = False
+
+
+def search(
+    run: Tuning, asked: Asked, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
+) -> None:
+    """Proposes, races and confirms.
+
+    Args:
+        run: Whose baseline was timed.
+        asked: What the user wants.
+        profile: Of the default, where there is one.
+        places: What a browser offers, where all of that was asked for.
+    """
+    baseline, model = run.baseline, run.side.model
+    pace = run.pace(CHECKS_SHARE)
+    findings = _findings(run, asked, profile, pace)
+    pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in asked.pinned)
+    proposed, refused = _proposed(run, asked, findings, places, pace)
+    run.skip(pace, CHECKS_SHARE)
+    # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
+    if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
+        inputs = quantising.gather(baseline)
+        run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
+        tried = quantising.Quantising(run, inputs)
+        proposed, run.precision = tried.chosen(proposed), tried.rows
+    # What the user asks for is part of every plan that is tried, and never ablated.
+    required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), asked.everywhere)
+    if not enter(run, proposed, refused, required=required):
+        return
+    if not run.exploring:
+        run.calibrate()
+    if run.exploring:
+        run.explore()
+        return
+    run.race(baseline.host.effective_cpus)
+    confirm_winner(run)
+
+
+def _proposed(
+    run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try, best prior first; and what is not proposed, and why."""
+    baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
+    everywhere, allow = asked.everywhere, asked.allow
+    of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
+    objective = _objective(run)
+    row = _row(run, everywhere, target, objective, pace)
+    run.pass_on()
+    rewritable = model.info.format != "ort"
+    # What there was time for: a session that goes on proposes the same.
+    rewritten = run.replay.once(
+        "rewritten",
+        list[tuple[RewriteSpec, str]],
+        lambda: (
+            [
+                (quantising.unsaturated(spec, model.ir, baseline.host), reason)
+                for spec, reason in rewrites.proposals(
+                    model.ir,
+                    allow,
+                    workload=baseline.work,
+                    objective=objective,
+                    target=target,
+                    packages=baseline.side.runtime.packages,
+                    features=gpu_features(first),
+                    begins=pace.begins,
+                )
+            ]
+            if rewritable
+            else []
+        ),
+    )
+    proposed, refused = propose(
+        of_model,
+        baseline.work,
+        baseline.host,
+        scope_of(baseline, everywhere, objective, allow),
+        rewritten=rewritten,
+        row=row,
+        findings=findings,
+        latency_ns=figure(first, "median"),
+        as_asked=asked.as_asked,
+    )
+    if rewritable:
+        refused += without_feature(baseline, everywhere, first, objective, allow)
+    split, unsplit = _one_border(run, asked)
+    proposed, refused = sorted([*split, *proposed], key=lambda plan: -plan.prior), (*refused, *unsplit)
+    others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
+    if not others:
+        return proposed, refused
+    # A target that nobody named may only use time that the search can spare.
+    nobody_asked = not asked.of_a_browser and not asked.others
+    spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
+    elsewhere = propose_elsewhere(
+        baseline, others, of_model, objective=objective, allow=allow, row=row, spare_ns=spare
+    )
+    run.untested = elsewhere.untested
+    more = sorted([*elsewhere.proposed, *proposed], key=lambda plan: -plan.prior)
+    return more, (*refused, *elsewhere.refused)
+
+
+def _one_border(run: Tuning, asked: Asked) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans that keep a side of the graph on the CPU, where the target of every plan leaves nodes there in between.
+
+    Raises:
+        MeasurementError: The CPU emulates the target's device.
+    """
+    baseline, on = run.baseline, asked.everywhere
+    if not on.providers or on.is_web:
+        return [], ()
+    ran = baseline.executor.trial(baseline.arm(asked.target, plan=on), runs=0)
+    if isinstance(ran, Failed):
+        return [], ()  # the race tells why, of each plan
+    if targets.of(on).emulated(ran):
+        raise baseline.pilot.emulated(targets.of(on).provider)
+    return one_border(baseline, on, ran)
+
+
+def _objective(run: Tuning) -> Objective:
+    """The objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
+    objective = run.search.race.objective
+    return "cold-start" if objective in FROM_START else objective
+
+
+def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
+    """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
+    replay = run.replay
+
+    def look() -> Places:
+        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
+        places = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
+        return Places(places=places, ended_ns=replay.clock())
+
+    places = replay.once("places", Places, look)
+    replay.reached(places.ended_ns)
+    return places.places
+
+
+def _row(
+    run: Tuning, everywhere: Plan, target: str, objective: Objective, pace: Pace
+) -> tuple[RewriteSpec, ...]:
+    """The exact rewrites that are raced together."""
+    model, work = run.side.model, run.baseline.work
+
+    def decide() -> tuple[RewriteSpec, ...]:
+        if model.info.format == "ort":
+            return ()
+        row = rewrites.pipeline(
+            model.ir, workload=work, objective=objective, target=target, begins=pace.begins
+        )
+        if objective in TIMES:
+            run.watch.line("optimising the graph without each rewrite in turn")
+            limit_s = min(run.spare_ns(ROW_SHARE) / 1e9, pace.left_s)
+            row = needed(run.baseline, run.models, row, everywhere, limit_s)
+        return row
+
+    return run.replay.once("row", tuple[RewriteSpec, ...], decide)
+
+
+def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None, pace: Pace) -> tuple[Finding, ...]:
+    """What rules would change of the model, of how it runs, and of what the profile shows."""
+    facts_of_run = replace(
+        run.baseline.facts(),
+        plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),
+        target=asked.target,
+        profile=profile,
+        begins=pace.begins,
+    )
+    # A profile made again may tell other things, and so propose other plans.
+    return run.replay.once(
+        "findings",
+        tuple[Finding, ...],
+        lambda: tuple(finding for finding in rules.findings(facts_of_run) if finding.plan is not None),
+    )

@@ -1,0 +1,156 @@
+"""Tuning, then what the user carries away: the report and the bundle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from ortune import targets
+from ortune.bundle.write import require_replaceable, require_writable
+from ortune.engines.racing.bundling import with_bundle
+from ortune.engines.racing.tuned import make_result
+from ortune.engines.racing.tuning import Tuning
+from ortune.engines.racing.winner_rows import question_winner
+from ortune.errors import UsageError
+from ortune.measuring.first_run import settle
+from ortune.measuring.opening import Experiment
+from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.sides import Resolved, SideText, in_pages, require_unchanged, resolve
+from ortune.measuring.watcher import Watcher
+from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
+from ortune.runtimes import runtimes
+from ortune.search.phases import ROW_SHARE
+from ortune.search.plan_edits import merge
+from ortune.show import finding_words, tune_facts, tune_headline
+from ortune.verbs._shared.elsewhere import browser_elsewhere
+from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs.tune import wrong_default
+from ortune.verbs.tune.across import late, with_runtime
+from ortune.verbs.tune.options import Options
+from ortune.verbs.tune.profiles import default_headroom, winner_difference
+from ortune.verbs.tune.proposing import look_in_browser, search
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
+    """Finds the fastest plan and proves it. The bundle is written where one is asked for.
+
+    Returns:
+        The whole document; ``error`` says why there is no bundle where none could be written in the end.
+
+    Raises:
+        OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
+    """
+    watch = watcher or Watcher()
+    options = options.spelled_out
+    options.check()
+    if options.directory is not None:
+        require_writable(options.directory)
+    with experiment("tune", options, watch) as opened:
+        text = SideText(text=str(options.model), runtime=named(options.runtime))
+        watch.line(f"reading {options.model}")
+        side = resolve(text, common=Plan(), scratch=opened.scratch, say=watch.say)
+        opened.measure_at(side.runtime, options.default)
+        if options.directory is not None and options.force:
+            require_replaceable(options.directory, side.model.path)
+        # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
+        everywhere = merge(Plan(providers=side.plan.providers), options.common)
+        side = options.elsewhere(side, watch.say)
+        runtime = in_pages(side.runtime, options.default, options.in_browser)
+        side = replace(side, plan=options.default, runtime=runtime)
+        watch.say(f"measuring with {runtimes.describe(runtime)}")
+        names = [options.first_target]
+        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        with opened.measuring(side.label, machine=there):
+            go_on(opened, options, [side], model=side.label)
+            run, envelope = _tune(options, everywhere, opened, side)
+        # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
+        budget = envelope.result.budget
+        ships = budget.n_trials > 0 and not budget.exploratory
+        if options.directory is not None and ships:
+            place = ["--store", str(options.store)] if options.store else []
+            again = ["ortune", "tune", *words(options), *place]
+            envelope = with_bundle(
+                run, envelope, envelope.result, options.directory, force=options.force, again=again
+            )
+        return keep(opened, options, envelope)
+
+
+def exit_code(envelope: Envelope[TuneResult]) -> int:
+    """2 where the bundle could not be written: what was measured is told and stored all the same."""
+    return UsageError.exit_code if envelope.error else 0
+
+
+def _tune(
+    options: Options, everywhere: Plan, opened: Experiment, side: Resolved
+) -> tuple[Tuning, Envelope[TuneResult]]:
+    """Works from the first trial to the document; ``everywhere`` is what the user wants in every plan."""
+    watch, baseline = opened.watch, opened.base(side)
+    run = Tuning(
+        baseline,
+        opened.replay,
+        watch,
+        objective=options.objective,
+        worth=options.worth_ratio,
+        allowed=options.allow,
+        budget_s=options.budget_s,
+        current=options.today,
+        answer_s=opened.answer_s,
+    )
+    watch.line("running the model for the first time")
+    settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
+    left_s = options.budget_s - run.clock() / 1e9
+    question_right(baseline, most_s(options.budget_s, left_s), watch.line)
+    wrong_default.step_down(run)
+    run.pass_on()
+    watch.line("timing a few runs, to plan the session")
+    enough = baseline.pilot.run(
+        options.objective, lambda: run.before_ns / 1e9, run.holds, lambda: run.least_trials
+    )
+    baseline.pilot.require_real_times()
+    headroom: Headroom | None = None
+    short: ProfileResult | None = None
+    places: tuple[BrowserPlace, ...] = ()
+    if options.target == targets.WEB:
+        watch.line("testing other backends of the browser")
+        places = look_in_browser(run, races=enough)
+    if not baseline.check.claims:
+        run.refuse(finding_words.NO_CLAIMS)
+    elif enough:
+        run.keep_for_why(options.objective)
+        watch.line("profiling, to see where the time goes")
+        headroom, short, profile = default_headroom(run, options.objective, options.folder)
+        run.pass_on()  # a session that goes on has it in its journal, and the time that it took
+        mended = wrong_default.mending(run, ROW_SHARE)
+        run.pass_on()
+        if baseline.check.wrong_plan is not None and not mended:
+            everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
+        asked = options.asked(everywhere)
+        if mended:
+            asked = replace(asked, pinned=(*asked.pinned, *mended), as_asked=True)
+        search(run, asked, profile, places)
+    else:
+        run.refuse(plans=max(1, len(options.others)))
+    wrong_default.time_once(run)
+    require_unchanged(baseline.side)
+    question_winner(run)
+    result = with_runtime(make_result(run), baseline.side)
+    without_time = () if run.stopped else late(result, options.others)
+    result = msgspec.structs.replace(
+        result,
+        places=places,
+        untested_targets=(*result.untested_targets, *without_time),
+        notes=(*result.notes, *opened.played_notes),
+        headline=tune_headline.headline(result),
+        reproduce=command("tune", options),
+        headroom=headroom,
+        default_profile=short,
+        why=winner_difference(run, result),
+    )
+    untested = tune_facts.nothing_tested(result)
+    return run, opened.document(
+        result,
+        status="interrupted" if run.stopped else "ok",
+        verdict="nothing-tested" if untested else run.search.verdict(changes=result.changes),
+    )

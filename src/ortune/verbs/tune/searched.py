@@ -1,0 +1,189 @@
+"""What a search of the fastest plan may try, and what it may cost: options that are read before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
+
+from ortune.errors import UsageError
+from ortune.providers import CPU
+from ortune.verbs._shared.browsers import Elsewhere
+from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
+from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable
+from ortune.verbs._shared.quantities import share
+from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option
+
+if TYPE_CHECKING:
+    from ortune.measuring.sides import Resolved
+    from ortune.records import Plan, RewriteSpec
+    from ortune.verbs.tune.proposing import Asked
+
+AUTO, ALL = "auto", "all"
+"""What ``--targets`` calls all that run here, and with them all that can be installed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
+    """What is searched."""
+
+    rewrite: Annotated[
+        Sequence[str],
+        Option("--rewrite", "NAME[:k=v]", "A rewrite to include in every configuration. Repeatable.", MODEL),
+    ] = ()
+    current: Annotated[
+        str | None,
+        Option(
+            "--current",
+            "PLAN",
+            "What you run today: default, 'intra=4,spin=0', a plan.json or a NAME.ortune. "
+            "The headline then compares with it.",
+            MODEL,
+        ),
+    ] = None
+    targets: Annotated[
+        str | None,
+        Option(
+            "--targets",
+            "T[,T]",
+            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. "
+            "auto (default): all that run here; all: also those that can be installed.",
+            MODEL,
+        ),
+    ] = None
+    objective: Goal = "latency"
+    tolerance: Tolerance = None
+    data: Annotated[
+        AnyPath | None,
+        Option(
+            "--data",
+            "PATH",
+            "Real inputs for calibration and for the error of quantized models: a folder of .npz or test_data_set_*.",
+            MODEL,
+        ),
+    ] = None
+    metric: Metric = None
+    worth: Annotated[str | float, Option("--worth", "1%", "Smallest gain that justifies a change.", RUN)] = (
+        "1%"
+    )
+    allow: Annotated[
+        Sequence[str],
+        Option(
+            "--allow",
+            "WHAT",
+            "Also accept: numerics, behaviour, non-finite (outputs), busy (a gain under load alone), or a "
+            "guard (mean, p95, memory, cpu). Repeatable.",
+            RUN,
+        ),
+    ] = ()
+
+    @cached_property
+    def worth_ratio(self) -> float:
+        """The smallest gain that is worth a change, as a share."""
+        return share(self.worth, "--worth") or 0.0
+
+    @property
+    def first_target(self) -> str:
+        """The target of what all plans are held against: of all that a browser offers, WebAssembly."""
+        from ortune import targets
+
+        return targets.in_browsers()[0] if self.target == targets.WEB else self.target
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """Targets beside the CPU on which plans are raced, where they were named."""
+        from ortune import targets
+
+        if self.targets is None or self.targets in (AUTO, ALL):
+            return ()
+        if self.target != CPU.target:
+            raise UsageError(
+                "--target already selects one execution provider", where="--targets", do="pass one of them"
+            )
+        names = dict.fromkeys(name.strip() for name in self.targets.split(","))
+        for name in names:
+            if not targets.find(name).provider.ships:
+                raise UsageError(f"bundles are not supported for {name} yet", where="--targets")
+        return tuple(name for name in names if name != CPU.target)
+
+    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
+        """The side with a runtime for each target beside its own on which plans are raced."""
+        from ortune.verbs.tune.across import usable_here, with_targets
+
+        of_ours = self.target == CPU.target and self.feeds.pod is None
+        if self.others or not of_ours or (self.targets is not None and self.targets not in (AUTO, ALL)):
+            return with_targets(side, self.others, say, self.in_browser)
+        return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
+
+    @property
+    def default(self) -> Plan:
+        """What all plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        from ortune import targets
+
+        return targets.find(self.first_target).default
+
+    @cached_property
+    def today(self) -> Plan | None:
+        """What the user runs today; None where it was not said."""
+        from ortune.measuring.plans import current_plan
+
+        return None if self.current is None else current_plan(self.current, self.default)
+
+    @cached_property
+    def pinned(self) -> tuple[RewriteSpec, ...]:
+        """The rewrites that are part of every plan."""
+        from ortune import rewrites
+
+        return tuple(rewrites.parse(text) for text in self.rewrite)
+
+    def asked(self, everywhere: Plan) -> Asked:
+        """What of the search was asked for; ``everywhere`` stands in every plan."""
+        from ortune import targets
+        from ortune.verbs.tune.proposing import Asked
+
+        return Asked(
+            everywhere=everywhere,
+            pinned=self.pinned,
+            target=self.first_target,
+            # Who says how far outputs may be away has allowed that they change.
+            allow=self.allow if self.tolerance is None else (*self.allow, "numerics"),
+            others=self.others,
+            of_a_browser=self.target == targets.WEB,
+            as_asked=bool(self.set or self.plan or self.rewrite),
+        )
+
+    def require_searchable(self) -> None:
+        """Raises UsageError for what cannot be searched or allowed."""
+        from ortune import knobs, rewrites, targets
+        from ortune.records import BUSY
+        from ortune.search.figures import require_objective
+        from ortune.search.guards import GUARDS
+
+        require_objective(self.objective)
+        self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
+        classes = ("numerics", "behaviour", NON_FINITE, BUSY, *GUARDS)
+        require_allowed(
+            self.allow,
+            {*classes, *knobs.all_knobs(), *rewrites.all_rewrites()},
+            f"{', '.join(classes)}, or the name of a setting or rewrite",
+        )
+        named = [rewrites.all_rewrites().get(n) for n in (*self.allow, *(spec.name for spec in self.pinned))]
+        quantizes = any(rewrite is not None and rewrite.family == rewrites.FAMILY for rewrite in named)
+        if (
+            self.data is not None
+            and self.tolerance is None
+            and "numerics" not in self.allow
+            and not quantizes
+        ):
+            raise UsageError(
+                "calibrates quantized models, which are tried only if outputs may change",
+                where="--data",
+                do="add --tolerance 0.01, or --allow numerics",
+            )
+        if not targets.find(self.first_target).provider.ships:
+            raise UsageError(
+                f"bundles are not supported for {self.target} yet, so tune does not search its settings",
+                where="--target",
+                do=f"ortune compare MODEL --target {self.target} --b-set KNOB=VALUE",
+            )

@@ -1,0 +1,75 @@
+"""The session's blocks as charts need them: which value belongs to the default, today's plan and the winner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ortune.records import BlockPoint, TuneResult
+from ortune.show import sides, tune_facts
+from ortune.show.numbers import duration, memory
+
+# A block names its arms by role where it has fixed ones, and by plan id in the race.
+ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winner": ("winner", "new")}
+
+
+def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
+    """A role's value in a block, None where it was not in it."""
+    plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
+    names = [*ROLES[role], *([plan.id] if plan is not None else [])]
+    if role == "winner" and plan == result.current:
+        names += ROLES["current"]
+    return next((point.values[name] for name in names if name in point.values), None)
+
+
+def roles(result: TuneResult) -> tuple[str, ...]:
+    """The roles that are plans of their own: the default, today's plan and the winner."""
+    names = ["default"]
+    if tune_facts.today(result) is not None:
+        names.append("current")
+    if result.winner not in (result.default, result.current):
+        names.append("winner")
+    return tuple(names)
+
+
+def role_words(result: TuneResult, role: str) -> str:
+    """What a role is called in a picture."""
+    if role == "current" and result.winner == result.current:
+        return "current, the winner"
+    return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
+
+
+def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
+    """The blocks to draw: the confirmation's where there are any, else all; dropped ones left out."""
+    good = tuple(p for p in points if not p.dropped)
+    return tuple(p for p in good if p.phase == "confirm") or good
+
+
+def words(result: TuneResult) -> Callable[[float], str]:
+    """How a value of the statistic is written in its unit."""
+    return memory if sides.kind(result.statistic) == "memory" else duration
+
+
+def shown(result: TuneResult, number: float | None) -> str:
+    """A value of the statistic; "" where there is none."""
+    return "" if number is None else words(result)(number)
+
+
+def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, float | None]:
+    """Median and middle half of a role as the session recorded them, in the statistic's unit."""
+    figures = {
+        "default": result.default_figures,
+        "current": result.current_figures,
+        "winner": result.winner_figures,
+    }[role]
+    if figures is None:
+        return None, None, None
+    kind = sides.kind(result.statistic)
+    if kind == "memory":
+        return figures.peak_bytes, None, None
+    if kind == "cpu":
+        return figures.cpu_per_run_ns, None, None
+    if kind == "cold":
+        return figures.load_ns + figures.first_run_ns, None, None
+    if figures.objective_ns is not None:
+        return figures.objective_ns, figures.objective_low_ns, figures.objective_high_ns
+    return figures.latency_ns, figures.latency_low_ns, figures.latency_high_ns

@@ -1,0 +1,18 @@
+"""What the winner's execution provider takes, and where others that were raced came to."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, TuneResult
+from ortune.show import adoption_words, transfer_words
+from ortune.show.document import Block, Pairs
+
+ORDER = 45
+TITLE = "Execution providers"
+NOTE = "Session creation and peak memory are medians over trials: descriptive only."
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """A row a fact; none where the default's provider alone was raced."""
+    result = envelope.result
+    transfer = transfer_words.of_tuning(result)
+    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]

@@ -1,0 +1,85 @@
+"""Block by block: the ratio that was tested, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import BlockPoint, Comparison, Envelope, TuneResult
+from ortune.show import tune_headline
+from ortune.show.chart import Box, Chart, Segment, bounds_of, factor_axis, in_order, order_axis
+from ortune.show.document import Block, Column, Fold, table
+from ortune.show.numbers import times
+from ortune.verbs.tune.sections import _points as points
+
+ORDER = 30
+TITLE = "Block by block"
+NOTE = (
+    "Each block ran both sides alternately in random order, so slowdowns that affect both cancel out. "
+    "Band: the interval. Above the line at 1x the winner is better."
+)
+HEIGHT_PX = 150
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """A chart for each comparison that was confirmed, and the numbers behind them."""
+    result = envelope.result
+    if result.winner_figures is None and result.against_default is None:
+        return []
+    confirmed = [p for p in result.points if p.phase == "confirm"]
+    compared = [("default", result.against_default), ("current", result.against_current)]
+    charts = [
+        chart
+        for role, comparison in compared
+        if comparison is not None
+        for chart in _chart(result, confirmed, role, comparison)
+    ]
+    return [*charts, _numbers(result, confirmed)] if charts else []
+
+
+def _numbers(result: TuneResult, confirmed: Sequence[BlockPoint]) -> Fold:
+    roles = points.roles(result)
+    rows = [
+        [
+            str(point.index),
+            *(points.shown(result, points.value(result, point, role)) for role in roles),
+            point.dropped,
+        ]
+        for point in confirmed
+    ]
+    names = [points.role_words(result, role) for role in roles]
+    columns = [Column("block"), *(Column(name) for name in names), Column("dropped", "text")]
+    return Fold(title="The numbers, block by block", blocks=[table(columns, rows)])
+
+
+def _chart(
+    result: TuneResult, confirmed: Sequence[BlockPoint], base: str, comparison: Comparison
+) -> list[Chart]:
+    """One chart; none where no block holds both sides."""
+    factors: list[float | None] = []
+    for point in confirmed:
+        theirs, ours = points.value(result, point, base), points.value(result, point, "winner")
+        factors.append(theirs / ours if theirs and ours and not point.dropped else None)
+    numbers = [f for f in factors if f is not None]
+    if not numbers:
+        return []
+    low, high = bounds_of(comparison.ratio_low, comparison.ratio_high)
+    ends = [end for end in (low, high) if end is not None]
+    axis = factor_axis([*numbers, *ends], times, slowest=0.01)
+    across = order_axis(len(factors), "first block", "last block")
+    estimate = 1 / comparison.ratio
+    against = {"default": "the default", "current": "the current configuration"}[base]
+    claim = f"{times(estimate)} ({tune_headline.bounds(comparison)})"
+    return [
+        Chart(
+            title=f"Against {against}: {claim}, {len(numbers)} blocks",
+            alt=f"Speed-up against {against} in each of {len(numbers)} blocks, {claim}",
+            marks=(
+                Box(x0=0.0, x1=across.high, y0=low or axis.low, y1=high or axis.high, hue="band winner"),
+                Segment(x0=0.0, x1=across.high, y0=estimate, y1=estimate, hue="winner"),
+                *in_order(factors, "winner", joined=True),
+            ),
+            height_px=HEIGHT_PX,
+            x=across,
+            y=axis,
+        )
+    ]

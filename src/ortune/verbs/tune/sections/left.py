@@ -1,0 +1,20 @@
+"""Without a winner: how near the nearest came, and what settings cannot reach."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, TuneResult
+from ortune.show import tune_facts
+from ortune.show.document import Block, Pairs
+from ortune.verbs.tune import why as tune_why
+
+ORDER = 2
+TITLE = "Remaining options"
+NOTE = "No change is proposed. The closest candidates, what no setting can improve, and what was not tested."
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """Facts; none where something won."""
+    result = envelope.result
+    if not tune_facts.kept(result):
+        return []
+    return [Pairs(rows=tune_why.left(result))]

@@ -1,0 +1,34 @@
+"""What was found on the way and what the reader should know."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, Finding, TuneResult
+from ortune.show.document import Block, Pairs, Points
+
+ORDER = 10
+TITLE = "Findings and notes"
+NOTE = "What was noticed about the model and the machine, and what to do."
+PLACES = 20
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """Findings with their evidence and fix, then notes."""
+    result = envelope.result
+    notes = [*([result.rejected] if result.rejected else []), *result.notes]
+    if result.hardware_bound:
+        notes.append(
+            "The winner runs a model optimised for this CPU. On other hardware the bundle uses the portable "
+            "model it also contains."
+        )
+    rows = [row for finding in result.findings for row in _rows(finding)]
+    return [Pairs(rows=rows, stacked=True), Points(items=notes, marked=True)]
+
+
+def _rows(finding: Finding) -> list[tuple[str, str]]:
+    """What it is, then a line each for what was seen, what to do, and where."""
+    more = len(finding.where) - PLACES
+    where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
+    parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]
+    lines = [f"{name}: {text}" for name, text in parts if text] or [""]
+    names = [f"{finding.code} {finding.what}", *[""] * (len(lines) - 1)]
+    return list(zip(names, lines, strict=True))

@@ -1,0 +1,32 @@
+"""The other optima: fastest, least CPU, least memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.records import Envelope, TuneResult
+from ortune.show.document import Block, Cell, Column, table
+from ortune.verbs.tune import details as tune_details
+
+ORDER = 60
+TITLE = "Trade-offs"
+NOTE = (
+    "The best configuration for each figure. Only the objective's own row was confirmed on fresh blocks; the "
+    "others are exploratory. Tune with that objective before relying on them."
+)
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """A row an optimum."""
+    best, plan, *figures, standing = tune_details.TRADE
+    columns = [
+        replace(best, head="best by"),
+        Column(plan.head, "name"),
+        *figures,
+        replace(standing, head="standing"),
+    ]
+    rows = [
+        [Cell(text, tone="strong" if row.confirmed else "") for text in tune_details.trade_cells(row)]
+        for row in envelope.result.trade
+    ]
+    return [table(columns, rows)]

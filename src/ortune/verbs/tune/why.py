@@ -1,0 +1,78 @@
+"""Why a winner won, and without one what settings cannot reach and what can: in sentences, from the profiles."""
+
+from __future__ import annotations
+
+from ortune.records import ProfileDifference, TuneResult
+from ortune.show import difference_tables, difference_words, tune_facts
+from ortune.show import headline as heads
+from ortune.show.numbers import duration, factors, shorten, times
+from ortune.show.profile_tables import category_words
+from ortune.verbs.tune import details as tune_details
+
+LEAST_PART = 0.1
+"""Of the whole difference, from which on a category or a node is named."""
+NAME = 60
+
+
+def won(difference: ProfileDifference) -> str:
+    """Says where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
+    more = difference.b_wall_ns - difference.a_wall_ns
+    both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
+    if difference_tables.is_hidden(difference):
+        return f"The reason is unknown: {difference_words.headline(difference)}."
+    if difference_tables.no_difference(difference) or more >= 0:
+        return _in_part(difference, both)
+    least = LEAST_PART * abs(more)
+    fell = [row for row in difference.categories if row.difference_ns <= -least]
+    parts = [f"{duration(-row.difference_ns)} of it {category_words(row.name)}" for row in fell[:2]]
+    node = next((row for row in difference.nodes if row.difference_ns <= -least), None)
+    if node is not None:
+        kind = f" ({node.op_type})" if difference_tables.beneath(node) else ""
+        gone = ", which was removed" if node.b_ns is None else ""
+        parts.append(f"mainly in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}")
+    rose = next((row for row in difference.categories if row.difference_ns >= least), None)
+    if rose is not None:
+        parts.append(f"{category_words(rose.name)} takes {duration(rose.difference_ns)} more")
+    causes = "; ".join(parts) or "many small parts of it"
+    return f"Why: under the profiler a run takes {duration(-more)} less ({both}): {causes}."
+
+
+def _in_part(difference: ProfileDifference, both: str) -> str:
+    """Says which nodes take less where the profiles do not confirm that the whole run does; or that none does."""
+    whole = (
+        f"differ by no more than noise ({both})"
+        if difference_tables.no_difference(difference)
+        else f"do not show the gain ({both})"
+    )
+    certain = difference_words.certain(difference)
+    less = [row for row in certain if row.difference_ns < 0]
+    if less:
+        first, n = less[0], len(less)
+        which = f"{n} nodes take less, mainly" if n > 1 else "one node takes less:"
+        node = f"{shorten(first.name, NAME)} ({difference_words.owner(first)})"
+        return f"Why: whole runs under the profiler {whole}, but {which} {node}."
+    if certain:
+        nodes = heads.count(len(certain), "node")
+        return f"The reason is unknown: whole runs under the profiler {whole}, and {nodes} that differ take no less."
+    return f"The reason is unknown: profiles of both {whole}."
+
+
+def left(result: TuneResult) -> list[tuple[str, str]]:
+    """Says without a winner how near the nearest came, what settings cannot reach, and what was not tried."""
+    rows = []
+    measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.status == "eliminated"]
+    nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)
+    if result.refused is not None:
+        rows.append(("nearest", result.refused.why))
+    elif nearest is not None and nearest.ratio:
+        interval = f", {factors(nearest.ratio_low, nearest.ratio_high)}" if nearest.ratio_low else ""
+        text = f"{nearest.plan.describe()}: {times(1 / nearest.ratio)} of the default's speed{interval}"
+        rows.append(("nearest", f"{text}, exploratory"))
+    if result.headroom is not None:
+        rows.append(("remaining potential", result.headroom.sentence))
+    untested = [c for c in result.candidates if c.status == "not-tried"]
+    if untested:
+        names = ", ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
+        more = f" and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""
+        rows.append(("not tested", f"{names}{more}"))
+    return rows

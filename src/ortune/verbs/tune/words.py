@@ -1,0 +1,278 @@
+"""The answer of a tuning in sentences; every format says the same."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ortune.printable import operand, visible
+from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
+from ortune.show import adoption_words, finding_words, others_words, precision_words, transfer_words
+from ortune.show import sides as two_sides
+from ortune.show.answer_commands import change_line, lines, profile_line, told_line, with_budget, words_of
+from ortune.show.checks import checks
+from ortune.show.document import Annotation, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
+from ortune.show.numbers import change, duration, span, times
+from ortune.show.placement_words import places
+from ortune.show.side_rows import cases, spread
+from ortune.show.stored_kind import StoredKind, both
+from ortune.show.tune_facts import (
+    base_name,
+    claimed,
+    corrected,
+    deciding,
+    default_name,
+    fewer_bits,
+    kept,
+    left_out,
+    measured_right,
+    mended,
+    nothing_tested,
+    shipped,
+    standing,
+    today,
+    tried,
+)
+from ortune.show.tune_headline import acceptance, headline, limits, outputs
+from ortune.verbs.tune.details import (
+    TRADE,
+    details,
+    more_time,
+    setting,
+    trade_cells,
+    untested_target,
+    where_kept,
+)
+
+EXPLORED = 10
+WRONG_DEFAULT = "wrong default"
+"""What the default is called whose outputs are wrong: it is timed, and nothing is compared with it."""
+
+
+def figures_table(result: TuneResult) -> Table:
+    """A row a figure of the default, of today's plan where there is one, and of the winner or of who came nearest."""
+    default = default_name(result)
+    columns = [(default, result.default_figures)]
+    if result.wrong_default_figures is not None:
+        columns.insert(0, (WRONG_DEFAULT, result.wrong_default_figures))
+    now = today(result)
+    if now is not None and result.current_figures:
+        columns.append((base_name(result), result.current_figures))
+    comparison, base = None, base_name(result)
+    if result.winner_figures and result.winner not in (result.default, now):
+        columns.append(("winner", result.winner_figures))
+        comparison = deciding(result)
+    elif now is not None and result.winner == result.default:
+        # The default is what to change to: it is compared with the current configuration.
+        columns = [columns[-1], *columns[:-1]]
+        comparison = result.against_current
+    elif result.refused is not None and result.refused.figures is not None:
+        columns.append(("leader", result.refused.figures))
+        comparison = result.refused.comparison
+    return two_sides.sides_table(
+        columns, result.statistic, comparison, base if base in dict(columns) else default
+    )
+
+
+def sides(result: TuneResult) -> list[tuple[str, ...]]:
+    """The sides as rows of text, the heads first, with what else describes each side."""
+    shown = figures_table(result)
+    heads = tuple(column.head for column in shown.columns)
+    figures: list[Figures] = []
+    for name in heads[1:]:
+        side = {
+            default_name(result): result.default_figures,
+            WRONG_DEFAULT: result.wrong_default_figures,
+            "current": result.current_figures,
+        }.get(name)
+        side = result.winner_figures if name == "winner" else side
+        side = result.refused.figures if name == "leader" and result.refused else side
+        figures += [side] if side else []
+    rows = [heads, *(tuple(cell.text for cell in row) for row in shown.rows)]
+    blank = [""] * (len(heads) - 1 - len(figures))
+    rows.append(("first run", *(duration(f.first_run_ns) for f in figures), *blank))
+    if all(f.spread_ratio for f in figures):
+        rows.append(("p90 / p10 in a process", *(spread(f) for f in figures), *blank))
+    return rows
+
+
+def _standing(candidate: Candidate) -> str:
+    """What the figures of a configuration are worth that nothing confirmed."""
+    return f"exploratory, {f'rejected: {WORSENS}' if candidate.reason == 'guard' else 'unconfirmed'}"
+
+
+def explored(result: TuneResult) -> Table:
+    """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
+    ran = measured_right(result.candidates)
+    if not result.budget.exploratory:
+        ran = []
+    ran.sort(key=lambda c: c.ratio or 1.0)
+    columns = [Column("configuration", "text"), Column("speed-up"), Column("blocks"), Column("", "text")]
+    rows = [
+        (
+            c.plan.describe(),
+            times(1 / (c.ratio or 1.0)) if c.n_blocks > 1 else "",
+            str(c.n_blocks),
+            _standing(c),
+        )
+        for c in ran[:EXPLORED]
+    ]
+    more = len(ran) - len(rows)
+    notes = [f"{more} more: ortune report -v lists them"] if more > 0 else []
+    if ran and (n_unmeasured := len(tried(result.candidates)) - len(ran)):
+        notes.append(f"{n_unmeasured} more failed or had wrong outputs (-v lists them)")
+    return table(columns, rows, notes=notes)
+
+
+def document(envelope: Envelope[TuneResult]) -> Document:
+    """The tuning: the answer first, with what to paste; what supports it, where that is asked for."""
+    result = envelope.result
+    said = result.headline or headline(result)
+    heads, *rows = sides(result)
+    extra = [row for row in rows if row[0] in ("first run", "p90 / p10 in a process")]
+    columns = [Column("", "label"), *(Column(head) for head in heads[1:])]
+    return Document(
+        title=f"ortune tune: {result.side.label}",
+        blocks=[
+            *stopped(envelope),
+            Line(said, _tone(result)),
+            *(Line(text, "look") for text in limits(result)),
+            figures_table(result),
+            Pairs(
+                rows=[
+                    *adoption_words.rows(result),
+                    *adoption_words.elsewhere(result),
+                    *transfer_words.of_tuning(result),
+                ]
+            ),
+            explored(result),
+            precision_words.side_by_side(result.precision),
+            places(result.places),
+            cases(result.cases, base_name(result), "winner", "change"),
+            Pairs(rows=[("why", text) for text in causes(result)]),
+            *_checks(result),
+            Line(result.rejected),
+            Line(untested(result), "faint"),
+            Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
+            Code(title="to paste", lines=() if stays(result) else code_lines(result.code)),
+            Code(title="next", lines=next_commands(envelope), commands=True),
+        ],
+        support=[
+            Pairs(rows=details(result)),
+            table(columns, extra),
+            table(TRADE, [trade_cells(row) for row in result.trade]),
+            Pairs(rows=where_kept(result)),
+        ],
+        annotations=[
+            Annotation(level="notice", title=f"ortune: {result.side.label}", lines=[said, *limits(result)]),
+            *finding_words.to_annotate(result.findings),
+        ],
+    )
+
+
+def stays(result: TuneResult) -> bool:
+    """Returns whether nothing is to be changed."""
+    return kept(result) and not corrected(result)
+
+
+def causes(result: TuneResult) -> list[str]:
+    """What stands out in the file and a rewrite mends: each rewrite, and what it alone was measured to win."""
+    by_plan: dict[str, list[Finding]] = {}
+    for finding in mended(result):
+        by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)
+    sentences = []
+    for findings in by_plan.values():
+        comparison, plan = findings[0].verified, findings[0].plan or Plan()
+        is_shipped = shipped(result, plan)
+        # Where nothing is to be changed there is no winner: what leads a search must not be said to be no part of it.
+        no_part = [] if kept(result) else ["not part of the winner"]
+        where = ["part of the winner"] if is_shipped else no_part
+        if comparison is None:
+            safety = findings[0].safety
+            if not is_shipped and safety in ("numerics", "behaviour") and safety not in result.allowed:
+                prize = f"not tested, because it is not exact (--allow {safety} tests it)"
+            else:
+                prize = ", ".join(["not measured separately", *where])
+        else:
+            has_interval = comparison.ratio_high is not None
+            interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
+            alone = f"alone {change(comparison.ratio)}{interval} in the search"
+            if comparison.n_blocks < 2:
+                alone = "measured alone in a single block, which shows nothing"
+            prize = "; ".join([alone, *where])
+        named = "; ".join(f"{finding.code} {finding.what}" for finding in findings)
+        sentences.append(f"{named} -> {plan.describe()}: {prize}")
+    return sentences
+
+
+def _checks(result: TuneResult) -> list[Line]:
+    """What limits the claim; nothing where nothing was compared."""
+    comparison = deciding(result) or (result.refused.comparison if result.refused else None)
+    more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
+    unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
+    more += [f"not verified: {', '.join(unread)}"] if unread else []
+    return checks(result.controls, comparison, result.findings, *more, allowed=result.allowed)
+
+
+def untested(result: TuneResult) -> str:
+    """How much was not tested, and where it is listed."""
+    counts = (
+        (len(left_out(result.candidates)), "for lack of time"),
+        (len(result.not_tried), "not possible or allowed here"),
+    )
+    parts = [f"{n} {why}" for n, why in counts if n]
+    first = [f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []
+    # Behind the words "not tested" the name of a target is enough.
+    rest = [
+        f"{target.target} ({more_time(target)})"
+        if parts and target.reason == "no-time"
+        else untested_target(target)
+        for target in result.untested_targets
+    ]
+    return "; ".join([*first, *rest])
+
+
+def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
+    """What proves the winner again, or finds more; what supports the answer."""
+    result = envelope.result
+    more: list[str] = []
+    if result.budget.enough_s:
+        more = with_budget(result.reproduce, result.budget.enough_s)
+    prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and not kept(result) else []
+    ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
+    why = profile_line(ran, envelope.workload) if kept(result) else []
+    unproven = [f.plan for f in mended(result) if f.plan is not None and not shipped(result, f.plan)]
+    measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
+    fewer = []
+    settled = kept(result) and not nothing_tested(result) and not result.budget.exploratory
+    if settled and not result.allowed:
+        again = more or words_of(result.reproduce)
+        fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
+    quiet = others_words.wait_options(claimed(result))
+    if quiet and (again := more or words_of(result.reproduce)):
+        more = [*again, *quiet]
+    return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
+
+
+def _tone(result: TuneResult) -> Tone:
+    comparison = deciding(result)
+    if comparison is not None and comparison.verdict == "faster" and comparison.phase == "confirm":
+        unsure = result.calibration is not None and not result.calibration.final and fewer_bits(result)
+        return (
+            "unsure"
+            if unsure or others_words.doubts(comparison) or any(g.failed for g in comparison.guards)
+            else "good"
+        )
+    return "strong" if standing(result) in ("best", "no-change") else "unsure"
+
+
+def code_lines(code: str) -> list[str]:
+    """Code to paste, line by line; what is not printable is written out."""
+    return [visible(line) for line in code.strip("\n").splitlines()]
+
+
+STORED = StoredKind(
+    result=TuneResult,
+    document=document,
+    headline=lambda result: result.headline or headline(result),
+    build=lambda result: both(result.side.runtime.build, (result.runtime or result.side.runtime).build),
+)

@@ -1,0 +1,103 @@
+"""A tuning whose default has wrong outputs, or does not run: what all is held against in its place, and its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune import rewrites
+from ortune.engines.racing.tuning import Tuning
+from ortune.errors import Interrupted, OrtuneError
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.records import Measured, Plan, RewriteSpec
+from ortune.search.blocks import measured
+from ortune.search.halving import Entry
+from ortune.search.plan_edits import merge
+
+
+def step_down(run: Tuning) -> None:
+    """Races against the highest level that is right where the default is wrong or does not run.
+
+    The time of a wrong one is shown.
+
+    What runs today and is wrong in the same way is no base either.
+    """
+    baseline, search = run.baseline, run.search
+    asked = baseline.side.plan.settings.get(LEVEL.name, LEVEL.default)
+    baseline.check.step_down()
+    if baseline.check.wrong_plan is None:
+        return
+    run.side, search.default = baseline.side, baseline.side.plan
+    search.race.default = search.default
+    if baseline.lowered is None:
+        search.race.timed_only = Entry(
+            plan=baseline.check.wrong_plan,
+            origin="the requested default",
+            status="wrong-output",
+            why="its outputs are wrong",
+        )
+    if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
+        search.current = None
+    search.race.with_current = search.current not in (None, search.default)
+
+
+def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
+    """Returns exact rewrites after which the model is right at the level that was asked for; () if there are none.
+
+    Args:
+        run: The tuning, once it has stepped down.
+        share: Of the time before the race, for finding the one rewrite of several that is enough.
+    """
+    if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.info.format == "ort":
+        return ()
+    return run.replay.once("mending", tuple[RewriteSpec, ...], lambda: _mending(run, share))
+
+
+def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
+    pace = run.pace(share)
+    row = rewrites.pipeline(run.side.model.ir, workload=run.baseline.work, begins=pace.begins)
+    last = run.baseline.executor.last
+    found: tuple[RewriteSpec, ...] = row if row and _right(run, row) else ()
+    if len(found) > 1:
+        ones = ((spec,) for spec in row if pace.begins(spec.name))
+        found = next((one for one in ones if _right(run, one)), found)
+    run.baseline.executor.last = last  # what a run costs is told from it
+    if found:
+        names = ", ".join(spec.name for spec in found)
+        run.baseline.note(
+            f"after {names} the model is right at the requested level, so every level is measured again"
+        )
+    return found
+
+
+def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
+    """Returns whether the rewritten model runs at the level that was asked for, with the outputs of the right one."""
+    baseline, wrong = run.baseline, run.baseline.check.wrong_plan
+    assert wrong is not None
+    plan = merge(wrong, Plan(rewrites=specs, settings=rewrites.settings_for(specs)))
+    try:
+        model = run.models.path(plan, run.plan_runs.rewriting_s(plan))
+    except Interrupted:
+        raise
+    except OrtuneError:  # then it mends nothing
+        return False
+    outcome = baseline.executor.trial(
+        baseline.arm("mended", plan=plan, model=model), runs=0, keep_outputs=True, fresh=True
+    )
+    if not isinstance(outcome, Measured):
+        return False
+    check = baseline.check
+    without = check.left_out(specs)
+    outputs = Path(outcome.outputs_path)
+    return check.compared(check.outputs(), outputs, baseline.refs, baseline.options.tolerance, without).ok
+
+
+def time_once(run: Tuning) -> None:
+    """Runs one trial of the default whose outputs are wrong, where no block held it and the time does."""
+    entry = run.search.race.timed_only
+    if entry is None or entry.gives_up or measured(run.search.race.seen, entry.arm) or run.watch.stop():
+        return
+    if run.baseline.pilot.trial_ns > run.before_ns:
+        return
+    outcome = run.baseline.executor.trial(run.baseline.arm(entry.arm, plan=entry.plan))
+    if isinstance(outcome, Measured):
+        entry.trials.append(outcome)
