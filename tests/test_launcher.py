@@ -156,6 +156,19 @@ def test_a_child_that_sleeps_until_it_may_go_on() -> None:
         assert child.end() in (0, -signal.SIGKILL)
 
 
+def test_a_line_without_end_ends_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "LINE_BYTES", 1000)
+    child = launcher.Child(
+        [sys.executable, "-c", "print('up', flush=True); print('x' * 5000, flush=True); input()"]
+    )
+    try:
+        lines = child.lines()
+        assert lines.get(timeout=PATIENCE_S) == b"up\n"
+        assert lines.get(timeout=PATIENCE_S) is None
+    finally:
+        child.end()
+
+
 def test_nothing_outlives_ortune() -> None:
     text = "from ortune import launcher; print(launcher.Child(['sleep', '60']).pid)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)

@@ -24,6 +24,8 @@ from ortune import monotonic
 
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
+LINE_BYTES, LINES = 128 << 20, 8
+"""A process may be anybody's code: one that prints without end must not fill the memory of this one."""
 STARTING_S = 5.0
 """What a starting interpreter can wait for a disk: a process that slept longer was a shell, say, before it was this."""
 
@@ -120,8 +122,8 @@ class Child:
                 self.process.stdin.close()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """What it prints from now on, line by line as it comes; None is the end."""
-        lines: queue.Queue[bytes | None] = queue.Queue()
+        """What it prints from now on, line by line as it comes; None is the end, or a line that is too long."""
+        lines: queue.Queue[bytes | None] = queue.Queue(LINES)
         assert self.process.stdout is not None
         threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
         return lines
@@ -288,7 +290,9 @@ def _end_all() -> None:
 
 def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     with stream:
-        for line in stream:
+        while line := stream.readline(LINE_BYTES + 1):
+            if len(line) > LINE_BYTES:
+                break
             lines.put(line)
     lines.put(None)
 

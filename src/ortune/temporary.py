@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -12,6 +14,7 @@ from pathlib import Path
 
 PREFIX, ALIVE = "ortune-", "alive"
 _SOCKET = "SingletonSocket"
+_OWN = 0o700
 _LONGEST = 40  # a socket's path has 107 characters at most
 
 
@@ -27,11 +30,53 @@ def folder(parent: Path | None = None) -> Iterator[Path]:
     """
     sweep(parent)
     prefix = _prefix(parent)
-    with (
-        tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True) as name,
-        _alive(Path(name)),
-    ):
-        yield Path(name)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True) as name:
+        try:
+            with _alive(Path(name)):
+                yield Path(name)
+        finally:
+            remove(Path(name))
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder as far as possible, however deep its folders are nested and whatever they permit.
+
+    A confined process can leave thousands of folders within each other in its own, beyond the longest path, or a
+    folder that cannot be listed.
+    """
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    # Windows has no names within an open folder.
+    if os.rename in os.supports_dir_fd and folder.is_dir() and not folder.is_symlink():
+        with contextlib.suppress(OSError):
+            _flatten(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _flatten(folder: Path) -> None:
+    """Moves every folder below to the top, one after another, and removes the rest: no path becomes long."""
+    fresh = itertools.count()
+    prefix = secrets.token_hex(8)
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        waiting = [entry.name for entry in os.scandir(top) if entry.is_dir(follow_symlinks=False)]
+        while waiting:
+            name = waiting.pop()
+            os.chmod(name, _OWN, dir_fd=top)
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+            try:
+                for entry in list(os.scandir(inner)):
+                    if not entry.is_dir(follow_symlinks=False):
+                        os.unlink(entry.name, dir_fd=inner)
+                        continue
+                    os.chmod(entry.name, _OWN, dir_fd=inner)
+                    waiting.append(f"{prefix}-{next(fresh)}")
+                    os.rename(entry.name, waiting[-1], src_dir_fd=inner, dst_dir_fd=top)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
 
 
 def sweep(parent: Path | None = None) -> None:
@@ -52,8 +97,9 @@ def _remove_dead(mark: Path) -> None:
     with mark.open("r+b") as file:
         # The system frees a lock with its process, however that ended.
         if _lock(file.fileno()):
-            remove_sockets(mark.parent)
-            shutil.rmtree(mark.parent, ignore_errors=True)
+            with contextlib.suppress(RecursionError):
+                remove_sockets(mark.parent)
+            remove(mark.parent)
 
 
 def remove_sockets(place: Path) -> None:

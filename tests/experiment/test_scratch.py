@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -54,3 +55,31 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_uses_stays(
     finally:
         living.communicate("")
     assert not used.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names within an open folder")
+def test_folders_nested_beyond_every_path_are_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with scratch_folder() as folder:
+        nest(folder, 2500)
+    assert not folder.exists()
+    process, left = holder(tmp_path)
+    nest(left, 2500)
+    process.kill()
+    process.communicate()
+    with scratch_folder():
+        assert not left.exists()
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Folders within each other, as a program makes them that goes into each."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("inner", dir_fd=at)
+        inner = os.open("inner", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+    os.close(at)

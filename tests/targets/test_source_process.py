@@ -28,10 +28,14 @@ from ortune.runtimes.converters import SKLEARN
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.source import SourceProcess, SourceProcessFailed
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
 from ortune.targets.turns import ALONE
 
 SOURCE = """
+import os
+import sys
+import tempfile
+
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
@@ -44,6 +48,26 @@ class Greedy(LinearRegression):
 def model():
     rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     return LinearRegression().fit(rows, rows[:, 0])
+
+
+def frames():
+    frame = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def talkative():
+    link = next(f.f_locals["link"] for f in frames() if "link" in f.f_locals)
+    while True:
+        os.write(link._out, b"{}\\n")
+
+
+def without_log():
+    own = tempfile.gettempdir()
+    os.remove(own + "/source.log")
+    os.mkdir(own + "/source.log")
+    os._exit(3)
 
 
 def greedy():
@@ -137,3 +161,35 @@ def test_a_trial_of_a_source_fails_for_the_reasons_of_any_trial(
     assert outcomes is not None and isinstance(outcomes[0], Failed)
     assert outcomes[0].reason == reason
     assert re.search(what, outcomes[0].what)
+
+
+def test_one_that_talks_without_an_answer_is_held_to_its_limits(python: str, tmp_path: Path) -> None:
+    limits = Limits(load_s=1.0)
+    with (
+        SourceProcess(python, tmp_path / "own", "fitted", limits) as process,
+        pytest.raises(SourceProcessFailed, match="no answer within 1 s"),
+    ):
+        opened(process, tmp_path, "talkative")
+
+
+def test_one_that_put_a_folder_in_place_of_its_log_has_ended(python: str, tmp_path: Path) -> None:
+    with (
+        SourceProcess(python, tmp_path / "own", "fitted") as process,
+        pytest.raises(SourceProcessFailed, match="its process ended"),
+    ):
+        opened(process, tmp_path, "without_log")
+
+
+def test_what_it_wrote_is_copied_out_of_its_reach(python: str, tmp_path: Path) -> None:
+    with SourceProcess(python, tmp_path / "own", "fitted") as process:
+        folder = process.folder / "exported"
+        folder.mkdir()
+        with (folder / "a.onnx").open("wb") as kept:
+            kept.write(b"checked")
+            kept.flush()
+            process.take(folder, tmp_path / "taken")
+            kept.write(b" and changed")
+        process.take(process.folder / "nothing", tmp_path / "empty")
+    assert (tmp_path / "taken" / "a.onnx").read_bytes() == b"checked"
+    assert not folder.exists()
+    assert not list((tmp_path / "empty").iterdir())

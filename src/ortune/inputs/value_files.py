@@ -130,6 +130,8 @@ def _entry(folder: Path, entry: dict[str, object]) -> StoredValue:
         isinstance(entry[part], str) and str(entry[part]).encode() for part in ("name", "kind", "onnx_type")
     ):
         raise TypeError("an entry's name, kind or type is no text")
+    if entry["kind"] in ("tensor", "json") and len(files) != 1:
+        raise ValueError(f"a {entry['kind']} has {len(files)} files")
     if entry["kind"] == "tensor":
         shapes = [shapes] if shapes else []
     return StoredValue(

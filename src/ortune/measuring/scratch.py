@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +53,7 @@ def scratch_folder() -> Iterator[Path]:
 def _remove(folder: Path) -> None:
     """Removes the folder; a worker that was killed just now may still add a file to it meanwhile."""
     for _ in range(REMOVALS):
-        shutil.rmtree(folder, ignore_errors=True)
+        temporary.remove(folder)
         if not folder.exists():
             return
         time.sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import shutil
@@ -12,7 +13,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from ortune import launcher, monotonic, platform
+from ortune import files, launcher, monotonic, platform
 from ortune.errors import OrtuneError
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
@@ -38,6 +39,8 @@ _LOG = "source.log"
 _LOG_BYTES = 16_000
 _DISK_SHARE = 0.5
 """Of the free space, for one file."""
+_LEAST_LEFT = 0.05
+"""Of what was free at first, on disk and in memory: limits of one file and of private memory bound neither alone."""
 _RESERVED_BYTES = 64 << 20
 """What a library's threads reserve for a CPU (stacks, buffers) and never fill: what is filled is watched as well."""
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
@@ -92,6 +95,7 @@ class SourceProcess:
                 log=log,
             )
         self._lines = self._child.lines()
+        self._disk_free, self._memory_free = _left(folder)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -104,31 +108,56 @@ class SourceProcess:
         self._child.end()
 
     def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:
-        """Sends a request and waits for its answer.
+        """Sends a request and waits for its answer; the process sleeps from then on until the next one.
+
+        Whatever it has open, it changes nothing while what it wrote is read.
 
         Raises:
             SourceProcessFailed: It was refused, failed, or ended the process.
         """
+        self._child.sleep(False)
         self._child.send(msgspec.json.encode(request) + b"\n")
         deadline = monotonic.now_s() + self._limits.load_s
         while True:
-            reply = self._listen(deadline)
+            # Whoever goes on talking is held to the limits too.
+            reply = self._listen() or self._over_limits(deadline)
             if isinstance(reply, SourceFailed):
+                self._child.sleep(True)
                 raise SourceProcessFailed(reply, self._where)
             if isinstance(reply, answer):
+                self._child.sleep(True)
                 return reply
 
-    def _listen(self, deadline: float) -> SourceAnswer | None:
+    def take(self, folder: Path, target: Path) -> None:
+        """Moves the files that it wrote to a folder out of its reach: copies, since it may still have them open."""
+        target.mkdir()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for file in sorted(folder.iterdir()):
+                if files.is_file(file):
+                    shutil.copyfile(file, target / file.name)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _over_limits(self, deadline: float) -> SourceFailed | None:
+        what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
+        disk, memory = _left(self.folder)
+        failed = None
+        if not what and memory < _LEAST_LEFT * self._memory_free:
+            what = "the system's memory is nearly full; stopped before it ran out"
+        if what:
+            failed = SourceFailed(reason="out-of-memory", what=what, do="free memory, and try again")
+        elif disk < _LEAST_LEFT * self._disk_free:
+            what = "the disk is nearly full; stopped before it ran out"
+            failed = SourceFailed(reason="disk-full", what=what, do="free disk space, or set TMPDIR")
+        elif monotonic.now_s() > deadline:
+            failed = SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
+        if failed is not None:
+            self._child.end()
+        return failed
+
+    def _listen(self) -> SourceAnswer | None:
         try:
             line = self._lines.get(timeout=_POLL_S)
         except queue.Empty:
-            what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
-            if what:
-                self._child.end()
-                return SourceFailed(reason="out-of-memory", what=what, do="free memory, and try again")
-            if monotonic.now_s() > deadline:
-                self._child.end()
-                return SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
             return None
         if line is None:
             return SourceFailed(reason="crash", what=f"its process ended: {self._last_words()}")
@@ -139,11 +168,18 @@ class SourceProcess:
         return None if isinstance(message, SourceReady) else message
 
     def _last_words(self) -> str:
+        if not files.is_file(self._log):  # it is in its own folder
+            return "its log is gone"
         with self._log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
-            text = log.read().decode("utf-8", "replace")
+            text = log.read(_LOG_BYTES).decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else "it printed nothing"
+
+
+def _left(folder: Path) -> tuple[int, int]:
+    """Bytes that are free on the disk of a folder and in memory; 0 of the latter where the system does not tell."""
+    return shutil.disk_usage(folder).free, platform.memory_left_bytes() or 0
 
 
 class SourceTrial(Process):

@@ -308,7 +308,8 @@ class _Run:
         try:
             exported = self.process.ask(request, SourceExported)
             # Out of the reach of the process: what is checked is what is written.
-            place = own.rename(self.opened.scratch / own.name) / name
+            place = self.opened.scratch / own.name / name
+            self.process.take(own, place.parent)
             return self._checked(place, exporter, exported, self.expected)
         except SourceProcessFailed as error:
             if error.reason not in ("failed", "refused"):
