@@ -166,6 +166,8 @@ class Levels:
         if evaluated.wide is None or evaluated.plain is None:
             return ExactCheck(not_evaluated=evaluated.why, needed_s=evaluated.needed_s)
         difference = self._explained(evaluated.wide, self._compared(evaluated.wide, outputs))
+        if difference.empty:
+            return ExactCheck(not_evaluated="empty")
         if not self._refutes(difference):
             return ExactCheck(right=True, outputs=difference)
         if not self._refutes(self._compared(evaluated.plain, outputs)):

@@ -296,7 +296,7 @@ class OutputCheck:
     @property
     def refuted(self) -> bool:
         """Returns whether the outputs are known to be wrong, whatever the level of optimisation."""
-        return self.exact is not None and self.exact.right is False
+        return self.exact is not None and self.exact.right is False and not self.exact.right_level
 
     def reference(self) -> Path:
         """The folder of the outputs that others are held against: the baseline's own, where these are right."""

@@ -288,10 +288,12 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     unwritten: bool = False
 
 
-NotEvaluated = Literal["", "operators", "random", "format", "work-unknown", "time", "failed", "unsure"]
+NotEvaluated = Literal[
+    "", "operators", "random", "format", "work-unknown", "time", "failed", "unsure", "empty"
+]
 """Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does not know,
 random operators, a model in ORT format, work that the graph does not tell, work that takes too long, a failed
-evaluation, or an evaluation that gives something else in the model's own types."""
+evaluation, an evaluation that gives something else in the model's own types, or outputs without elements."""
 
 
 class ExactCheck(Record, frozen=True, kw_only=True):

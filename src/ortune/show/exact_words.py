@@ -12,6 +12,7 @@ _WHY: dict[NotEvaluated, str] = {
     "format": "the model is in ORT format",
     "work-unknown": "the work of this model is unknown or too large",
     "failed": "it cannot evaluate this model",
+    "empty": "they have no elements",
     "unsure": "its float32 and float64 results differ",
 }
 

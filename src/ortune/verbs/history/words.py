@@ -52,6 +52,8 @@ def _outputs(result: HistoryResult) -> str:
     differing = [row.release for row in ran if row.outputs is not None and not row.outputs.ok]
     if not differing:
         return ""
+    if all(row.outputs.empty for row in ran if row.outputs is not None):
+        return "outputs cannot be compared: they have no elements"
     unknown = "" if right else ", and which is right was not checked"
     return f"outputs of {listed(differing)} differ from {ran[0].release}{unknown}"
 

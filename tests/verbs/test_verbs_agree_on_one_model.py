@@ -1,0 +1,124 @@
+"""Verbs agree about one model: equal, rounded, wrong, or nothing to compare, whichever verb is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import ortune
+from few_bit_models import four_bits, same_in_float
+from onnx_text import model_of, saved
+from ortune.measuring.sides import SideText, resolve
+from ortune.records import DEFAULT_WRONG, REFUTED, OutputDifference, Plan
+from ortune.runtimes import made
+from simulated_machine import Lab, measuring_on
+from wrong_models import gemm
+
+pytestmark = pytest.mark.xdist_group("verbs-agree")
+
+ROUNDED = "MSR017"
+Judgement = Literal["equal", "rounding", "wrong", "cannot be compared", "differs"]
+LOWER = {"level": "basic"}
+
+
+def soft(path: Path) -> Path:
+    """A model of as many rows as its input has."""
+    return saved(path, model_of("g (float[n,4] x) => (float[n,4] y) { y = Softmax (x) }"))
+
+
+MODELS: dict[str, tuple[Callable[[Path], Path], Judgement]] = {
+    "float": (same_in_float, "equal"),
+    "activations rounded to int8": (four_bits, "rounding"),
+    "a wrong default": (gemm, "wrong"),
+    "no rows": (soft, "cannot be compared"),
+}
+
+
+def weights_as_inputs(model: Path) -> Path:
+    """Declare the initializers as inputs too, so that a rewrite has something to remove."""
+    proto = onnx.load(model)
+    if not proto.graph.initializer:
+        proto.graph.initializer.append(numpy_helper.from_array(np.ones(4, np.float32), "w"))
+        proto.graph.node[0].input[0] = "scaled"
+        proto.graph.node.insert(0, helper.make_node("Mul", ["x", "w"], ["scaled"]))
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    onnx.save(proto, model)
+    return model
+
+
+VERBS: dict[str, Callable[..., Any]] = {
+    "look": lambda m, at, **more: ortune.look(m, budget=20, store=at, **more),
+    "bench": lambda m, at, **more: ortune.bench(m, budget=20, processes=3, store=at, **more),
+    "diagnose": lambda m, at, **more: ortune.diagnose(m, budget=10, store=at, **more),
+    "tune": lambda m, at, **more: ortune.tune(m, budget=10, bundle=False, store=at, **more),
+    "compare": lambda m, at, **more: ortune.compare(m, b_set=LOWER, budget=10, store=at, **more),
+    "bisect": lambda m, at, **more: ortune.bisect(m, b_set=LOWER, **more),
+    "history": lambda m, at, **more: ortune.history(
+        m, release=["1.32.0", "1.31.0"], budget=10, store=at, **more
+    ),
+    "rewrite": lambda m, at, **more: ortune.rewrite(
+        weights_as_inputs(m), "initializers-out-of-inputs", output=at.with_suffix(".onnx"), **more
+    ),
+}
+"""``check`` runs nothing, ``quantize`` takes float models alone, and ``convert --verify`` needs a framework."""
+
+
+@pytest.fixture(autouse=True)
+def simulated() -> Iterator[None]:
+    """Draw times; outputs are real."""
+    lab = Lab(3)
+    lab.profiles = True
+    with measuring_on(lab):
+        yield
+
+
+def judgement(answer: Any) -> Judgement:
+    """What a verb makes of the outputs."""
+    result = answer.result
+    codes = {finding.code for finding in (*answer.alerts, *getattr(result, "findings", ()))}
+    outputs: OutputDifference | None = getattr(result, "outputs", None)
+    exact = answer.exact
+    if codes & {DEFAULT_WRONG, REFUTED}:
+        return "wrong"
+    if (outputs is not None and outputs.empty) or (exact is not None and exact.not_evaluated == "empty"):
+        return "cannot be compared"
+    if ROUNDED in codes or (outputs is not None and outputs.cause):
+        return "rounding"
+    known = outputs.ok if outputs is not None else exact.right
+    return "equal" if known else "differs"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("case", MODELS)
+def test_verbs_agree_about_one_model(
+    case: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (case, verb) == ("a wrong default", "rewrite"):
+        pytest.skip("it compares a model with what it makes of it, and is not asked whether both are wrong")
+    make, expected = MODELS[case]
+    model, more = make(tmp_path / "m.onnx"), dict[str, Path]()
+    if case == "no rows":
+        np.savez(tmp_path / "x.npz", x=np.zeros((0, 4), np.float32))
+        more["inputs"] = tmp_path / "x.npz"
+    if verb == "history":  # one build under two names: what it says of outputs is asked here
+        runtime = resolve(SideText(text=str(model)), common=Plan(), scratch=Path("-")).runtime
+        monkeypatch.setattr(made, "require", lambda *_: SimpleNamespace(runtime=runtime))
+    answer = VERBS[verb](model, tmp_path / "store", **more)
+    assert judgement(answer) == expected, answer.summary()
+    text = " ".join(answer.summary().split())
+    if expected == "cannot be compared":
+        assert "identical" not in text and "differ from" not in text
+    if expected == "wrong":
+        assert answer.status == "default-wrong" and "--set level=basic" in text
+    if expected == "wrong" and verb == "bisect":
+        assert answer.result.wrong == "A"
+    if expected == "wrong" and verb == "compare":
+        assert answer.result.wrong_sides == ("A",)
