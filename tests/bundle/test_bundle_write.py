@@ -51,6 +51,7 @@ def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) ->
 def test_default_winner_gives_an_empty_plan(tmp_path: Path, make_bundle: Bundle) -> None:
     info = bundle_format.read(make_bundle(matmul(tmp_path / "net.onnx"), FEEDS))
     assert info.plan == Plan() and info.applied == ()
+    assert "default settings" in info.contains and "no better" in info.contains
 
 
 @pytest.mark.parametrize("form", ["inputs", "feeds.npz"])

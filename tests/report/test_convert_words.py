@@ -36,3 +36,16 @@ def test_a_fixed_size_is_told_once_and_right_outputs_at_it_are_not_called_wrong(
     text = " ".join(golden.printed(convert_words.document(envelope), 140).split())
     assert "outputs match at the sizes that it accepts" in text and "do not match" not in text
     assert "batch (input axis 0) is fixed at 4" in text and "is fixed: " not in text
+
+
+def test_notes_follow_the_headline() -> None:
+    result = ConvertResult(
+        source="net.pt2", kind="exported program", framework="PyTorch", versions={}, headline="written to n.onnx",
+        conversions=(Conversion(exporter="dynamo", ok=True, nodes=1),), notes=("all sizes are fixed",),
+    )  # fmt: skip
+    envelope = Envelope(
+        schema="ortune/convert/1", ortune="0.1.0", status="ok", verdict="written", result=result
+    )
+    lines = [line.strip() for line in golden.printed(convert_words.document(envelope), 140).splitlines()]
+    first, second, *_ = filter(None, lines)
+    assert (first, second) == ("written to n.onnx", "all sizes are fixed")

@@ -239,3 +239,20 @@ def test_the_page_begins_with_the_gain_and_its_marks_have_colours() -> None:
         assert f".{hue}" in style, f"{hue} is no colour"
     kept = pages.render(msgspec.structs.replace(envelope, result=answered(exploring=False)))
     assert "Keep the float model" in kept
+
+
+def test_long_names_are_cut_between_rewrites_and_the_table_fits_100_columns() -> None:
+    long = Plan(
+        rewrites=(
+            RewriteSpec(name="cross-layer-equalization"),
+            RewriteSpec(name="static-int8", params={"granularity": "per-channel", "leave": "Conv_1,Conv_2"}),
+        )
+    )
+    row = msgspec.structs.replace(SEEN, plan=long, ok=False)
+    result = msgspec.structs.replace(answered(exploring=False), front=(FLOAT, row))
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    document = quantize_words.document(envelope)
+    table = [line for line in golden.printed(document, 100).splitlines() if line.startswith("cross-layer")]
+    assert len(table) == 1 and "cross-layer-equalization, ... " in table[0] and len(table[0].rstrip()) <= 100
+    full = "cross-layer-equalization, static-int8:granularity=per-channel,leave=Conv_1,Conv_2"
+    assert full in " ".join(golden.printed(document, 100, whole=True).split())

@@ -316,3 +316,9 @@ def test_the_leader_of_a_search_has_its_name() -> None:
     refused = msgspec.structs.replace(found.refused, plan=long)
     text = tune_headline.headline(msgspec.structs.replace(found, refused=refused))
     assert "the leader" not in text and "allow_spinning=0, graph_optimization_level=" in text
+
+
+def test_a_bundle_without_gain_is_said_to_contain_the_default() -> None:
+    envelope = golden_tune.default_best(bundle="m.ortune")
+    text = " ".join(golden.printed(tune_words.document(envelope), 140).split())
+    facts(text, "m.ortune", "no change is proposed", "contains the default configuration")

@@ -13,7 +13,7 @@ from ortune import files
 from ortune.bundle import digests
 from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
-from ortune.bundle.languages import emit_all, languages
+from ortune.bundle.languages import claim, emit_all, languages
 from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
@@ -188,6 +188,7 @@ def _copy_models(
         calibration=result.calibration if _is_quantised(result) else None,
         source=source_of(plain.ir),
     )
+    info = msgspec.structs.replace(info, contains=f"the model {claim(info)}")
     return info, shipped, plain
 
 

@@ -28,6 +28,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
         calibration: The calibration data of a quantized model.
         requirements: Packages to install instead of the user's own ONNX Runtime.
         source: The source that ``ortune convert`` converted; None if the model does not record it.
+        contains: In a sentence, whether a gain was confirmed.
         session: Id of the stored session, which begins with its date; "" if it was not stored.
     """
 
@@ -47,3 +48,4 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     requirements: tuple[str, ...] = ()
     calibration: Calibration | None = None
     source: ConvertedFrom | None = None
+    contains: str = ""

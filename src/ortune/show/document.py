@@ -15,8 +15,9 @@ from ortune.show.chart import Axis, Chart, Mark
 Tone = Literal["", "strong", "good", "bad", "unsure", "look", "stop", "faint"]
 """What a text is to its reader: the first four of them, strong to unsure, are answers."""
 Level = Literal["notice", "warning", "error"]
-Kind = Literal["label", "text", "number", "name", "chart"]
-"""How a column behaves: labels and numbers stay whole, texts fold, names lose their middle where room is short.
+Kind = Literal["label", "text", "number", "name", "list", "chart"]
+"""How a column behaves: labels and numbers stay whole, texts fold; where room is short, names lose their middle, and
+lists their last items.
 
 A chart is drawn on a page alone: cells beside it hold its numbers.
 """

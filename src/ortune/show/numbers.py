@@ -170,6 +170,16 @@ def shorten_end(text: str, length: int = 150) -> str:
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
+def shorten_list(text: str, length: int) -> str:
+    """The list, its last items left out where it is longer than that: "a, b, ..."; no item is cut inside a word."""
+    items = text.split(", ")
+    for n in range(len(items), 0, -1):
+        kept = ", ".join(items[:n]) + (", ..." if n < len(items) else "")
+        if len(kept) <= length:
+            return kept
+    return f"{items[0].partition(':')[0]}{', ...' if len(items) > 1 else ''}"
+
+
 def size(n_bytes: int) -> str:
     """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -28,7 +28,7 @@ from ortune.show.document import (
     filled,
 )
 from ortune.show.escape import shown
-from ortune.show.numbers import shorten, shorten_end
+from ortune.show.numbers import shorten, shorten_end, shorten_list
 
 STYLES: dict[Tone, str] = {
     "": "",
@@ -197,14 +197,20 @@ class _Fitting:
 
     def _room(self, heads: list[str], gap: int, width: int) -> int:
         """Characters for a name beside columns that stay whole."""
-        others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
-        return max(NARROWEST, width - sum(gap + self._width(i, heads[i]) for i in others))
+        others = [i for i, column in enumerate(self.block.columns) if column.kind not in ("name", "list")]
+        return max(self._least(), width - sum(gap + self._width(i, heads[i]) for i in others))
+
+    def _least(self) -> int:
+        """Characters of the longest list that is cut to its first item, or of the narrowest name."""
+        lists = [i for i, column in enumerate(self.block.columns) if column.kind == "list"]
+        cut = [shorten_list(shown(row[i].text), 0) for i in lists for row in self.block.rows]
+        return max([NARROWEST, *map(cell_len, cut)])
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
         """Returns whether columns that stay whole leave too few characters for the words of the others."""
         columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
         texts = [longest for longest, kind in columns if kind == "text"]
-        left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name"))
+        left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name", "list"))
         return left < sum(min(NARROWEST, longest) for longest in texts)
 
     def _folded(self, column: int, head: str) -> list[str]:
@@ -224,9 +230,9 @@ class _Fitting:
 
 
 def _cell(cell: Cell, column: Column, room: int) -> Text:
-    name = column.kind == "name"
+    name, cut = column.kind in ("name", "list"), shorten_list if column.kind == "list" else shorten
     tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
-    text = _text("  " * cell.level + (_fitted(cell.text, room) if name else cell.text), tone)
+    text = _text("  " * cell.level + (_fitted(cell.text, room, cut) if name else cell.text), tone)
     if cell.beneath:
         beneath = f"  {_fitted(cell.beneath, room - 2, shorten_end)}" if name else cell.beneath
         text = Text.assemble(text, "\n", _text(beneath, "faint"), overflow="fold")

@@ -327,10 +327,20 @@ def outputs(result: TuneResult) -> str:
     return f"outputs {compare_outputs.alike(difference)}"
 
 
+def bundled(result: TuneResult) -> str:
+    """The place of the bundle, and its content if no change is proposed."""
+    if not kept(result):
+        return result.bundle
+    which = "current" if today(result) is not None else "default"
+    return f"{result.bundle} (no change is proposed: it contains the {which} configuration)"
+
+
 def bundle_headline(info: BundleInfo) -> str:
     """What a bundle says of itself."""
     proof = info.proof
     if proof is None:
+        if info.plan == Plan():
+            return "the default configuration: no better one was confirmed"
         return f"{info.plan.describe()}; the bundle contains no confirmation"
     said = heads.measured(proof, blocks_words(proof))
     doubts = others_words.doubts(proof)

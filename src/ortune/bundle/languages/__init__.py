@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from ortune.bundle.languages._source import Language
+from ortune.bundle.languages._source import Language, claim
 from ortune.records import BundleInfo
+
+__all__ = ["claim", "emit_all", "languages"]
 
 
 def languages() -> list[Language]:

@@ -252,18 +252,21 @@ class _Run:
         raced = self._raced(good) if len(good) > 1 else None
         best = good[1] if raced is not None and raced.verdict == "faster" else good[0]
         assert best.side is not None
+        text = self.options.source
+        fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
+        findings = _exported.findings(best.side.model, self.source, text)
+        if findings or fixed:
+            self.watch.say(convert_words.fix_first(findings, fixed, place.name))
         model = labelled(best.side.model.ir, origin(self.kind, self.source, best.record))
         with staged_model(model, place, external=bool(best.side.model.external)) as staged:
             deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
         # The answer is about the last conversion.
         ordered = [attempt for attempt in attempts if attempt is not best] + [best]
         envelope = self._envelope(ordered, "written", place)
-        text = self.options.source
-        fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
         result = msgspec.structs.replace(
             envelope.result,
             raced=None if raced is None else raced.result,
-            findings=_exported.findings(best.side.model, self.source, text),
+            findings=findings,
             notes=(*envelope.result.notes, *([fixed] if fixed else [])),
         )
         return msgspec.structs.replace(envelope, result=result)

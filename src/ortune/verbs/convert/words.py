@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from ortune.printable import operand
-from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
+from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope, Finding
 from ortune.show import finding_words, ort_format_words
 from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.show.numbers import factor, shorten, size
@@ -36,6 +37,12 @@ def headline(result: ConvertResult, verdict: str) -> str:
         return f"{what}: {wrong.fault.what}"
     what = f"written to {result.path}" if last.exporter else f"{result.path} matches {result.source}"
     return f"{what}: {_checked(last)}"
+
+
+def fix_first(findings: Sequence[Finding], fixed: str, name: str) -> str:
+    """What to fix in the source or its export, before the file is written."""
+    what = "\n  ".join([*([fixed] if fixed else []), *map(finding_words.sentence, findings)])
+    return f"to fix in the source or its export first ({name} is written all the same):\n  {what}"
 
 
 def _checked(conversion: Conversion) -> str:
@@ -83,6 +90,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
         title="ortune convert",
         blocks=[
             Line(result.headline, tone),
+            Points(items=result.notes),
             Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
             Points(items=[*(_said(conversion) for conversion in result.conversions), *_raced(result)]),
             Points(
@@ -98,7 +106,6 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 title="findings in the exported model",
                 items=[finding_words.sentence(f) for f in result.findings],
             ),
-            Points(items=result.notes),
             *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],

@@ -188,6 +188,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         *([chart] if (chart := _chart(result)) is not None else []),
         *([_layers(result)] if result.layers else []),
         _methods(result),
+        Points(title="models in full", items=_full_names(result)),
         Pairs(rows=_details(result)),
     ]
     return Document(
@@ -233,11 +234,17 @@ def _name(row: FrontRow) -> str:
     return model(Plan(rewrites=tuple(specs)))
 
 
+def _full_names(result: QuantizeResult) -> list[str]:
+    """The models with several rewrites or with parameters, whose names the tables may cut."""
+    names = [_name(row) for row in result.front] + [model(row.plan) for row in result.methods]
+    return [name for name in dict.fromkeys(names) if ", " in name or ":" in name]
+
+
 def _front(result: QuantizeResult) -> Table:
     """A row for each model that was raced, by error."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
-        Column("model", "name"), Column("layers in float"), Column("error"), *judged, Column("against float"),
+        Column("model", "list"), Column("layers in float"), Column("error"), *judged, Column("against float"),
         Column("size"), Column("", "text"),
     ]  # fmt: skip
     rows: list[list[Cell | str]] = []
@@ -312,7 +319,7 @@ def _methods(result: QuantizeResult) -> Table:
     """The whole model by each means, a single observation each."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
-        Column("whole model", "name"),
+        Column("whole model", "list"),
         Column("error"),
         *judged,
         Column("against float"),

@@ -61,7 +61,7 @@ def _paste(result: TuneResult) -> list[Block]:
     return [
         Code(title="", lines=code),
         Line("" if code else f"No change is proposed: you already run {default}."),
-        Line(f"The bundle, ready to ship: {result.bundle}" if result.bundle else "", "faint"),
+        Line(f"The bundle, ready to ship: {tune_headline.bundled(result)}" if result.bundle else "", "faint"),
     ]
 
 

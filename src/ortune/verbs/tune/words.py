@@ -32,7 +32,7 @@ from ortune.show.tune_facts import (
     today,
     tried,
 )
-from ortune.show.tune_headline import acceptance, headline, limits, outputs
+from ortune.show.tune_headline import acceptance, bundled, headline, limits, outputs
 from ortune.verbs.tune.details import (
     TRADE,
     details,
@@ -152,7 +152,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *_checks(result),
             Line(result.rejected),
             Line(untested(result), "faint"),
-            Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
+            Pairs(rows=[("bundle", bundled(result))] if result.bundle else []),
             Code(title="to paste", lines=() if stays(result) else code_lines(result.code)),
             Code(title="next", lines=next_commands(envelope), commands=True),
         ],
