@@ -215,6 +215,8 @@ def _is_sentence(text: str) -> bool:
         return False  # names of operators or attributes
     if all(re.fullmatch(r"[A-Z][A-Za-z0-9]*", word) for word in plain.split()):
         return False  # names of operators
+    if len(plain.split()) > LIST and sum("_" in word for word in plain.split()) > len(plain.split()) / LIST:
+        return False  # names of functions
     return (
         len(re.findall(r"[A-Za-z]{2,}", plain)) >= WORDS
         and " " in plain.strip()

@@ -257,9 +257,10 @@ def first_run(step: Step) -> list[str]:
 def labels(lines: tuple[str, ...]) -> set[str]:
     """The names that rows begin with, indented or not: what is shown apart from the figures.
 
-    A row with a share of its own stands in a ranking, whose rows are others each time.
+    A row with a share of its own stands in a ranking, whose rows are others each time. What a busy machine adds to a
+    title is in parentheses.
     """
-    rows = [re.split(" {2,}", line.strip()) for line in lines]
+    rows = [re.split(" {2,}", re.sub(r" \(mean run, .*?\)", "", line.strip())) for line in lines]
     ranked = re.compile(r"(under )?\d+(\.\d+)? %")
     return {
         row[0]

@@ -48,7 +48,11 @@ def test_decoder_past_and_mask_follow_dim():
 def test_prefill_is_said_to_be_one():
     chosen = proposed(gpt2_step(), dims={"past": ((0, 1.0),), "seq": ((8, 1.0),)})
     assert by_name(chosen)["past_key_values.0.key"].shape == (1, 2, 0, 8)
-    assert chosen.notes == ("decoder: prefill of 8 tokens; steps not measured",)
+    assert chosen.notes == (
+        "--dim past was taken for 'past_sequence_length'",
+        "--dim seq was taken for 'sequence_length'",
+        "decoder: prefill of 8 tokens; steps not measured",
+    )
 
 
 def test_sum_with_a_number_is_honoured():

@@ -140,7 +140,7 @@ def users_of(folder: Path) -> list[str]:
 
 def test_what_a_browser_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     """A browser that answers at all, whatever this one has; and one that ends at once."""
-    assert set(refused(PROGRAM)) == {"webgpu", "webnn"}
+    assert set(refused(PROGRAM)) == {"webgl", "webgpu", "webnn"}
     ends = tmp_path / "browser.sh"
     ends.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
     ends.chmod(0o755)

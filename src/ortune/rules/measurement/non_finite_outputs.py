@@ -7,7 +7,7 @@ Evidence: the number of such elements, the node that first produces them, and th
     earlier node overflows or divides by zero, and a later one turns the infinity into NaN, both are named. Where the
     inputs themselves hold NaN or infinities, the input is named.
 Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, compute the node that
-    overflows in float32 or on smaller values, or pass real and finite inputs.
+    overflows in float32, or pass real and finite inputs.
 Example: a mask of -1e9 becomes -infinity in float16, and 0 times -infinity is NaN; an Exp overflows before a division,
     and infinity over infinity is NaN
 References: IEEE 754, section 7.2, "Invalid operation".
