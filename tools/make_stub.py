@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ortune.answer import Answer as Answer
-from ortune.measuring.watcher import Watcher as Watcher
 from ortune.loader import load as load
+from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
 from ortune.records import (
     {results},
