@@ -6,9 +6,9 @@ from ortune.records import Envelope, Guard, TuneResult
 from ortune.show import tune_facts, tune_headline
 from ortune.show.chart import CHANGES, Axis, Interval, Mark, Segment, factor_axis
 from ortune.show.checks import GUARD_NAMES, guard_state
+from ortune.show.checks import guard as guard_words
 from ortune.show.document import Block, Cell, Column, Line, table
 from ortune.show.numbers import change, span
-from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune import words as tune_words
 
 ORDER = 50
@@ -58,6 +58,6 @@ def _row(guard: Guard, axis: Axis) -> list[Cell]:
         text = f"{change(guard.ratio)}{f' ({interval})' if interval else ''}; limit {limit}: {state}"
     return [
         Cell(GUARD_NAMES[guard.figure]),
-        Cell(f"{tune_details.guard(guard)}; limit {limit}", marks=tuple(marks)),
+        Cell(f"{guard_words(guard)}; limit {limit}", marks=tuple(marks)),
         Cell(text, guard.note, "bad" if guard.failed else ""),
     ]
