@@ -113,9 +113,10 @@ def test_a_compared_side_of_no_numbers_is_told_with_its_node_and_weight(tmp_path
     onnx.save(proto, tmp_path / "good.onnx")
     answer = ortune.compare(tmp_path / "good.onnx", bad, store=tmp_path / "store")
     assert answer.verdict == "wrong-output" and answer.result.wrong_sides == ("B",)
-    (alert,) = answer.alerts
+    fault, alert = answer.alerts  # what the file holds comes before what follows from it
+    assert (fault.code, fault.where) == ("PRC006", ("held",))
     assert (alert.code, alert.where) == (NOT_FINITE, ("bad", "held"))
-    assert alert.what.startswith("B: ")
+    assert all(told.what.startswith("B: ") for told in (fault, alert))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -51,7 +51,8 @@ def test_a_page_is_held_against_a_process(tmp_path: Path, monkeypatch: pytest.Mo
         inputs=web_inputs(tmp_path),
         b_target="web-wasm",
         b_set=["web_threads=1"],
-        budget=1,
+        budget=60,
+        max_blocks=1,
         store=tmp_path / "st",
     )
     result = envelope.result
@@ -278,7 +279,8 @@ def test_a_page_whose_outputs_are_no_numbers_is_told_first_and_claims_nothing(
         inputs=web_inputs(tmp_path),
         target="web-wasm",
         b_set=["web_threads=1"],
-        budget=1,
+        budget=60,
+        max_blocks=1,
         allow=allow,
         store=tmp_path / "st",
     )

@@ -169,21 +169,21 @@ def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None
 @pytest.mark.long
 def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    code, document, _ = compare(tmp_path, model, "--threshold", "80%", "--no-why", *NINE)
+    code, document, _ = compare(tmp_path, model, model, "--threshold", "80%", "--no-why", *NINE)
     assert code == 0
     assert document["result"]["gate"]["answer"] == "pass"
 
 
 def test_a_budget_that_is_spent_at_once_has_one_block_and_no_verdict_on_the_outputs(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    words = ("compare", model, "--budget", "0.01s", "--store", str(tmp_path / "store"))
+    words = ("compare", model, model, "--budget", "0.01s", "--store", str(tmp_path / "store"))
     code, out, said = program([*words])
     text = " ".join(out.split())
     assert "outputs identical" in said and code == 0
     assert text.startswith("inconclusive: ")
     facts(text, "1 block cannot confirm")
     assert "wrong" not in text
-    code, document, _ = compare(tmp_path, model, "--threshold", "5%", "--budget", "0.01s")
+    code, document, _ = compare(tmp_path, model, model, "--threshold", "5%", "--budget", "0.01s")
     assert (code, document["verdict"]) == (3, "inconclusive")
     assert document["result"]["comparison"]["n_blocks"] == 1 and document["result"]["enough_s"] > 0.01
 
@@ -200,7 +200,7 @@ def test_memory_is_compared_with_guessed_sizes_in_turn(tmp_path: Path) -> None:
         "another question": [],
     }
     documents = {
-        name: compare(tmp_path, path, "--budget", "0.01s", *words)[1] for name, words in asked.items()
+        name: compare(tmp_path, path, path, "--budget", "0.01s", *words)[1] for name, words in asked.items()
     }
     cases = {name: document["workload"]["cases"] for name, document in documents.items()}
     sizes = [case["dims"]["f"] for case in cases["a guess"]]
@@ -222,7 +222,7 @@ def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: 
     text = "values (float[4,64] x) => (int64[2,n] where) { where = NonZero (x) }"
     path = saved(tmp_path / "values.onnx", model_of(text))
     with measuring_on(Lab(1)):  # the budget holds every kind of input
-        code, document, said = compare(tmp_path, str(path), "--budget", "30s", "--no-why")
+        code, document, said = compare(tmp_path, str(path), str(path), "--budget", "30s", "--no-why")
     assert code == 0
     assert [f["code"] for f in document["result"]["findings"]] == ["MSR010"]
     assert "--inputs" in said

@@ -202,7 +202,8 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: 
             objective="main-thread",
             serve=True,
             ort_web=str(web_modules() / "onnxruntime-web"),
-            budget=1,
+            budget=60,
+            max_blocks=1,
             no_why=True,
             store=tmp_path / "st",
             watcher=Watcher(say=there.say),
@@ -253,16 +254,17 @@ def test_tuning_begins_with_what_a_browser_elsewhere_is(
     ],
 )
 def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
+    model = net(tmp_path / "m.onnx")
     with pytest.raises(UsageError, match=what):
-        ortune.compare(net(tmp_path / "m.onnx"), "m.onnx", serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
+        ortune.compare(model, model, serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("verb", [ortune.compare, ortune.tune], ids=["compare", "tune"])
+@pytest.mark.parametrize(("verb", "sides"), [(ortune.compare, 2), (ortune.tune, 1)], ids=["compare", "tune"])
 def test_an_address_without_a_browser_elsewhere_is_refused(
-    verb: Callable[..., object], tmp_path: Path
+    verb: Callable[..., object], sides: int, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="add --serve"):
-        verb(net(tmp_path / "m.onnx"), address="192.168.1.20", store=tmp_path / "st")
+        verb(*[net(tmp_path / "m.onnx")] * sides, address="192.168.1.20", store=tmp_path / "st")
 
 
 @pytest.mark.parametrize("target", ["cpu", "web"])

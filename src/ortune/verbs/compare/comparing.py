@@ -231,7 +231,7 @@ class Comparing:
             new.exact = baseline.check.exact_of.get(new.name)
             if not new.wrong:
                 question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
-        elif baseline.check.refuted:
+        elif new.difference.reference_wrong:
             new.wrong = True  # it gives what the evaluation refutes
         if self._exact_alone(new):
             # What must not change the outputs is not excused by a tolerance.
