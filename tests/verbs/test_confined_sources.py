@@ -109,7 +109,7 @@ CLI = REFUSING + "del sys.argv[1:3]\nfrom ortune.cli.main import main\nsys.exit(
 def test_without_a_fence_nothing_is_opened_unless_the_source_is_trusted(
     outside: Path, verb: str, error: int
 ) -> None:
-    Path("mine.py").write_text("open('ran', 'w')\nimport sklearn\n")
+    Path("mine.py").write_text("open('ran', 'w')\nimport sklearn\ndef model(): ...\n")
     Path("model.onnx").write_bytes(b"")
     words = ["convert", "mine:model"] if verb == "convert" else ["compare", "mine:model", "model.onnx"]
     command = [sys.executable, "-c", CLI, str(error), str(fence._CREATE_RULESET), *words]
