@@ -46,8 +46,8 @@ def test_a_function_is_of_the_framework_that_its_module_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("from sklearn.svm import SVC\n")
-    (tmp_path / "both.py").write_text("import torch, sklearn\n")
+    (tmp_path / "mine.py").write_text("from sklearn.svm import SVC\ndef model(): ...\n")
+    (tmp_path / "both.py").write_text("import torch, sklearn\ndef model(): ...\n")
     assert kind_of("mine:model").converter is SKLEARN
     assert kind_of("both:model", "pytorch").kind == "torch"
     for text in ("both:model", "absent:model"):

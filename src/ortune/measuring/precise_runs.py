@@ -50,6 +50,8 @@ class PreciseRuns:
         return self._known[key]
 
     def _run(self, arm: Arm, renames: Mapping[str, str]) -> Path | None:
+        if arm.runtime.source is not None:  # a framework runs it, and there is no ONNX model
+            return None
         side = self._field.side
         model = side.model if arm.model == side.model.path else open_model(arm.model)
         plan = activations.in_float32(arm.plan, model.ir)
