@@ -95,12 +95,12 @@ def computing(model: ir.Model) -> list[ir.Node]:
 
 def narrowable(model: ir.Model) -> list[ir.Node]:
     """Lists the nodes that would compute in int32, without those that only move values."""
-    if not _may_compute_wide(model):
+    if not may_compute_wide(model):
         return []
     return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
 
 
-def _may_compute_wide(model: ir.Model) -> bool:
+def may_compute_wide(model: ir.Model) -> bool:
     """Returns whether a computing node may be one of int64, by the types it is fed: ranges are dear to compute."""
     others: set[ir.Value] = set()
     for node in model.graph:

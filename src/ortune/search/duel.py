@@ -74,14 +74,14 @@ def least_blocks(alpha: float) -> int:
 def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1) -> Design:
     """How many blocks the budget holds at that cost a trial.
 
-    Where it holds too few for any test beside the controls, these are left out: an exact test comes before its checks.
-    Where it does not hold the fewest blocks of a test either, as many as it does: their figures are told. One block may
+    Where it holds too few for any test beside the controls, or ``max_blocks`` is too few for any, these are left out:
+    an exact test comes before its checks. Where it does not hold the fewest blocks of a test either, as many as it does: their figures are told. One block may
     end late, by ``OVERRUN_SHARE``; where it would end later there is none.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
     least = least_blocks(rules.share(n_new))
-    if budget_ns < least * full:
+    if budget_ns < least * full or rules.max_blocks < least:
         n = min(rules.max_blocks, int(budget_ns / plain))
         late_ns = max(OVERRUN_SHARE * rules.budget_ns, LEAST_OVERRUN_S * 1e9)
         least_one = 1 if plain <= budget_ns + late_ns else 0

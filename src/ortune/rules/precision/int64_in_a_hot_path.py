@@ -23,7 +23,7 @@ import onnx_ir as ir
 from ortune.graph.constants import is_constant
 from ortune.graph.shapes.known import Values, known_values
 from ortune.records import Finding
-from ortune.rewrites.int64_to_int32 import REWRITE, computing, narrowable
+from ortune.rewrites.int64_to_int32 import REWRITE, computing, may_compute_wide, narrowable
 from ortune.rules._concerned import share_of_run
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import name_of, percent, subject
@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     model = facts.model.ir
     candidates = computing(model)
-    if not candidates:
+    if not candidates or not may_compute_wide(model):
         return
     values, narrow = known_values(model), narrowable(model)
     large = [
