@@ -7,7 +7,12 @@ from typing import Any
 
 __version__ = "0.1.0"
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
-_HOMES = {"Answer": "ortune.answer", "load": "ortune.loader", "Watcher": "ortune.measuring.watcher"}
+_HOMES = {
+    "Answer": "ortune.answer",
+    "OrtuneError": "ortune.errors",
+    "load": "ortune.loader",
+    "Watcher": "ortune.measuring.watcher",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +31,4 @@ def _verbs() -> tuple[str, ...]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted(__getattr__("__all__"))

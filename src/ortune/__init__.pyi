@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ortune.answer import Answer as Answer
+from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective

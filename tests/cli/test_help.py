@@ -47,6 +47,13 @@ def test_help_shows_every_word_that_is_written(verb: str, monkeypatch: pytest.Mo
         assert " ".join(text.split()) in shown
 
 
+def test_help_is_a_word_too() -> None:
+    assert program(["help", "bench"]) == program(["bench", "--help"])
+    assert program(["help"]) == program(["--help"])
+    code, _, said = program(["help", "benhc"])
+    assert code == 2 and "benhc" in said
+
+
 @pytest.mark.parametrize(
     ("option", "meant"),
     [("--model", ""), ("--modle", ""), ("--budgte", "--budget"), ("--treshold", "--threshold")],

@@ -30,7 +30,8 @@ class Guess:
     """What people write, and what to write instead.
 
     Attributes:
-        flags: As people write them, without the dashes; ``_`` is written ``-``.
+        flags: As people write them, without the dashes; ``_`` is written ``-``. Letters are those of
+            onnxruntime_perf_test and of OpenVINO's benchmark_app.
         instead: Options with ``{}`` for the value; of several, the first that the verb has is told.
         sample: A value that says which kind is meant, where none was given that is of that kind.
         takes: What a value has to look like to be told back; "" where the flag takes none.
@@ -60,11 +61,19 @@ def _options_of(provider: Provider) -> tuple[str, ...]:
 
 GUESSES = (
     Guess(
-        flags="threads num-threads n-threads nthreads intra-op intra-threads intra-op-threads",
+        flags="m model model-path input-model onnx", instead=(),
+        note="the model is an argument, without an option",
+    ),
+    Guess(
+        flags="baseline base reference", instead=(), note="the first model is the baseline: ortune compare A.onnx B.onnx",
+    ),
+    Guess(flags="hint", instead=("--objective {}",), sample="latency", takes="latency|throughput"),
+    Guess(
+        flags="x threads num-threads n-threads nthreads intra-op intra-threads intra-op-threads",
         instead=("--set intra={}",), sample="4", takes=_COUNT,
     ),
     Guess(
-        flags="inter-op inter-threads inter-op-threads",
+        flags="y inter-op inter-threads inter-op-threads",
         instead=("--set inter={}",), sample="2", takes=_COUNT, note="used only with --set mode=parallel",
     ),
     Guess(
@@ -74,7 +83,7 @@ GUESSES = (
     Guess(flags="parallel", instead=("--set mode=parallel",)),
     Guess(flags="no-spin", instead=("--set spin=0",)),
     Guess(
-        flags="batch batch-size bs",
+        flags="b batch batch-size bs",
         instead=("--dim batch={}",), sample="8", takes=_COUNT, note="by the dimension's name in the model",
     ),
     Guess(
@@ -86,7 +95,7 @@ GUESSES = (
         instead=("--shape input:{}",), sample="1x3x224x224", takes=_SHAPE, note="by the input's name in the model",
     ),
     Guess(
-        flags="provider providers ep eps execution-provider execution-providers backend device accelerator",
+        flags="e d provider providers ep eps execution-provider execution-providers backend device accelerator",
         instead=("--target {}",), sample=CUDA.target, takes=_NAME,
     ),
     *(
@@ -112,11 +121,11 @@ GUESSES = (
         note="outputs change, and their error is reported",
     ),
     Guess(
-        flags="input input-file input-data data feed feeds",
+        flags="i input input-file input-data data feed feeds",
         instead=("--inputs {}",), sample="inputs.npz", takes=_FILE,
     ),
     Guess(
-        flags="iterations iters iter num-runs n-runs runs repeat repeats reps loops times",
+        flags="r niter iterations iters iter num-runs n-runs runs repeat repeats reps loops times",
         instead=("--runs {}", "--budget 2m"), sample="100", takes=_COUNT,
         note="the number of runs follows from the noise",
     ),
@@ -126,10 +135,10 @@ GUESSES = (
         note="every process is warmed up automatically",
     ),
     Guess(
-        flags="duration time max-time timeout time-limit",
+        flags="t duration time max-time timeout time-limit",
         instead=("--budget {}",), sample="2m", takes=_TIME,
     ),
-    Guess(flags="concurrency clients workers", instead=("--callers {}",), sample="4", takes=_COUNT),
+    Guess(flags="c nireq concurrency clients workers", instead=("--callers {}",), sample="4", takes=_COUNT),
     Guess(flags="cpus cores cpu-limit", instead=("--cpus {}",), sample="2", takes=r"\d+(\.\d+)?"),
     Guess(flags="mem ram memory-limit", instead=("--memory {}",), sample="2g", takes=_SIZE),
     Guess(

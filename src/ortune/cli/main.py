@@ -23,6 +23,7 @@ import typer.main
 
 from ortune import __version__, files
 from ortune.api import verbs
+from ortune.cli import completion
 from ortune.cli.output import Stream, leave, require_written, write
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
@@ -39,7 +40,6 @@ HELP = {"-h", "--help", "--version"}
 app = typer.Typer(
     name="ortune",
     help="Shows where every millisecond of an ONNX model goes, and finds the fastest correct way to run it.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -120,6 +120,8 @@ def _open_closed_streams() -> None:
 def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
     """Runs a verb and returns the exit code; ``whole``: this process does nothing else."""
     try:
+        if completion.VARIABLE in os.environ:
+            return _complete(completion.typed())
         _require_utf8(arguments)
         arguments = _with_look(_with_files(arguments))
         register(*_verb(arguments), whole=whole)
@@ -139,6 +141,16 @@ def _program(arguments: Sequence[str]) -> int:
     # Not app(...): that puts typer's own hook for unexpected errors over ours.
     program = typer.main.get_command(app)
     return program.main(arguments, prog_name="ortune", standalone_mode=False) or 0
+
+
+def _complete(typed: Sequence[str]) -> int:
+    """Prints what the last word of a command line may be."""
+    finished = typed[:-1]
+    with contextlib.suppress(UsageError):
+        finished = _with_look(finished)
+    register(*_verb(finished))
+    completion.answer([*finished, *typed[-1:]], lambda: _program([]))
+    return 0
 
 
 def _help(arguments: Sequence[str]) -> int:
@@ -166,17 +178,25 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
     offered = (
         {flag for parameter in error.ctx.command.params for flag in parameter.opts} if error.ctx else set()
     )
+    unknown = _whole_flag(unknown, arguments)
     if unknown and unknown not in offered:
         from ortune.cli.guesses import instead
 
         better = instead(unknown, arguments, offered)
         if better:
             return UsageError(f"unknown option {unknown}", do=f"{better}; {do}")
-        named = {flag.strip("-"): flag for flag in offered}
+        named = {flag.strip("-"): flag for flag in offered if flag.startswith("-")}
         near = difflib.get_close_matches(unknown.strip("-"), named, cutoff=NEAR)
         meant = f"did you mean {' or '.join(named[name] for name in near)}? " if near else ""
         return UsageError(f"unknown option {unknown}", do=f"{meant}{do}")
     return UsageError(error.format_message(), do=do)
+
+
+def _whole_flag(flag: str, arguments: Sequence[str]) -> str:
+    """A flag of several letters after one dash, of which the parser names the first letter that it does not know."""
+    whole = re.compile(rf"(-[a-z]*{re.escape(flag[1:])}[a-z]*)(=.*)?", re.DOTALL)
+    found = (whole.fullmatch(word) for word in _options(arguments)) if re.fullmatch("-[a-z]", flag) else ()
+    return next((match[1] for match in found if match), flag)
 
 
 def _with_files(arguments: Sequence[str]) -> Sequence[str]:
@@ -199,10 +219,12 @@ def _as_file(argument: str) -> str:
 
 
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
-    """A model where a verb is expected asks for the first look, and ``rules`` for all of them."""
+    """A model where a verb is expected asks for the first look, ``rules`` for all of them, and ``help`` for help."""
     first = arguments[0] if arguments else ""
     if first == "rules":  # the room of the rules has that name, so no verb can
         return ["explain", *arguments[1:]]
+    if first == "help":
+        return [*arguments[1:], "--help"]
     if not first or first.startswith("-") or _verb(arguments):
         return arguments
     if MODEL_NAME.fullmatch(first) or files.exists(first):

@@ -39,6 +39,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
+    from ortune.verbs._shared import candidates
     from ortune.verbs._shared.spelling import Argument, Option, option_fields
 
     asked = options_of(verb)
@@ -74,13 +75,16 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
     for field in fields:
         spelling = field.spelling
         if isinstance(spelling, Argument):
-            shown = typer.Argument(metavar=spelling.metavar, help=_kept(spelling.help), show_default=False)
+            shown = typer.Argument(
+                metavar=spelling.metavar, help=_kept(spelling.help), show_default=False, autocompletion=candidates.of(field),
+            )  # fmt: skip
         else:
             assert isinstance(spelling, Option)
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
                 *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
                 min=spelling.least, hidden=spelling.hidden, show_default=field.default not in (None, "") and not field.many,
+                autocompletion=candidates.of(field),
             )  # fmt: skip
         parameters.append(_parameter(field.name, _type(field), _default(field), shown))
     parameters += _answer(asked.FORMATS, own_output)
@@ -170,6 +174,7 @@ def _default(field: OptionField) -> Any:
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
     """Returns where the answer goes, and how it looks."""
+    from ortune.verbs._shared import candidates
     from ortune.verbs._shared.spelling import OUT
 
     parameters = []
@@ -179,8 +184,9 @@ def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Paramete
         parameters.append(_parameter("output", str | None, None, shown))
     *most, last = formats
     shown = typer.Option(
-        "--format", metavar="FORMAT", help=f"{', '.join(most)} or {last}.", rich_help_panel=OUT
-    )
+        "--format", metavar="FORMAT", help=f"{', '.join(most)} or {last}.", rich_help_panel=OUT,
+        autocompletion=candidates.among(formats),
+    )  # fmt: skip
     parameters.append(_parameter("format", str, "text", shown))
     shown = typer.Option(
         "--json", help="One JSON document on stdout; the same as --format json.", rich_help_panel=OUT

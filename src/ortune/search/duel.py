@@ -75,8 +75,8 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
     """How many blocks the budget holds at that cost a trial.
 
     Where it holds too few for any test beside the controls, or ``max_blocks`` is too few for any, these are left out:
-    an exact test comes before its checks. Where it does not hold the fewest blocks of a test either, as many as it does: their figures are told. One block may
-    end late, by ``OVERRUN_SHARE``; where it would end later there is none.
+    an exact test comes before its checks. Where it does not hold the fewest blocks of a test either, as many as it
+    does: their figures are told. One block may end late, by ``OVERRUN_SHARE``; where it would end later there is none.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
