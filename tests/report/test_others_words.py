@@ -154,6 +154,44 @@ def test_a_fix_that_is_known_under_load_alone_is_no_fix_to_apply() -> None:
     assert "apply-it" not in text and "its fix helps" not in text
 
 
+def hidden(comparison: Comparison | None) -> Comparison:
+    """An inconclusive comparison of a busy machine."""
+    found = under(comparison, others(explains=False, favours=False, hides=True))
+    return msgspec.structs.replace(found, verdict="inconclusive", ratio=1.71, ratio_low=0.8, ratio_high=2.9)
+
+
+HIDDEN = ("1.6 of 2 CPUs", "more time is unlikely to settle it", "--wait-quiet")
+
+
+@pytest.mark.parametrize("format_", range(5))
+def test_an_inconclusive_comparison_names_the_busy_machine_and_no_longer_budget(format_: int) -> None:
+    text = every_format(
+        golden.compared(comparison=hidden(golden.compared().result.comparison)), compare_words
+    )[format_]
+    facts(text, *HIDDEN)
+    assert "more may settle it" not in text and "--budget 10m" not in text
+
+
+@pytest.mark.parametrize("format_", range(5))
+def test_a_tuning_without_a_gain_names_the_busy_machine_and_no_best_of_what_is_slower(format_: int) -> None:
+    claim = hidden(golden_tune.tuned().result.against_default)
+    envelope = golden_tune.default_best(refused=golden_tune.refused(claim))
+    text = every_format(envelope, tune_words)[format_]
+    facts(text, *HIDDEN)
+    assert "the best of" not in tune_headline.headline(envelope.result)
+
+
+def test_a_brief_names_the_busy_machine_of_an_inconclusive_comparison() -> None:
+    brief = made(golden.compared(comparison=hidden(golden.compared().result.comparison)))
+    facts(" ".join(what for _, what in risks(brief).values()), *HIDDEN)
+
+
+def test_a_search_without_a_leader_on_a_busy_machine_waits_for_a_quiet_one() -> None:
+    envelope = golden_tune.exploratory(conditions="on a busy machine")
+    assert any("--wait-quiet 10m" in line for line in tune_words.next_commands(envelope))
+    assert not any("--wait-quiet" in line for line in tune_words.next_commands(golden_tune.exploratory()))
+
+
 def test_a_brief_does_not_advise_to_ship_it() -> None:
     brief = made(compared(others()))
     assert brief.decision == "unproven"

@@ -178,10 +178,10 @@ def test_a_fix_that_the_budget_did_not_hold_is_no_manual_one_and_has_a_rerun() -
     ("verdicts", "told"),
     [
         (("inconclusive",), "inconclusive: +73.0 %; the only fix measured, of SES002"),
-        (("inconclusive", "slower"), "inconclusive: +73.0 %; the best of 2 fixes measured, of SES002"),
+        (("inconclusive", "slower"), "inconclusive: +73.0 %; the nearest of 2 fixes measured, of SES002"),
         (
             ("equivalent", "slower"),
-            "equivalent (within 1 %): +73.0 %; the best of 2 fixes measured, of SES002",
+            "equivalent (within 1 %): +73.0 %; the nearest of 2 fixes measured, of SES002",
         ),
         (("equivalent",), "equivalent (within 1 %): +73.0 %; the only fix measured, of SES002"),
     ],

@@ -24,6 +24,7 @@ from ortune.records import (
 from ortune.search import confirm
 from ortune.search.blocks import BASE, NEW
 from ortune.search.waiting import differ_in_threads, judged, only_quiet, waited
+from ortune.show import others_words
 from simulated_machine import HOST
 
 ROUNDS, RUNS = 8, 4
@@ -58,11 +59,12 @@ def blocks(
     used_cpus: float | None = 1.0,
     *,
     known: bool = True,
+    noise_log: float = 0.01,
 ) -> list[Block]:
     draw = np.random.default_rng(3)
     made = []
     for index in range(12):
-        noise = np.exp(0.01 * draw.standard_normal(2))
+        noise = np.exp(noise_log * draw.standard_normal(2))
         pair = (
             trial(BASE, noise[0], base_waits, used_cpus=used_cpus, known=known),
             trial(NEW, ratio * noise[1], new_waits, used_cpus=used_cpus, known=known),
@@ -218,3 +220,32 @@ def test_a_pool_set_as_an_option_of_a_provider_is_one_too() -> None:
     threads = msgspec.structs.replace(xnnpack, options={"intra_op_num_threads": "2"})
     assert differ_in_threads(Plan(providers=(threads,)), Plan(providers=(xnnpack,)))
     assert not differ_in_threads(Plan(providers=(xnnpack,)), Plan())
+
+
+NOISY = 0.2
+
+
+def test_an_inconclusive_comparison_on_a_busy_machine_promises_no_answer_from_more_time() -> None:
+    comparison = told(blocks(0.9, WAITED, WAITED, noise_log=NOISY))
+    assert comparison.verdict == "inconclusive" and comparison.ratio_high is not None
+    assert comparison.others is not None and comparison.others.hides and not comparison.others.explains
+    assert comparison.more_s is None and comparison.more_blocks is None
+    text = others_words.words(comparison.others, comparison.level)
+    assert "1.0 of 4 CPUs" in text and "--wait-quiet" in text
+    assert others_words.wait_options(comparison) and not others_words.doubts(comparison)
+
+
+@pytest.mark.parametrize("used_cpus", [0.0, 0.15, None])
+def test_an_inconclusive_comparison_on_a_quiet_machine_blames_nobody(used_cpus: float | None) -> None:
+    comparison = told(blocks(0.9, WAITED, WAITED, used_cpus, noise_log=NOISY))
+    assert comparison.verdict == "inconclusive" and comparison.others is None
+
+
+def test_a_busy_machine_for_which_no_side_waited_hides_nothing() -> None:
+    comparison = told(blocks(0.9, (0.0,) * ROUNDS, noise_log=NOISY))
+    assert comparison.verdict == "inconclusive" and comparison.others is None
+
+
+def test_memory_is_not_hidden_by_programs_that_use_cpus() -> None:
+    found = blocks(0.9, WAITED, WAITED, noise_log=NOISY)
+    assert told(found, "cpu").others is None

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from ortune.measuring.watcher import Watcher
-from ortune.records import Comparison, Plan
+from ortune.records import CompareResult, Comparison, Envelope, Plan
 from ortune.verbs.compare import run as compare
+from ortune.verbs.compare.gate import gate
 from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, Weather, net, tools_of
 
@@ -41,19 +42,24 @@ def tuned(lab: Lab, folder: Path, **more: Any) -> Any:
         return tune.run(options, Watcher(machine=lab.machine))
 
 
-def compared(lab: Lab, folder: Path, **more: Any) -> Comparison:
+def envelope(lab: Lab, folder: Path, **more: Any) -> Envelope[CompareResult]:
+    usual = {"b_set": ("intra=1",)} if "a_set" not in more else {}
     with tools_of(lab):
         options = compare.Options(
             a=net(folder),
-            b_set=("intra=1",),
+            b=net(folder) if "a_set" in more else None,
             budget=60.0,
             seed=INPUTS,
             store=folder / "store",
             runtime=sys.executable,
             no_why=True,
-            **more,
+            **{**usual, **more},
         )
-        comparison = compare.run(options, Watcher(machine=lab.machine)).result.comparison
+        return compare.run(options, Watcher(machine=lab.machine))
+
+
+def compared(lab: Lab, folder: Path, **more: Any) -> Comparison:
+    comparison = envelope(lab, folder, **more).result.comparison
     assert comparison is not None
     return comparison
 
@@ -84,3 +90,21 @@ def test_compare_says_which_of_the_two_it_is(seed: int, tmp_path: Path) -> None:
     only = compared(lab_of(seed, ONLY_UNDER_LOAD), tmp_path)
     # A p10 sees the runs in which nobody waited, and so no gain at all.
     assert only.verdict != "faster" or (only.others is not None and only.others.only_under_load)
+
+
+@pytest.mark.parametrize("side", ["a_set", "b_set"])
+@pytest.mark.parametrize(("counts_as", "code"), [("pass", 0), ("fail", 1)])
+def test_a_gate_is_undecided_where_waiting_may_explain_the_difference(
+    side: str, counts_as: str, code: int, tmp_path: Path
+) -> None:
+    """A regression, and a gain that hides one: each may come from the other programs alone."""
+    lab = lab_of(1, ONLY_UNDER_LOAD)
+    answer = envelope(lab, tmp_path, threshold="5%", undecided=counts_as, **{side: ("intra=1",)})
+    result = answer.result
+    assert result.comparison is not None and result.comparison.others is not None
+    assert result.comparison.verdict == ("slower" if side == "a_set" else "inconclusive")
+    assert result.gate is not None
+    assert (result.gate.answer, result.gate.reason) == ("undecided", "other-programs")
+    (line,) = [line for line in gate(result) if line.startswith("gate:")]
+    assert "undecided" in line and f"counted as {counts_as}" in line and "--wait-quiet" in line
+    assert "FAIL" not in line and compare.exit_code(answer) == code

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from ortune import monotonic
 from ortune.measuring.watcher import Watcher
+from ortune.search.waiting import quiet_cpus
 from ortune.show import others_words
 from ortune.targets.machine import Machine
 
-QUIET_SHARE, LEAST_QUIET_CPUS = 0.05, 0.1
-"""Of the CPUs, what other programs may use on a quiet machine; and CPUs that they may use in any case."""
 LASTS_S = 5.0
 """A machine is quiet once it was for so long."""
 EACH_S = 1.0
 """Between two looks."""
-
-
-def quiet_cpus(machine: Machine) -> float:
-    """Return how many CPUs other programs may use on a quiet machine."""
-    return max(LEAST_QUIET_CPUS, QUIET_SHARE * machine.host.effective_cpus)
 
 
 def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str]:
@@ -40,7 +34,7 @@ def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[s
 
 
 def _wait(machine: Machine, limit_s: float, watch: Watcher) -> str:
-    cpus, most = machine.host.effective_cpus, quiet_cpus(machine)
+    cpus, most = machine.host.effective_cpus, quiet_cpus(machine.host)
     began_s, quiet_s = monotonic.now_s(), 0.0
     while True:
         before = machine.sensors()

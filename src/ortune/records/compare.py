@@ -44,13 +44,14 @@ class Gate(Record, frozen=True, kw_only=True):
 
     Attributes:
         answer: "no-answer" if nothing could be decided, for the ``reason`` given; this is not a pass (exit code 3).
+        reason: Also given if the answer is "undecided" because "other-programs" may explain the difference.
     """
 
     threshold_ratio: float
     answer: Literal["pass", "fail", "undecided", "no-answer"]
     undecided_counts_as: Literal["pass", "fail"]
     provable_ratio: float | None = None
-    reason: Literal["", "too-few-blocks", "controls-not-run"] = ""
+    reason: Literal["", "too-few-blocks", "controls-not-run", "other-programs"] = ""
 
 
 class ComparedSide(Record, frozen=True, kw_only=True):

@@ -70,13 +70,14 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
     Attributes:
         used_cpus: Number of CPUs that they used, the median over trials.
         cpus: Number of CPUs that the process may use.
-        waited_ratio: Share of the timed runs of the slower side for which its threads waited for such a CPU, at most;
-            above 1 if several threads waited at once.
+        waited_ratio: Share of the timed runs of the slower side (of an inconclusive comparison, of the side that waited
+            longer) for which its threads waited for such a CPU, at most; above 1 if several threads waited at once.
         explains: Whether this waiting may explain the difference: neither the difference without it nor the rounds
             without waiting confirm the verdict.
         favours: Whether the two sides differ in threads, spinning or affinity. Other programs change the effect of
             these settings, so a difference that may be explained by waiting recommends no default.
         quiet: The rounds without waiting; None if they were not needed, or waiting is not known by round.
+        hides: Whether the comparison is inconclusive on a busy machine, where more time is unlikely to settle it.
         words: What this means for the verdict; "" if nothing.
     """
 
@@ -85,6 +86,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
     waited_ratio: float
     explains: bool
     favours: bool = False
+    hides: bool = False
     quiet: QuietRounds | None = None
     words: str = ""
 
@@ -109,11 +111,12 @@ class Comparison(Record, frozen=True, kw_only=True):
         ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
         smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a share (0.02 is 2 %); None
             if there are too few blocks to detect any.
-        more_blocks: If inconclusive: roughly how many more blocks may settle it; None if unknown.
+        more_blocks: If inconclusive: roughly how many more blocks may settle it; None if unknown, as on a busy machine.
         more_s: The time for these blocks, in seconds.
         beside: Figures without a guard: the p50 if another quantity was compared, and the load time if each process
             loaded alone.
-        others: Other programs for whose CPUs the sides waited; None if they did not wait, or it is not known.
+        others: Other programs for whose CPUs the sides waited; None if they did not wait, or it is not known or does
+            not affect the verdict.
     """
 
     statistic: str

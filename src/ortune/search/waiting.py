@@ -7,7 +7,7 @@ Rounds are selected by the waiting of all sides together, never by that of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -34,6 +34,8 @@ FEW = 0.01
 """Share of the timed runs: a side that waited for less did not wait. ``--worth`` asks for as much by default."""
 IDLE = 0.05
 """CPUs: other programs that use less are those of every idle system."""
+BUSY_SHARE, LEAST_BUSY = 0.05, 0.1
+"""Of the CPUs, what other programs may use on a quiet machine; and CPUs that they may use in any case."""
 LONGEST = 0.95
 """The largest share of a time that is taken off as waiting."""
 
@@ -54,6 +56,11 @@ class Waited:
     share: float
 
 
+def quiet_cpus(host: Host) -> float:
+    """Return how many CPUs other programs may use on a quiet machine."""
+    return max(LEAST_BUSY, BUSY_SHARE * host.effective_cpus)
+
+
 def judged(
     comparison: Comparison,
     blocks: Sequence[Block],
@@ -65,7 +72,7 @@ def judged(
     base: str = BASE,
     favours: bool = False,
 ) -> Comparison:
-    """Return a comparison with the other programs that may explain its difference.
+    """Return a comparison with the other programs that may explain its difference, or hide one.
 
     Args:
         comparison: Of an arm with a base.
@@ -77,15 +84,18 @@ def judged(
         base: The baseline.
         favours: Whether the two differ in settings whose effect depends on other programs.
     """
-    if comparison.verdict not in ("faster", "slower") or statistic not in (*WAITED, *FROM_START):
+    if statistic not in (*WAITED, *FROM_START):
         return comparison
     by_arm = {name: [waited(t, host) for t in measured(blocks, name)] for name in (base, arm)}
     known = [w for each in by_arm.values() for w in each if w is not None]
     if not known:
         return comparison
+    if comparison.verdict == "inconclusive":
+        return _hidden(comparison, by_arm, host, favours=favours)
+    if comparison.verdict not in ("faster", "slower"):
+        return comparison
     slower = base if comparison.verdict == "faster" else arm
-    shares = [w.share for w in by_arm[slower] if w is not None]
-    share = float(np.mean(shares)) if shares else 0.0
+    share = _share(by_arm[slower])
     if share < FEW:
         return comparison
     quiet: QuietRounds | None = None
@@ -95,7 +105,7 @@ def judged(
         quiet = _quiet(counted, of_quiet)
         explains = quiet.verdict != comparison.verdict
     others = OtherPrograms(
-        used_cpus=float(np.median([w.used_cpus for w in known])),
+        used_cpus=_used_cpus(known),
         cpus=host.effective_cpus,
         waited_ratio=share,
         explains=explains,
@@ -103,6 +113,41 @@ def judged(
         quiet=quiet,
     )
     return msgspec.structs.replace(comparison, others=others)
+
+
+def _hidden(
+    comparison: Comparison, by_arm: Mapping[str, Sequence[Waited | None]], host: Host, *, favours: bool
+) -> Comparison:
+    """An inconclusive comparison with the other programs of a busy machine.
+
+    Their noise comes in phases that last longer than a block, so how many more blocks would settle it is not known.
+    """
+    used_cpus = _used_cpus([w for each in by_arm.values() for w in each if w is not None])
+    share = max(map(_share, by_arm.values()))
+    if used_cpus <= quiet_cpus(host) or share < FEW:
+        return comparison
+    others = OtherPrograms(
+        used_cpus=used_cpus,
+        cpus=host.effective_cpus,
+        waited_ratio=share,
+        explains=False,
+        favours=favours,
+        hides=True,
+    )
+    comparison = msgspec.structs.replace(comparison, others=others)
+    # Without an upper bound, the blocks that are missing are those that any interval needs.
+    known = comparison.ratio_high is None
+    return comparison if known else msgspec.structs.replace(comparison, more_blocks=None, more_s=None)
+
+
+def _share(waits: Sequence[Waited | None]) -> float:
+    """The mean share of waiting of the trials of which it is known."""
+    shares = [w.share for w in waits if w is not None]
+    return float(np.mean(shares)) if shares else 0.0
+
+
+def _used_cpus(known: Sequence[Waited]) -> float:
+    return float(np.median([w.used_cpus for w in known]))
 
 
 def differ_in_threads(plan: Plan, base: Plan) -> bool:

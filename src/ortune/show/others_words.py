@@ -21,6 +21,8 @@ def words(others: OtherPrograms, level: float) -> str:
         level: Of the interval.
     """
     used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
+    if others.hides:
+        return f"measured while {used}; more time is unlikely to settle it, wait for a quiet machine ({' '.join(WAIT)})"
     if others.explains:
         doubt = (
             "where fewer threads win by nature"
@@ -73,6 +75,11 @@ def doubts(comparison: Comparison | None) -> str:
     return others.words if others is not None and others.explains else ""
 
 
+def hidden(comparison: Comparison | None) -> bool:
+    """Return whether a comparison is inconclusive on a busy machine, where more time is unlikely to settle it."""
+    return comparison is not None and comparison.others is not None and comparison.others.hides
+
+
 def only_under_load(comparison: Comparison | None) -> bool:
     """Return whether a difference is known for a busy machine alone, so it recommends no default."""
     return comparison is not None and comparison.others is not None and comparison.others.only_under_load
@@ -89,10 +96,10 @@ def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:
         if comparison is not None and comparison.others is not None and comparison.others.words:
             others = comparison.others
             text = f"{name}: {others.words}" if name else others.words
-            said.append(Line(text, "look" if others.explains else "faint"))
+            said.append(Line(text, "look" if others.explains or others.hides else "faint"))
     return said
 
 
 def wait_options(comparison: Comparison | None) -> list[str]:
-    """Return the options with which a rerun waits for a quiet machine; [] if other programs explain nothing."""
-    return list(WAIT) if doubts(comparison) else []
+    """Return the options with which a rerun waits for a quiet machine; [] if other programs did not matter."""
+    return list(WAIT) if doubts(comparison) or hidden(comparison) else []

@@ -242,7 +242,9 @@ def _stays(result: TuneResult) -> list[str]:
             *_runs_now(result),
         ]
     said = heads.measured(refused.comparison, blocks_words(refused.comparison))
-    return [f"{said} with {_leader(result)}, the best of {n}", *rest]
+    # What was ahead in the search and is not in the confirmation is the best of nothing.
+    which = "the best of" if refused.comparison.ratio < 1 else "which led the search among"
+    return [f"{said} with {_leader(result)}, {which} {n}", *rest]
 
 
 def acceptance(result: TuneResult) -> list[str]:

@@ -27,7 +27,9 @@ def gate(result: CompareResult) -> list[str]:
     ]:
         if side_gate is not None:
             of = f"{name}: " if sides and side_gate.answer != "fail" else ""
-            doubts = others_words.doubts(comparison)
+            others = comparison.others if comparison is not None else None
+            load = side_gate.reason == "other-programs" or others_words.doubts(comparison)
+            doubts = others.words if others is not None and load else ""
             answer = _gate_answer(name, side_gate, comparison, compared)
             lines.append(f"gate: {of}{answer}{f'; {doubts}' if doubts else ''}")
     if lines and result.enough_s:

@@ -170,7 +170,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},
         failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),
-        gate=_gate(raced, new),
+        gate=_gate(raced, new, comparison),
     )
 
 
@@ -186,8 +186,11 @@ def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) ->
     return with_others(comparison, raced.blocks, state.statistic, raced.host, again, plans, arm=new.arm)
 
 
-def _gate(raced: Raced, new: New) -> Gate | None:
-    """The gate's answer: outputs beyond the tolerance fail it, and so does what does not run."""
+def _gate(raced: Raced, new: New, comparison: Comparison | None) -> Gate | None:
+    """The gate's answer: outputs beyond the tolerance fail it, and so does what does not run.
+
+    A difference that other programs may explain decides nothing.
+    """
     limit, state = raced.rules.threshold_ratio, raced.state
     if limit is None:
         return None
@@ -195,6 +198,22 @@ def _gate(raced: Raced, new: New) -> Gate | None:
     if state is None or raced.design is None or new.arm not in state.arms or new.arm in state.failed:
         return gate
     gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
-    ok = new.difference is not None and new.difference.ok
-    # Outputs outside the tolerance fail the gate, however fast they come.
-    return gate if ok else msgspec.structs.replace(gate, answer="fail", reason="")
+    if new.difference is None or not new.difference.ok:
+        # Outputs outside the tolerance fail the gate, however fast they come.
+        return msgspec.structs.replace(gate, answer="fail", reason="")
+    if comparison is not None and _may_be_load(gate, comparison):
+        return msgspec.structs.replace(gate, answer="undecided", reason="other-programs")
+    return gate
+
+
+def _may_be_load(gate: Gate, comparison: Comparison) -> bool:
+    """Returns whether a gate's answer may come from other programs.
+
+    If they made A slower, a regression of B may be hidden. A slower B that passes is even faster without its waiting.
+    """
+    others = comparison.others
+    if others is None or gate.answer not in ("pass", "fail"):
+        return False
+    if others.explains:
+        return gate.answer == "fail" or comparison.verdict == "faster"
+    return others.hides and others.favours

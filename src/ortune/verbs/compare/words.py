@@ -260,7 +260,9 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     if (open_question or quiet) and not result.candidates:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
-        more = [*(_longer(result) if open_question else []), *quiet]
+        # On a busy machine more time is unlikely to settle it.
+        longer = open_question and (bool(result.enough_s) or not others_words.hidden(c))
+        more = [*(_longer(result) if longer else []), *quiet]
         again += [*_accepting(result.outputs), *_of_gate(result.gate), *more] if again else []
     return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
 

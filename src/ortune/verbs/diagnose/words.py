@@ -77,11 +77,12 @@ def headline(result: DiagnoseResult) -> str:
     number = heads.count(len(result.findings), "finding")
     if finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "the device is emulated, so nothing was timed", number)
-    nearest = min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
+    nearest = _nearest(result)
     if nearest is not None and nearest.comparison is not None:
         n = sum(fix.comparison is not None for fix in result.tried)
         of = " and ".join(dict.fromkeys(nearest.codes))
-        outcome = "the only fix measured" if n == 1 else f"the best of {n} fixes measured"
+        which = "the best" if nearest.comparison.ratio < 1 else "the nearest"
+        outcome = "the only fix measured" if n == 1 else f"{which} of {n} fixes measured"
         unproven = "" if result.controls else "; controls not run"
         return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
     if not result.findings:
@@ -100,6 +101,11 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
     doubts = others_words.doubts(comparison)
     return heads.headline(comparison.verdict, said, which, doubts, statistic=comparison.statistic)
+
+
+def _nearest(result: DiagnoseResult) -> TriedFix | None:
+    """The fix with the lowest time of those that were measured."""
+    return min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
 
 
 def _ratio(fix: TriedFix) -> float:
@@ -169,7 +175,8 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         return page_words.document(envelope)
     best = _best(result)
     tone: Tone = "good" if best and not others_words.doubts(best.comparison) else "unsure"
-    holds = [("", best.comparison)] if best and not others_words.doubts(best.comparison) else []
+    told = best or _nearest(result)
+    holds = [("", told.comparison)] if told and not others_words.doubts(told.comparison) else []
     blocks: list[Block] = [*stopped(envelope), Line(headline(result), tone), *others_words.lines(holds)]
     tried = [*result.tried, *([result.together] if result.together else [])]
     if tried:
@@ -281,9 +288,11 @@ def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
 def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     result = envelope.result
     best = _best(result)
-    if best is not None and others_words.doubts(best.comparison):
+    told = best or _nearest(result)
+    quiet = others_words.wait_options(told.comparison) if told is not None else []
+    if quiet:
         again = words_of(result.reproduce)
-        yield from [shlex.join([*again, *others_words.WAIT])] if again else []
+        yield from [shlex.join([*again, *quiet])] if again else []
     elif best is not None:
         yield best.command
     yield result.tune

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
 from ortune.show import exact_words, finding_words, others_words, sides
 from ortune.show import headline as heads
-from ortune.show.answer_commands import lines, told_line
+from ortune.show.answer_commands import lines, told_line, words_of
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
 from ortune.show.numbers import change, duration, enough, listed, memory, span
@@ -92,7 +93,13 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
 def _next(envelope: Envelope[HistoryResult]) -> list[str]:
     """At which nodes the largest change lies, and what supports the answer."""
     result = envelope.result
-    return [*([result.why] if result.why else []), *lines(told_line(result.session, envelope.store))]
+    quiet = others_words.wait_options(result.whole)
+    again = [shlex.join([*words_of(result.reproduce), *quiet])] if quiet else []
+    return [
+        *([result.why] if result.why else []),
+        *again,
+        *lines(told_line(result.session, envelope.store)),
+    ]
 
 
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:

@@ -76,8 +76,9 @@ def _proof(both: Answer) -> BriefRisk:
         if compared.ratio_low or compared.ratio_high is not None
         else "inconclusive: too few blocks for an interval",
     }
-    text = words.get(compared.verdict, compared.verdict)
-    return _risk("proof", "stop" if compared.verdict == "slower" else "look", f"{text}, {where}")
+    said = [f"{words.get(compared.verdict, compared.verdict)}, {where}"]
+    said += [compared.others.words] if compared.others is not None and compared.others.hides else []
+    return _risk("proof", "stop" if compared.verdict == "slower" else "look", "; ".join(said))
 
 
 def _outputs(both: Answer) -> BriefRisk:

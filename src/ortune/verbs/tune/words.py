@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ortune.printable import operand, visible
-from ortune.records import WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
+from ortune.records import BUSY_MACHINE, WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
 from ortune.show import adoption_words, finding_words, others_words, precision_words, transfer_words
 from ortune.show import sides as two_sides
 from ortune.show.answer_commands import change_line, lines, profile_line, told_line, with_budget, words_of
@@ -247,10 +247,15 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     if settled and not result.allowed:
         again = more or words_of(result.reproduce)
         fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
-    quiet = others_words.wait_options(claimed(result))
+    quiet = others_words.wait_options(claimed(result)) or _quiet(result)
     if quiet and (again := more or words_of(result.reproduce)):
         more = [*again, *quiet]
     return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
+
+
+def _quiet(result: TuneResult) -> list[str]:
+    """The options with which a rerun waits for a quiet machine, if a busy one confirmed nothing."""
+    return list(others_words.WAIT) if result.conditions == BUSY_MACHINE and claimed(result) is None else []
 
 
 def _tone(result: TuneResult) -> Tone:
