@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "faults"))
-
 from box import Box
-
 from hostile.data import trace
 from ortune import files
 from ortune.errors import UsageError

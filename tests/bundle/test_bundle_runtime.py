@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import platform
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,6 @@ from ortune.errors import UsageError
 from ortune.records import ProviderSpec
 from ortune.runtimes import made
 from ortune.runtimes.here import SOFTWARE_GPU
-
-sys.path.append(str(Path(__file__).parents[1] / "targets"))
-
 from targets_here import usable
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)

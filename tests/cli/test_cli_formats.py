@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,9 @@ from onnxruntime import datasets
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
-
-from pages import require_offline, require_readable, require_whole
-
 from ortune.api import verbs
 from ortune.cli import main
+from pages import require_offline, require_readable, require_whole
 
 main.register(*verbs())
 COMMAND = typer.main.get_command(main.app)

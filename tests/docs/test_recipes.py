@@ -19,10 +19,9 @@ from ortune.verbs.compare import words as compare_words
 from within import place, program
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "report")]
+sys.path.insert(0, str(ROOT / "tools"))
 
 import golden  # noqa: E402
-
 import make_recipes  # noqa: E402
 
 PAGES = make_recipes.pages()
@@ -40,7 +39,7 @@ $ python hello.py; exit 2
 
 
 SHARED = ("compare", "tune", "report")
-"""The first steps compare and tune too; what is stored is told again in tests/report."""
+"""The first steps compare and tune too; what is stored is told again in tests/verbs/report."""
 
 
 def started(words: list[str], folder: Path, environment: dict[str, str]) -> CompletedProcess[str]:

@@ -8,8 +8,8 @@ import resource
 from pathlib import Path
 
 import pytest
-from box import FEW, Box, refused
 
+from box import FEW, Box, refused
 from facts import facts
 from hostile.data import trace
 

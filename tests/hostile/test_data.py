@@ -6,16 +6,12 @@ import re
 import resource
 import signal
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
-
 from box import Box
-
 from hostile.data import CASES, FIRST, NAME, Case, trace
 
 LIMIT_S = 60

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import onnxruntime as ort
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import zoo
 from ortune.graph.model.open import open_model

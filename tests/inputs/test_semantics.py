@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from input_models import by_name, info, model, proposed, weight
 from onnx import TensorProto as T
 from onnx import helper as h
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import zoo
 from ortune.graph.model.open import open_model

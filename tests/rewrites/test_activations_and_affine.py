@@ -13,6 +13,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from corpus_models import hard_in_a_branch
+from optimised_models import optimised
 from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH
 
 import zoo
@@ -23,20 +24,6 @@ from ortune.records import RewriteSpec
 
 ALL = [RewriteSpec(name=name) for name in (SWISH, INTO, BETWEEN)]
 BY_NAME = {sample.name: sample for sample in CORPUS}
-
-
-def optimised(path: Path, folder: Path) -> Counter[str]:
-    """Operators of the graph that ONNX Runtime runs."""
-    return optimised_session(path, folder)[0]
-
-
-def optimised_session(path: Path, folder: Path) -> tuple[Counter[str], ort.InferenceSession]:
-    """The same, and the session that runs it."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.optimized_model_filepath = str(folder / "optimised.onnx")
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return Counter(node.op_type for node in onnx.load(folder / "optimised.onnx").graph.node), session
 
 
 def test_a_paddle_block_is_three_convolutions_and_one_activation(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from applied import apply, check, fused_by_ort, outputs, reason, run, values
 from fused_forms import (
     ATTENTIONS,
     SIZE,
@@ -23,11 +24,11 @@ from fused_forms import (
     norm_torch,
 )
 from onnx import TensorProto, helper, numpy_helper
-from test_activations_and_affine import optimised
-from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
+from optimised_models import optimised
 
 import zoo
 from facts import facts
+from graphs import Graph
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.graph.model.save import save_model

@@ -11,15 +11,11 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-
-from facts import facts
-from onnx_text import assemble
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from rewrite_corpus import CORPUS, Sample
 
 import zoo
+from facts import facts
+from onnx_text import assemble
 from ortune import rewrites
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.inputs import workload as workloads

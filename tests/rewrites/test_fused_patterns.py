@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx_ir as ir
-import onnxruntime as ort
 import pytest
+from applied import check, fused_by_ort, outputs, reason, values
 from fused_forms import (
     GELUS,
     NORMS,
@@ -21,108 +19,18 @@ from fused_forms import (
     norm_moments,
     norm_plain,
 )
-from onnx import TensorProto, helper, numpy_helper
-from test_activations_and_affine import optimised, optimised_session
+from onnx import TensorProto
+from optimised_models import optimised_session
 
 import zoo
-from onnx_text import assemble
+from graphs import FLOAT, Graph
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.graph.model.save import save_model
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
-from ortune.rewrites._base import RewriteResult
 
 GELU, NORM, LOOKUP = "gelu", "layer-normalization", "one-hot-to-gather"
-FLOAT = TensorProto.FLOAT
-
-
-class Graph:
-    """A graph that grows."""
-
-    def __init__(self, dtype: type[np.floating] = np.float32) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-        self.dtype = dtype
-
-    def op(self, operator: str, *inputs: str, **attributes: object) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, inputs, [name], name=f"{operator}_{name}", **attributes))
-        return name
-
-    def number(self, value: float) -> str:
-        return self.weight(np.array(value, self.dtype))
-
-    def weight(self, array: np.ndarray) -> str:
-        kept = array if array.dtype.kind in "iu" else array.astype(self.dtype)
-        name = f"k{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(kept, order="C"), name))
-        return name
-
-    def model(
-        self, shape: list[int | str], outputs: list[str], *, opset: int = 17, dtype: int = FLOAT
-    ) -> onnx.ModelProto:
-        out = FLOAT if self.dtype is np.float32 else TensorProto.DOUBLE
-        proto = assemble(
-            self.nodes,
-            [helper.make_tensor_value_info("x", dtype, shape)],
-            [helper.make_tensor_value_info(name, out, None) for name in outputs],
-            self.weights,
-            opset=opset,
-        )
-        # The checker wants a shape of every output.
-        shaped = onnx.shape_inference.infer_shapes(proto).graph.output
-        for ours, inferred in zip(proto.graph.output, shaped, strict=True):
-            ours.CopyFrom(inferred)
-        return proto
-
-
-def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"]).run(
-        None, {"x": x}
-    )
-
-
-def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
-
-
-def apply(name: str, model: onnx.ModelProto) -> tuple[onnx.ModelProto, RewriteResult, Counter[str]]:
-    made = ir.serde.deserialize_model(model)
-    result = rewrites.find(name).apply(made)
-    proto = ir.serde.serialize_model(made)
-    onnx.checker.check_model(proto)
-    return proto, result, Counter(node.op_type for node in proto.graph.node)
-
-
-def check(name: str, model: onnx.ModelProto, xs: list[np.ndarray]) -> Counter[str]:
-    """What operators there are once the rewrite changed the model; the outputs are those of before."""
-    proto, result, kinds = apply(name, model)
-    assert result.modified, result.reasons
-    for x in xs:
-        for ours, theirs in zip(run(proto, x), run(model, x), strict=True):
-            assert ours.shape == theirs.shape
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-5)
-    return kinds
-
-
-def reason(name: str, model: onnx.ModelProto) -> str:
-    _, result, _ = apply(name, model)
-    assert not result.modified
-    return " ".join(result.reasons)
-
-
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    return (np.random.default_rng(seed).standard_normal(shape) * 2).astype(np.float32)
-
-
-def fused_by_ort(model: onnx.ModelProto, folder: Path) -> Counter[str]:
-    onnx.save(model, folder / "m.onnx")
-    return optimised(folder / "m.onnx", folder)
 
 
 # Gelu

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from applied import check, fused_by_ort, reason, run, values
 from fused_forms import (
     INSTANCES,
     Maker,
@@ -18,8 +19,8 @@ from fused_forms import (
     norm_torch,
 )
 from onnx import TensorProto
-from test_fused_patterns import Graph, check, fused_by_ort, reason, run, values
 
+from graphs import Graph
 from ortune import rewrites
 
 INSTANCE = "instance-normalization"

@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from applied import apply, check, fused_by_ort, outputs, reason, run, values
 from onnx import TensorProto, helper
-from test_activations_and_affine import optimised
-from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
+from optimised_models import optimised
 
 import zoo
+from graphs import Graph
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.graph.model.save import save_model

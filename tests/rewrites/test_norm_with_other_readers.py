@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from applied import apply, check, reason, run, values
 from onnx import TensorProto, helper
 from rewrite_corpus import INTO
-from test_fused_patterns import Graph, apply, check, reason, run, values
 
 from facts import facts
+from graphs import Graph
 
 
 def convolved(g: Graph) -> tuple[str, str]:

@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from rewrite_fuzzing import Subject, Tally, check, over_node_cases, over_random_graphs
 from same_outputs import run
-from test_fused_patterns import Graph
 
+from graphs import Graph
 from ortune import rewrites
 from ortune.graph.nodes import is_op
 from ortune.rewrites._base import Rewrite, RewriteResult

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import onnx
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from corpus_models import branches, old_exporter, weight
 from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, SIZES
 
-from facts import facts
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import onnx
-import onnx.parser
-
 import ortune
+from facts import facts
 from ortune import rewrites
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.graph.model.open import OpenModel, open_model

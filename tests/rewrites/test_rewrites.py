@@ -17,11 +17,8 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
-from onnx import parser
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from corpus_models import Feeds
+from onnx import parser
 from rewrite_corpus import BETWEEN, CORPUS, FIXED, INTO, OUT, SAVED, SINGLE, SWISH, Sample
 
 import zoo

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from applied import apply, check, fused_by_ort, outputs, reason, run, values
 from fused_forms import LOG_SOFTMAXES, SOFTMAXES, Maker, softmax_bare, softmax_guarded, softmax_jax
 from onnx import TensorProto
-from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
 
 import zoo
 from facts import facts
+from graphs import Graph
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.graph.model.save import save_model

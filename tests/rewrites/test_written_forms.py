@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from applied import apply, check, fused_by_ort, reason, values
 from fused_forms import RMS, Maker, rms_dynamo, rms_power
 from onnx import TensorProto
-from test_fused_patterns import Graph, apply, check, fused_by_ort, reason, values
+
+from graphs import Graph
 
 RMS_NORM, INNER = "rms-normalization", "softmax-over-inner-axis"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import onnx.parser
 import pytest
 from rule_facts import CPU, plain
 
+from damaged_traces import GOLDEN
 from facts import facts
 from ortune import rules
 from ortune.engines.profiling.nodes import Origins
@@ -27,12 +27,8 @@ from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
 from ortune.verbs.profile import words as profile_words
-
-sys.path.append(str(Path(__file__).parents[1] / "trace"))
-
 from trace_files import node, profile, run
 
-GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
 CUDA = "CUDAExecutionProvider"
 SMALL = {"input_type_shape": [{"float": [1, 8]}], "output_type_shape": [{"float": [1, 8]}]}
 

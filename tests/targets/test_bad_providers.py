@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from targets_here import discovered, usable
-from test_conformance import FEED, WEIGHT, Trials, measured, model
+from target_trials import FEED, WEIGHT, Trials, measured, model
 
 from facts import facts
 from ortune import targets
@@ -18,6 +17,7 @@ from ortune.inputs.value_files import read_index
 from ortune.measuring import failures
 from ortune.records import Failed, FeedRef, Plan, ProviderSpec, Value
 from ortune.targets.ignored import ignored
+from targets_here import discovered, usable
 
 
 @pytest.mark.xdist_group("target webgpu")

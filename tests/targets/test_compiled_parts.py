@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from targets_here import usable
-from test_conformance import FEED, WEIGHT, Trials, measured, model
+from target_trials import FEED, WEIGHT, Trials, measured, model
 
 from ortune import rewrites, targets
 from ortune.graph.model.open import open_model
@@ -17,6 +16,7 @@ from ortune.inputs.value_files import read_index
 from ortune.measuring.rewriting import Models
 from ortune.records import Plan, Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
+from targets_here import usable
 
 SPEC = rewrites.parse("compiled-parts")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_watched_page import sessions, watched
+from watched import sessions, watched
 
 from chromium import CHROMIUM, Site, serving
 from ortune.records import DiagnoseResult

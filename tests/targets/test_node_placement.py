@@ -10,8 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from targets_here import discovered, usable
-from test_conformance import Trials, measured, model
+from target_trials import Trials, measured, model
 
 import ortune
 from ortune import targets
@@ -21,6 +20,7 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.records import Failed, FeedRef
 from ortune.verbs.tune.hybrids import hybrids
+from targets_here import discovered, usable
 
 GPU, CPU = "WebGpuExecutionProvider", "CPUExecutionProvider"
 FEED = np.random.default_rng(0).standard_normal((8, 8), np.float32)

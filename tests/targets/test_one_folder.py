@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from targets_here import runtimes_here
-from test_conformance import TURNS, Trials, measured, model
+from target_trials import TURNS, Trials, measured, model
 
 from facts import facts
 from ortune import providers, targets
@@ -21,6 +20,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.verbs.compare.run import Options
 from ortune.verbs.tune import run as tune
+from targets_here import runtimes_here
 
 # Of a device that nobody has: what runs on it is a function of this process, which waits for its turn.
 NEW = '''"""A device of tomorrow."""

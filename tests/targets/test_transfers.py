@@ -9,13 +9,13 @@ import msgspec
 import onnx
 import pytest
 from onnx import helper
-from targets_here import usable
-from test_conformance import FEED, Trials, measured, model
+from target_trials import FEED, Trials, measured, model
 
 from onnx_text import assemble
 from ortune import targets
 from ortune.records import GpuRun, Value
 from ortune.worker.transfers import LEAST, MOST
+from targets_here import usable
 
 pytestmark = pytest.mark.xdist_group("target webgpu")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import onnx
 import pytest
+from watched import sessions, watched
 
 import ortune
 from chromium import CHROMIUM, HEADERS, TYPES, Site, serving, web_modules
@@ -108,14 +109,6 @@ await fetch("/over", { method: "POST", body: "1" });
 </script>"""
 
 
-def watched(site: Site, store: Path) -> ortune.Answer[DiagnoseResult]:
-    """What is told of a page, watched until it says that it is over."""
-    page = f"http://127.0.0.1:{site.port}/"
-    return ortune.diagnose(
-        page=page, watch="60s", store=store, watcher=ortune.Watcher(stop=lambda: not site.answers.empty())
-    )
-
-
 @pytest.fixture(scope="module")
 def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[DiagnoseResult]]:
     if CHROMIUM is None:
@@ -126,11 +119,6 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[D
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
     with serving(Site(files=files, headers={})) as site:
         yield watched(site, folder / "store")
-
-
-def sessions(answer: ortune.Answer[DiagnoseResult]) -> list[PageSession]:
-    assert answer.result is not None and answer.result.page is not None
-    return list(answer.result.page.sessions)
 
 
 def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Answer[DiagnoseResult]) -> None:

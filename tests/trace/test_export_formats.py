@@ -14,18 +14,17 @@ import gzip
 import io
 import json
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
-from trace_files import node, profile, run
 
+from damaged_traces import GOLDEN
 from ortune.records import ProfiledNode, ProfileResult, TraceInfo
 from ortune.trace.export import chrome, model_explorer, speedscope
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
+from trace_files import node, profile, run
 
-GOLDEN = Path(__file__).parent / "golden"
 FILES = [path for path in sorted(GOLDEN.iterdir()) if not path.name.endswith(".answers.json")]
 NOTHING = ProfileResult(
     trace=TraceInfo(path="t.json", format="ort-json", n_events=0, n_runs=0),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from direct_count import answers
 
+from damaged_traces import GOLDEN
+from direct_count import answers
 from ortune.trace.attribution import BESIDE_NODES, attribute
 from ortune.trace.operators import by_operator
 from ortune.trace.read import read_trace
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
 
-GOLDEN = Path(__file__).parent / "golden"
 FILES = {
     path.name.removesuffix(".gz").rsplit(".", 1)[0]: path
     for path in sorted(GOLDEN.iterdir())

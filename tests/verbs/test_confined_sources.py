@@ -16,11 +16,11 @@ import leaving
 import made_runtimes
 import ortune
 from facts import facts
+from leaving import REFUSING
 from ortune.errors import OrtuneError, UsageError
 from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.worker import fence
 from simulated_machine import Lab, measuring_on
-from worker.test_fence import REFUSING
 
 fenced = pytest.mark.skipif(bool(fence.missing()), reason=f"NOT TESTED: {fence.missing()}")
 

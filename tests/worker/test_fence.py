@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import leaving
+from leaving import REFUSING
 from ortune.worker import fence, syscalls
 
 pytestmark = pytest.mark.skipif(bool(fence.missing()), reason=f"NOT TESTED: {fence.missing()}")
@@ -40,21 +41,6 @@ assert Path("touched").exists() and Path("copied").exists()
 import ssl, uuid, zoneinfo
 print(json.dumps([left, given]))
 """
-
-REFUSING = """
-import ctypes, struct, sys
-error, numbers = int(sys.argv[1]), [int(n) for n in sys.argv[2].split(",")]
-code = [(0x20, 0, 0, 0)]
-for number in numbers:
-    code += [(0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | error)]
-code.append((0x06, 0, 0, 0x7FFF0000))
-packed = b"".join(struct.pack("HBBI", *line) for line in code)
-kept = ctypes.create_string_buffer(packed, len(packed))
-library = ctypes.CDLL(None)
-library.prctl(38, 1, 0, 0, 0)
-assert library.prctl(22, 2, struct.pack("HP", len(code), ctypes.addressof(kept)), 0, 0) == 0
-"""
-"""Makes system calls fail from now on, as a container's filter or an old kernel does."""
 
 
 def child(code: str, *arguments: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

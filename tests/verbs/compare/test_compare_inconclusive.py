@@ -1,0 +1,121 @@
+"""A comparison that decides nothing, or claims without controls: what was seen, and which command decides."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+import golden
+from facts import facts
+from ortune.records import Case, Envelope, Gate, OutputDifference, Workload
+from ortune.show import github
+from ortune.show.html import pages
+from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import run as compare
+from ortune.verbs.compare import words as compare_words
+
+
+def flat_text(envelope: Envelope) -> str:
+    """What the terminal shows, with what supports the answer, as one line."""
+    return " ".join(golden.printed(compare_words.document(envelope), 140, whole=True).split())
+
+
+@pytest.mark.parametrize(
+    ("ratio", "seen"),
+    [(1.73, "1.73x slower than A in p50 (+73.0 %)"), (0.015, "66.7x faster than A in p50 (-98.5 %)")],
+)
+def test_too_few_blocks_are_inconclusive_with_what_was_seen_and_what_decides(ratio: float, seen: str) -> None:
+    made = golden.comparison(
+        ratio=ratio, ratio_low=0.0, ratio_high=None, smallest_effect_ratio=None, n_blocks=5, more_blocks=1,
+        verdict="inconclusive",
+    )  # fmt: skip
+    gate = Gate(threshold_ratio=0.05, answer="no-answer", undecided_counts_as="pass", reason="too-few-blocks")
+    envelope = golden.compared(comparison=made, controls=(), gate=gate, enough_s=31.0)
+    flat = flat_text(envelope)
+    assert "no difference" not in flat
+    assert f"inconclusive: B looks {seen}, but 5 blocks" in flat
+    facts(flat, "5 blocks", "confirm", "6 needed", "--budget 40s")
+    facts(flat, "NO ANSWER", "5.0 %", "5 blocks", "6 needed")
+    assert "checks: controls not run;" in flat, "beside a guard that failed"
+    assert github.render(compare_words.document(envelope)).startswith("::error ")
+    assert compare.exit_code(envelope) == 3
+
+
+def test_a_rerun_of_a_gate_is_the_same_gate() -> None:
+    gate = Gate(threshold_ratio=0.05, answer="no-answer", undecided_counts_as="fail", reason="too-few-blocks")
+    envelope = golden.compared(
+        comparison=None, base_figures=None, new_figures=None, cases=(), controls=(), gate=gate, enough_s=31.0
+    )
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    flat = flat_text(msgspec.structs.replace(envelope, workload=work))
+    assert "wrong" not in flat
+    assert "--threshold 5% --undecided fail --budget 40s" in flat
+
+
+def test_a_rerun_of_an_open_question_has_one_budget_and_the_tolerance_of_the_user() -> None:
+    made = golden.comparison(
+        ratio=0.97, ratio_low=0.68, ratio_high=1.25, n_blocks=6, verdict="inconclusive", more_s=7000.0,
+        more_blocks=500,
+    )  # fmt: skip
+    accepted = OutputDifference(ok=True, relative_l2=0.02, tolerance=0.02)
+    envelope = golden.compared(
+        comparison=made, controls=(), gate=None, enough_s=130.0, elapsed_s=70.0, outputs=accepted
+    )
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    flat = flat_text(msgspec.structs.replace(envelope, workload=work))
+    assert re.findall(r"--budget \S+", flat) == ["--budget 142m"]
+    assert "--tolerance 0.02 --budget 142m" in flat
+    assert "controls not run" in flat
+
+
+def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:
+    gate = Gate(
+        threshold_ratio=0.05, answer="no-answer", undecided_counts_as="pass", reason="controls-not-run"
+    )
+    envelope = golden.compared(controls=(), gate=gate, enough_s=31.0)
+    flat = flat_text(envelope)
+    facts(flat, "24 blocks", "not run", "--budget 40s")
+    facts(flat, "gate: NO ANSWER at 5.0 %", "controls not run")
+    page = pages.render(envelope)
+    assert "Faster; controls not run" in page
+    assert compare.exit_code(envelope) == 3
+
+
+def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
+    made = golden.comparison(
+        ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80, more_s=372.0
+    )
+    text = compare_headline.headline(golden.compared(comparison=made).result)
+    assert text.startswith("inconclusive: -0.3 % in p50 (95 % interval -10.0 % or more, 24 blocks)")
+    assert "-10.0 % or more" in text
+    facts(text, "2.1 %", "6 min")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.3, "1 s"), (38, "40 s"), (372, "6 min"), (5000, "83 min"), (9000, "2 h")]
+)
+def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
+    made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
+    assert compare_headline.seen(made).endswith(f" (about {said} more may settle it)")
+
+
+def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
+    assert compare_headline.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
+        "minimum detectable effect"
+    )
+
+
+def test_too_few_blocks_have_no_interval_and_say_so() -> None:
+    made = golden.comparison(
+        ratio=0.7,
+        ratio_low=0.0,
+        ratio_high=None,
+        smallest_effect_ratio=None,
+        n_blocks=1,
+        verdict="inconclusive",
+    )
+    text = compare_headline.headline(golden.compared(comparison=made).result)
+    facts(text, "inconclusive", "1 block", "cannot confirm a change in p50")
+    assert "1.43x" not in text and "-30.0 %" not in flat_text(golden.compared(comparison=made))

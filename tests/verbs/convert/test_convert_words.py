@@ -1,0 +1,50 @@
+"""The answer of a check of a conversion in words."""
+
+from __future__ import annotations
+
+import golden
+from ortune.records import (
+    CheckedCase,
+    Conversion,
+    ConversionFault,
+    ConvertResult,
+    DynamicAxis,
+    Envelope,
+    OutputDifference,
+)
+from ortune.verbs.convert import words as convert_words
+
+
+def test_a_fixed_size_is_told_once_and_right_outputs_at_it_are_not_called_wrong() -> None:
+    what = "batch is fixed at 4 in input axis 0"
+    right = CheckedCase(name="usual", level="all", outputs=OutputDifference(ok=True))
+    axis = DynamicAxis(name="batch", places=("input axis 0",), status="fixed", sizes=(4,), what=what)
+    conversion = Conversion(
+        exporter="",
+        cases=(right,),
+        axes=(axis,),
+        fault=ConversionFault(kind="frozen-size", what=what),
+        nodes=15,
+    )
+    result = ConvertResult(
+        source="net.pt2", kind="exported program", framework="PyTorch", versions={}, conversions=(conversion,)
+    )
+    envelope = Envelope(
+        schema="ortune/convert/1", ortune="0.1.0", status="ok", verdict="wrong-output", result=result
+    )
+    text = " ".join(golden.printed(convert_words.document(envelope), 140).split())
+    assert "outputs match at the sizes that it accepts" in text and "do not match" not in text
+    assert "batch (input axis 0) is fixed at 4" in text and "is fixed: " not in text
+
+
+def test_notes_follow_the_headline() -> None:
+    result = ConvertResult(
+        source="net.pt2", kind="exported program", framework="PyTorch", versions={}, headline="written to n.onnx",
+        conversions=(Conversion(exporter="dynamo", ok=True, nodes=1),), notes=("all sizes are fixed",),
+    )  # fmt: skip
+    envelope = Envelope(
+        schema="ortune/convert/1", ortune="0.1.0", status="ok", verdict="written", result=result
+    )
+    lines = [line.strip() for line in golden.printed(convert_words.document(envelope), 140).splitlines()]
+    first, second, *_ = filter(None, lines)
+    assert (first, second) == ("written to n.onnx", "all sizes are fixed")

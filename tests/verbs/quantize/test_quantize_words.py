@@ -1,0 +1,258 @@
+"""The answer of a quantization in words: one budget, and no claim of what was only seen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import golden
+from facts import facts
+from ortune.records import (
+    Calibration,
+    Envelope,
+    FrontRow,
+    LayerRow,
+    OutputDifference,
+    OutputError,
+    Plan,
+    PrecisionRow,
+    QuantizeResult,
+    RewriteSpec,
+)
+from ortune.search import progress
+from ortune.show.html import pages
+from ortune.verbs.quantize import basis as quantize_basis
+from ortune.verbs.quantize import metric_words
+from ortune.verbs.quantize import words as quantize_words
+
+DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
+FLOAT = FrontRow(plan=Plan(), error=0.0, ok=True, n_float=2, n_layers=2)
+SEEN = FrontRow(
+    plan=DYNAMIC, error=0.004, ok=True, n_float=0, n_layers=2,
+    comparison=golden.comparison(ratio=0.751, phase="race", verdict="inconclusive"),
+)  # fmt: skip
+
+
+def answered(*, exploring: bool) -> QuantizeResult:
+    return QuantizeResult(
+        side=golden.side(), winner=Plan(), default_figures=golden.figures(11e6), tolerance="1 %",
+        front=(FLOAT, SEEN), calibration=Calibration(inputs=60, checked=60, source="real.npz"),
+        no_time=quantize_words.no_time(2, 270, exploring=exploring), enough_s=270,
+        reproduce="ortune quantize a.onnx --data real.npz --budget 60s",
+    )  # fmt: skip
+
+
+def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place() -> None:
+    said = progress.explored(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    result = answered(exploring=True)
+    head = quantize_words.headline(result)
+    facts(head, "inconclusive", "too small to confirm a model", "keep the float model")
+    assert "not compared" not in head
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
+    facts(text, "-24.9 %", "not confirmed", "ortune quantize a.onnx --data real.npz --budget 270s")
+    assert {*re.findall(r"--budget (\w+)", f"{said} {text}")} == {"270s"}
+    assert "2 models were not compared" in quantize_words.headline(answered(exploring=False))
+    held = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, no_time="", enough_s=0))
+    assert "--budget" not in golden.printed(quantize_words.document(held), 140)
+
+
+def test_a_layer_that_is_slower_in_fewer_bits_saves_nothing() -> None:
+    layers = (
+        LayerRow(name="fast", op_type="MatMul", members=("fast",), saved_ns=3e6),
+        LayerRow(name="slow", op_type="Conv", members=("slow",), saved_ns=-207e6),
+    )
+    result = msgspec.structs.replace(answered(exploring=False), layers=layers)
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = golden.printed(quantize_words.document(envelope), 140, whole=True)
+    assert "none, 207 ms slower" in text and "3.00 ms" in text and "-207" not in text
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"error": 0.02, "error_ratio": 0.71, "reason": "error"}, ("71 % of the error",)),
+        ({"expected_error": 0.0056, "reason": "error"}, ("0.56 %", "expected from an earlier session")),
+        ({"reason": "error"}, ("not measured",)),
+        ({"reason": "no-gain"}, ("does not make it faster",)),
+        ({"reason": "not-quantized"}, ("does not support it",)),
+    ],
+)
+def test_each_layer_in_float_has_its_reason(row: dict[str, Any], told: tuple[str, ...]) -> None:
+    line = quantize_words.kept_line(
+        LayerRow(name="head", op_type="MatMul", members=("head",), n_kept=1, time_ratio=0.02, **row)
+    )
+    facts(line, "head: ", "2 % of the time")
+    facts(line, *told)
+
+
+def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:
+    """Also of an older document, which calls float the chosen model in any case."""
+    kept = msgspec.structs.replace(FLOAT, chosen=True, pareto=True)
+    synthetic = Calibration(inputs=8, checked=4)
+
+    def shown(*front: FrontRow) -> str:
+        result = msgspec.structs.replace(answered(exploring=False), front=front, calibration=synthetic)
+        envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+        return golden.printed(quantize_words.document(envelope), 140)
+
+    for front in ((kept,), (kept, SEEN)):
+        text = shown(*front)
+        assert "winner" not in text and "Pareto" not in text
+    slower = golden.comparison(ratio=1.2, phase="confirm", verdict="slower")
+    assert "winner" in shown(kept, msgspec.structs.replace(SEEN, comparison=slower))
+
+
+def test_what_a_budget_holds_is_said_as_the_most_of_it() -> None:
+    said = progress.explored(7, 25, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    assert "at most 7 of 25 configurations are measured as exploratory (--budget 270s" in said
+    one = progress.explored(1, 1, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    assert "the one configuration is measured as exploratory" in one
+
+
+def test_why_no_method_gave_a_model_is_told_once_for_each_reason() -> None:
+    def failed(name: str, why: str, **params: str) -> PrecisionRow:
+        return PrecisionRow(
+            plan=Plan(rewrites=(RewriteSpec(name=name, params=params),)), within_ratio=None, why=why
+        )
+
+    inside = "LSTM are inside If or Loop nodes"
+    rows = (
+        failed("static-int8", inside), failed("static-int8", inside, range="7"), failed("dynamic-int8", "killed"),
+    )  # fmt: skip
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT,), methods=rows, no_time="", enough_s=0,
+        calibration=Calibration(inputs=8, checked=4), inputs_needed=59,
+    )  # fmt: skip
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
+    assert f"{inside} (static-int8, static-int8:range=7)" in text and "killed (dynamic-int8)" in text
+    assert text.count("NOT FINAL") == 1
+    assert inside not in quantize_words.headline(result)
+
+
+def test_a_metric_that_was_chosen_is_told_with_its_reason_and_the_way_out() -> None:
+    result = msgspec.structs.replace(
+        answered(exploring=False), metric="accuracy", metric_reason="output 'y' ends in Softmax",
+        tolerance="metric>=99%",
+    )  # fmt: skip
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 200).split())
+    facts(text, "--metric accuracy", "metric>=99%", "output 'y' ends in Softmax", "--tolerance 0.01")
+
+
+def test_what_another_processor_gives_is_told_with_a_portable_model() -> None:
+    far = OutputDifference(
+        ok=False,
+        relative_l2=0.034,
+        outputs=(OutputError(name="y", relative_l2=0.034, max_error=0.1, limit=1.0),),
+    )
+    near = OutputDifference(ok=True, relative_l2=0.013)
+    seven = Plan(rewrites=(RewriteSpec(name="static-int8", params={"range": "7"}),))
+    result = msgspec.structs.replace(
+        answered(exploring=False), saturation="elsewhere", saturated=far,
+        portable=PrecisionRow(plan=seven, within_ratio=0.05, outputs=near),
+    )  # fmt: skip
+    said = quantize_basis.saturation(result)
+    facts(said, "3.4 % there (emulated)", "beyond the tolerance", "static-int8:range=7 has an error of 1.3 %")
+    unknown = OutputDifference(ok=False, comparable=False, what="saturation of QAttention is not emulated")
+    said = quantize_basis.saturation(msgspec.structs.replace(result, saturated=unknown, portable=None))
+    facts(said, "not emulated: saturation of QAttention", "range=7")
+
+
+def test_the_metric_that_judges_is_shown_beside_the_error_as_people_write_it() -> None:
+    outputs = OutputDifference(ok=True, relative_l2=0.08, metric_base=1 / 12.5, metric=1 / 12.62)
+    row = msgspec.structs.replace(SEEN, outputs=outputs, error=0.08, chosen=True)
+    method = PrecisionRow(plan=DYNAMIC, within_ratio=None, outputs=outputs)
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, row), methods=(method,), judged_by="perplexity"
+    )
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 140, whole=True).split())
+    assert text.count("perplexity") == 2 and text.count("12.62") == 2 and "12.5 " in text
+    confirmed = msgspec.structs.replace(
+        result,
+        against_default=golden.comparison(ratio=0.751, phase="confirm", verdict="faster"),
+    )
+    assert "error 8 %, perplexity 12.62 (float: 12.5)" in quantize_words.headline(confirmed)
+    by_function = msgspec.structs.replace(confirmed, judged_by="evaluate:f1")
+    assert "f1 0.07924 (float: 0.08)" in quantize_words.headline(by_function)
+    assert "perplexity" not in quantize_words.headline(msgspec.structs.replace(confirmed, judged_by=""))
+
+
+@pytest.mark.parametrize(
+    ("metric", "labelled", "named"),
+    [
+        ("accuracy", 0, "agreement with float"),
+        ("boxes", 0, "box agreement with float"),
+        ("accuracy", 59, "accuracy"),
+        ("accuracy", None, "accuracy"),
+        ("perplexity", 0, "perplexity"),
+        ("evaluate:accuracy", 0, "accuracy"),
+    ],
+)
+def test_a_metric_without_labels_is_agreement_with_float(
+    metric: str, labelled: int | None, named: str
+) -> None:
+    calibration = Calibration(inputs=60, checked=60, source="real.npz", labelled=labelled)
+    result = msgspec.structs.replace(answered(exploring=False), judged_by=metric, calibration=calibration)
+    assert metric_words.name(result) == named
+
+
+def confirmed_winner() -> QuantizeResult:
+    """Two rewrites, of which the first only prepares the second."""
+    found = golden.comparison(ratio=0.5, ratio_low=0.45, ratio_high=0.55, phase="confirm", verdict="faster")
+    specs = (
+        RewriteSpec(name="cross-layer-equalization"),
+        RewriteSpec(name="static-int8", params={"granularity": "per-channel", "leave": "head"}),
+    )
+    row = FrontRow(
+        plan=Plan(rewrites=specs), error=0.004, ok=True, n_float=1, n_layers=2, comparison=found, chosen=True,
+        pareto=True,
+    )  # fmt: skip
+    failed = PrecisionRow(plan=Plan(rewrites=specs[1:]), within_ratio=None, why="not tested: no time left")
+    return msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, row), methods=(failed,), against_default=found, no_time="",
+        winner=row.plan, changes=True,
+    )  # fmt: skip
+
+
+def test_a_model_has_the_names_of_all_its_rewrites() -> None:
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=confirmed_winner())
+    text = golden.printed(quantize_words.document(envelope), 140, whole=True)
+    (row,) = (line for line in text.splitlines() if line.rstrip().endswith("winner"))
+    facts(row, "cross-layer-equalization, static-int8:granularity=per-channel", "1 of 2")
+    assert "leave" not in row
+
+
+def test_the_page_begins_with_the_gain_and_its_marks_have_colours() -> None:
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=confirmed_winner())
+    page = pages.render(envelope)
+    facts(page, "2.00×", "faster in p50 than float, error 0.4 %", "Error and speed")
+    assert "Front<" not in page
+    style = (Path(pages.__file__).parent / "style.css").read_text()
+    for hue in re.findall(r'class="swatch ([\w-]+)"', page):
+        assert f".{hue}" in style, f"{hue} is no colour"
+    kept = pages.render(msgspec.structs.replace(envelope, result=answered(exploring=False)))
+    assert "Keep the float model" in kept
+
+
+def test_long_names_are_cut_between_rewrites_and_the_table_fits_100_columns() -> None:
+    long = Plan(
+        rewrites=(
+            RewriteSpec(name="cross-layer-equalization"),
+            RewriteSpec(name="static-int8", params={"granularity": "per-channel", "leave": "Conv_1,Conv_2"}),
+        )
+    )
+    row = msgspec.structs.replace(SEEN, plan=long, ok=False)
+    result = msgspec.structs.replace(answered(exploring=False), front=(FLOAT, row))
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    document = quantize_words.document(envelope)
+    table = [line for line in golden.printed(document, 100).splitlines() if line.startswith("cross-layer")]
+    assert len(table) == 1 and "cross-layer-equalization, ... " in table[0] and len(table[0].rstrip()) <= 100
+    full = "cross-layer-equalization, static-int8:granularity=per-channel,leave=Conv_1,Conv_2"
+    assert full in " ".join(golden.printed(document, 100, whole=True).split())
