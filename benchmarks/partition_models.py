@@ -25,11 +25,10 @@ from onnxruntime.tools.mobile_helpers import usability_checker
 from onnxruntime.tools.onnx_model_utils import ModelProtoWithShapeInfo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "targets"))
-
-import targets_here
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import ortune
+import targets_here
 import zoo
 from ortune import rewrites
 from ortune.engines.partitions import support

@@ -18,7 +18,7 @@ also libvulkan.so.1 (Debian: libvulkan1; LD_LIBRARY_PATH serves) beside Chromium
     web-wasm, -native   onnxruntime-web in headless Chromium: its log with the profile (-native: and GPU events)
     web-jsep, -kernels  the JSEP build with [profiling] lines beside the profile, and without it
 
-Traces over 60 kB are compressed. The answers beside them are counted by tests/trace/direct_count.py.
+Traces over 60 kB are compressed. The answers beside them are counted by tests/direct_count.py.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def record_web(work: Path, asked: Web, models: dict[str, Path]) -> bytes:
 
 def write(name: str, data: bytes) -> None:
     """The trace, and the answers counted from it."""
-    sys.path.insert(0, str(ROOT / "tests" / "trace"))
+    sys.path.insert(0, str(ROOT / "tests"))
     from direct_count import answers
 
     for old in GOLDEN.glob(f"{name}.*"):
