@@ -12,8 +12,9 @@ import pytest
 
 import ortune
 from broken_models import broad_rms, chained_reshapes, mendable_reshapes
+from facts import facts
 from onnx_text import model_of, saved
-from ortune.errors import ModelError
+from ortune.errors import MeasurementError, ModelError
 from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite
@@ -83,12 +84,70 @@ def test_a_lock_of_a_model_that_the_optimiser_breaks_names_the_level_that_runs(t
 def test_both_sides_of_a_comparison_go_on_at_the_level_that_runs(tmp_path: Path) -> None:
     model = chained_reshapes(tmp_path / "m.onnx")
     answer = ortune.compare(model, b_set={"intra": "1"}, budget=20, store=tmp_path / "store")
-    assert [(alert.code, alert.what[:3]) for alert in answer.alerts] == [
-        (DEFAULT_BROKEN, "A: "),
-        (DEFAULT_BROKEN, "B: "),
-    ]
+    (alert,) = answer.alerts  # said once of both
+    assert alert.code == DEFAULT_BROKEN and alert.what.startswith("A and B: ")
     assert answer.result.base.plan.settings == {"graph_optimization_level": "disable"}
     assert answer.result.new.plan.settings["graph_optimization_level"] == "disable"
+
+
+def only_compared(model: Path, **sides: Any) -> Any:
+    return ortune.compare(model, budget=20, store=model.parent / "store", **sides)
+
+
+@pytest.mark.parametrize("verb", [ortune.bisect, only_compared], ids=["bisect", "compare"])
+@pytest.mark.parametrize(
+    ("make", "sides", "said"),
+    [
+        (
+            chained_reshapes,
+            {"b_set": {"level": "basic"}},
+            ("neither side runs", "A: all", "B: basic", "disable"),
+        ),
+        (chained_reshapes, {"b_set": {"level": "disable"}}, ("A does not run", "level all", "disable")),
+        (chained_reshapes, {"a_set": {"level": "disable"}}, ("B does not run", "level all", "disable")),
+        (
+            broad_rms,
+            {"b_set": {"level": "extended"}},
+            ("neither side runs", "A: all", "B: extended", "basic"),
+        ),
+        (broad_rms, {"a_set": {"level": "basic"}}, ("B does not run", "level all", "basic")),
+    ],
+    ids=str,
+)
+def test_a_level_that_does_not_run_is_not_compared_with_itself(
+    make: Callable[[Path], Path], sides: dict[str, Any], said: tuple[str, ...], verb: Any, tmp_path: Path
+) -> None:
+    model = make(tmp_path / "m.onnx")
+    with pytest.raises(MeasurementError) as error:
+        verb(model, **sides)
+    facts(error.value.what, *said, "are equal")
+    runs = "basic" if make is broad_rms else "disable"
+    assert error.value.do.startswith("ortune bench") and error.value.do.endswith(f"--set level={runs}")
+    assert error.value.code == "broken-level"
+
+
+def test_a_file_is_not_bisected_against_itself_where_its_level_does_not_run(tmp_path: Path) -> None:
+    model = chained_reshapes(tmp_path / "m.onnx")
+    with pytest.raises(MeasurementError) as error:
+        ortune.bisect(model, model)
+    facts(error.value.what, "neither side runs at level all", "are equal")
+
+
+@pytest.mark.parametrize("letter", "ab")
+def test_a_level_given_for_one_side_alone_is_not_replaced(letter: str, tmp_path: Path) -> None:
+    model, other = chained_reshapes(tmp_path / "m.onnx"), "b" if letter == "a" else "a"
+    sides = {f"{letter}_set": {"level": "extended"}, f"{other}_set": {"intra": "1"}}
+    with pytest.raises(MeasurementError) as error:
+        ortune.bisect(model, **sides)
+    facts(error.value.what, f"{letter.upper()} does not run at level extended")
+    assert f"--{letter}-set level=disable" in error.value.do
+
+
+def test_other_sides_go_on_where_the_level_of_one_does_not_run(tmp_path: Path) -> None:
+    model = chained_reshapes(tmp_path / "m.onnx")
+    answer = only_compared(model, b_set={"level": "basic"}, c_set={"intra": "1"})
+    failed = {side.name: side.failures for side in answer.result.candidates}
+    assert failed["B"] and not failed["C"]
 
 
 def test_a_tuning_races_every_level_once_a_rewrite_has_removed_the_cause(tmp_path: Path) -> None:

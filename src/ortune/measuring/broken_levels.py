@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
+from ortune.errors import MeasurementError
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring.executor import Arm, Executor
+from ortune.measuring.sides import Resolved
+from ortune.printable import operand
 from ortune.records import BrokenLevel, Failed, Measured, Outcome, Plan
 
 LOWEST = LEVEL.choices[0]
+CODE = "broken-level"
 _REASONS = ("load-error", "unsupported", "run-error", "input-error", "crash")
 _BEFORE_LOADING = ("starting", "importing", "preparing")
 _OF_THE_FILE_OR_FEED = re.compile(
@@ -106,6 +112,69 @@ def lower(
         trial=trial,
         at=at_level(arm.plan, own),
     )
+
+
+def require_as_given(
+    base: Resolved,
+    lowered: Lowered | None,
+    side: Resolved,
+    side_lowered: Lowered | None,
+    name: str,
+    *,
+    itself: bool = False,
+) -> None:
+    """Require that two sides are still what was to be compared if graph optimisation was reduced for one of them.
+
+    Args:
+        base: A, at the level at which it runs.
+        lowered: Its levels if it does not run at its own; otherwise None.
+        side: The other side, at the level at which it runs.
+        side_lowered: Its levels if it does not run at its own; otherwise None.
+        name: The name of the other side.
+        itself: Whether a model may be compared with itself.
+
+    Raises:
+        MeasurementError: The sides are equal now, or one does not run at the level that was given for it alone.
+    """
+    kept = {"A": (base, lowered), name: (side, side_lowered)}
+    broken = {letter: (one, levels) for letter, (one, levels) in kept.items() if levels is not None}
+    asked = [levels.asked.id if levels else one.plan.id for one, levels in kept.values()]
+    equal = (base.plan.id, base.model.ref.sha256, base.runtime) == (
+        side.plan.id,
+        side.model.ref.sha256,
+        side.runtime,
+    )
+    if broken and equal and not (itself and asked[0] == asked[1]):
+        right = level_of(base.plan)
+        raise MeasurementError(
+            f"{_fails(broken)} there. At level {right}, where it runs, A and {name} are equal",
+            where=base.label,
+            do=shlex.join(["ortune", "bench", operand(str(base.model.path)), "--set", f"level={right}"]),
+            code=CODE,
+        )
+    for letter, (one, levels) in broken.items():
+        if LEVEL.name in one.own_settings:
+            option = f"--{letter.lower()}-set"
+            raise MeasurementError(
+                f"{_fails({letter: (one, levels)})} there",
+                where=option,
+                do=f"use {option} level={levels.level.right}, at which {letter} runs",
+                code=CODE,
+            )
+
+
+def _fails(broken: Mapping[str, tuple[Resolved, Lowered]]) -> str:
+    """Return which sides do not run at which levels, and why."""
+    own = {letter: level_of(lowered.asked) for letter, (_, lowered) in broken.items()}
+    levels = dict.fromkeys(own.values())
+    if len(own) == 1:
+        who = f"{next(iter(own))} does not run at level {next(iter(levels))}"
+    elif len(levels) == 1:
+        who = f"neither side runs at level {next(iter(levels))}"
+    else:
+        each = ", ".join(f"{letter}: {level}" for letter, level in own.items())
+        who = f"neither side runs at its level ({each})"
+    return f"{who}, because ONNX Runtime's optimiser breaks this model"
 
 
 def _run(executor: Executor, arm: Arm, level: str, *, keep_outputs: bool) -> Outcome:

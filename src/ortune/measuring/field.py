@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO
 from ortune.show import finding_words
 from ortune.show.answer_commands import IN_A_POD
+from ortune.show.numbers import listed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 
@@ -86,9 +88,24 @@ class Field:
             name: Of the side, if there are several.
         """
         for finding in findings:
+            if name and self._also(finding, name):
+                continue
             said = msgspec.structs.replace(finding, what=f"{name}: {finding.what}") if name else finding
             self.alerts.append(said)
             self.say(finding_words.sentence(said, evidence=False))
+
+    def _also(self, finding: Finding, name: str) -> bool:
+        """Name a further side in the alert that contains the same finding; return whether there is one."""
+        for i, alert in enumerate(self.alerts):
+            names, _, what = alert.what.partition(": ")
+            known = re.split(", | and ", names)
+            if what != finding.what or {*known} - {*LETTERS.values()}:
+                continue
+            if alert == msgspec.structs.replace(finding, what=alert.what):
+                sides = listed([*known, name])
+                self.alerts[i] = msgspec.structs.replace(alert, what=f"{sides}: {what}")
+                return True
+        return False
 
     def facts(self) -> Facts:
         """What rules may know of the side as it runs here; whoever asks them adds what else it measured."""

@@ -15,7 +15,7 @@ from ortune.engines.bisection.levels import first_decisive, first_not_finite, ma
 from ortune.graph.failing_nodes import named_node, sources_by_name
 from ortune.inputs import feed_files
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.broken_levels import Lowered, lower, unoptimised
+from ortune.measuring.broken_levels import Lowered, lower, require_as_given, unoptimised
 from ortune.measuring.executor import Arm
 from ortune.measuring.levels import Levels
 from ortune.measuring.right_outputs import exact_check, file_faults, right_findings
@@ -28,8 +28,8 @@ from ortune.records import (
     LevelCheck,
     Measured,
     NonFiniteOutput,
+    Outcome,
     OutputDifference,
-    Plan,
     Record,
 )
 from ortune.rules import rule_of
@@ -164,33 +164,42 @@ def question_side(
     return True
 
 
-def lower_side(
+def at_level_that_runs(
     baseline: Baseline,
     side: Resolved,
     arm: Arm,
-    failed: Failed,
+    outcome: Outcome,
     name: str,
     left_s: Callable[[], float],
-) -> Plan | None:
-    """Return the plan at which another side runs if ONNX Runtime's optimiser is why it failed; add that to the alerts.
+    *,
+    itself: bool = False,
+) -> tuple[Resolved, Arm]:
+    """Return another side with its arm, at a lower level if ONNX Runtime's optimiser is why it failed.
+
+    That it is the reason is added to the alerts.
 
     Args:
         baseline: Its processes run the side.
-        side: The side that failed.
+        side: The side.
         arm: The side with its inputs.
-        failed: The outcome of the side at its own level.
+        outcome: The outcome of the arm.
         name: The name of the side.
         left_s: The budget that is left; without time for it, the origin of the failing node is left out with a note.
+        itself: Whether a model may be compared with itself.
 
-    Returns:
-        None if the side does not run without optimisation either.
+    Raises:
+        MeasurementError: The sides are equal now, or one does not run at the level that was given for it alone.
     """
-    plain = unoptimised(baseline.executor, arm, failed)
-    if not isinstance(plain, Measured):
-        return None
-    lowered = lower(baseline.executor, arm, failed, plain)
-    baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
-    return lowered.plan
+    lowered = None
+    if isinstance(outcome, Failed):
+        plain = unoptimised(baseline.executor, arm, outcome)
+        if not isinstance(plain, Measured):
+            return side, arm
+        lowered = lower(baseline.executor, arm, outcome, plain)
+        baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
+        side, arm = replace(side, plan=lowered.plan), replace(arm, plan=lowered.plan)
+    require_as_given(baseline.side, baseline.lowered, side, lowered, name, itself=itself)
+    return side, arm
 
 
 def question_numbers(

@@ -42,6 +42,7 @@ class Resolved:
         elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
         onnx: Of a framework's model, the same model as ONNX Runtime runs it; None for all others.
         bundle: The bundle that it is of; None for a model that is in none.
+        own_settings: Names of the settings that were given for this side alone.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Resolved:
     elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
     onnx: Resolved | None = None
     bundle: Path | None = None
+    own_settings: frozenset[str] = frozenset()
 
     @property
     def levels(self) -> bool:
@@ -196,7 +198,15 @@ def resolve(
             runs = _rewritten(
                 model, plan, folder=scratch / "rewritten", tool=tool, option=f"{option} ({label})", say=say
             )
-    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs, bundle=bundle)
+    return Resolved(
+        label=label,
+        model=model,
+        plan=plan,
+        runtime=runtime,
+        runs=runs,
+        bundle=bundle,
+        own_settings=frozenset(dict(plan.settings.items() - common.settings.items())),
+    )
 
 
 def _rewritten(

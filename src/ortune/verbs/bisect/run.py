@@ -16,7 +16,7 @@ from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
 from ortune.graph.model.open import open_model
 from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
-from ortune.measuring.first_run import lower_side, question_side, settle
+from ortune.measuring.first_run import at_level_that_runs, question_side, settle
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import wrong_of_two
@@ -24,7 +24,7 @@ from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.outputs.right_side import numbers, wrong_side
-from ortune.records import BisectResult, Envelope, Failed, FeedRef, Measured, OutputDifference
+from ortune.records import BisectResult, Envelope, FeedRef, Measured, OutputDifference
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
@@ -94,11 +94,9 @@ class _Run:
             base, baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
         )
         outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
-        if isinstance(outcome, Failed) and (
-            plan := lower_side(baseline, self.b, new, outcome, "B", lambda: math.inf)
-        ):
-            self.b = replace(self.b, plan=plan)
-            new = replace(new, plan=plan)
+        given = new
+        self.b, new = at_level_that_runs(baseline, self.b, new, outcome, "B", lambda: math.inf)
+        if new is not given:
             outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
         trial = baseline.require_measured(new, outcome)
         for case in baseline.work.cases:

@@ -6,20 +6,18 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
-from ortune import monotonic, rewrites, targets
+from ortune import monotonic, targets
+from ortune.errors import MeasurementError
 from ortune.inputs.vocabulary import rows_of, within_rows
 from ortune.measuring.driver import drive
+from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.field import STARTS
 from ortune.measuring.first_run import (
     SIDE_RUNS,
-    lower_side,
-    question_base,
-    question_numbers,
-    question_side,
+    at_level_that_runs,
     settle,
 )
 from ortune.measuring.opening import Experiment
@@ -28,7 +26,7 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.sides import Resolved, require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs import pairing
-from ortune.records import Block, Failed, Measured, Workload
+from ortune.records import Block, Failed, Measured, Outcome, Workload
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
 from ortune.search import budget, controls, duel
@@ -41,6 +39,7 @@ from ortune.show.output_words import outputs_against
 from ortune.show.placement_words import in_browser
 from ortune.stats import evidence
 from ortune.verbs.compare import words as compare_words
+from ortune.verbs.compare.judging import judge
 from ortune.verbs.compare.ranking import New
 
 
@@ -111,9 +110,9 @@ class Comparing:
             OrtuneError: The base does not run, or none of the new sides does.
         """
         baseline = self.baseline
-        settle(baseline, self.budget_s, lambda: self._left_ns() / 1e9, self.watch.line, "A")
+        settle(baseline, self.budget_s, self._left_s, self.watch.line, "A")
         self.a = baseline.side
-        self._exact_s = most_s(self.budget_s, self._left_ns() / 1e9)
+        self._exact_s = most_s(self.budget_s, self._left_s())
         question_right(baseline, self._exact_s, self.watch.line, "A")
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
@@ -125,7 +124,7 @@ class Comparing:
                 self.watch.say(f"inputs paired: {renamed}")
         baseline.pilot.run(
             self.objective,
-            lambda: self._left_ns() / 1e9,
+            self._left_s,
             # Each new side is run once by itself, and where it differs questioned; then a block of all.
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
@@ -166,7 +165,7 @@ class Comparing:
         plain = max(trial.elapsed_ns for trial in alone)
         # A trial that compiles, and one after it, neither shorter than one that compiles nothing.
         needed_s = 2e-9 * plain
-        if needed_s <= self._left_ns() / 1e9:
+        if needed_s <= self._left_s():
             return False
         self.news.remove(new)
         self.baseline.note(source_words.not_compiled(source.called, needed_s))
@@ -176,28 +175,7 @@ class Comparing:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
-        source = new.side.runtime.source
-        if source is not None and source.compiles:
-            # What is compiled is kept for later trials: their cost is that of the next one, not of this.
-            self.watch.line(f"running {source.called} for the first time")
-            limits = baseline.executor.limits
-            baseline.limits.set(max(LEAST_PATIENCE_S, self._left_ns() / 1e9))
-            outcome = baseline.executor.trial(new.contestant, runs=0, fresh=True)
-            baseline.executor.limits = limits
-            if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
-                self._failed(new, outcome)
-                return
-        outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
-        if isinstance(outcome, Failed):
-            lower = lower_side(
-                baseline, new.side, new.contestant, outcome, new.name, lambda: self._left_ns() / 1e9
-            )
-            if lower is not None:
-                new.side = replace(new.side, plan=lower)
-                new.contestant = replace(new.contestant, plan=lower)
-                outcome = baseline.executor.trial(
-                    new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True
-                )
+        outcome = self._first_outcome(new, new.contestant)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             self._failed(new, outcome)
             return
@@ -214,29 +192,8 @@ class Comparing:
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        new.difference = baseline.check.difference(
-            trial, again=new.contestant, rewritten=new.side.plan.rewrites
-        )
-        # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
-        # the reference. Only then is the side itself asked.
-        if not new.difference.ok:
-            line, left_s = self.watch.line, lambda: self._left_ns() / 1e9
-            question_base(baseline, line, "A", left_s)
-            if baseline.check.wrong:
-                new.difference = baseline.check.difference(
-                    trial, again=new.contestant, rewritten=new.side.plan.rewrites
-                )
-            feeds = new.contestant.feeds
-            new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s, self._exact_s)
-            new.exact = baseline.check.exact_of.get(new.name)
-            if not new.wrong:
-                question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
-        elif new.difference.reference_wrong:
-            new.wrong = True  # it gives what the evaluation refutes
-        if self._exact_alone(new):
-            # What must not change the outputs is not excused by a tolerance.
-            new.difference = msgspec.structs.replace(new.difference, accepting_tolerance=None)
-        if new.comparable:
+        judge(baseline, new, trial, self.watch.line, self._left_s, self._exact_s)
+        if new.difference is not None and new.comparable:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"
             words = [
                 *(compare_rows.setting(r, new.side.plan) for r in trial.done.read_back),
@@ -244,13 +201,36 @@ class Comparing:
             ]
             self.watch.say(f"{new.name} ran: {'; '.join(words)}")
 
-    def _exact_alone(self, new: New) -> bool:
-        """Returns whether a side is the base with exact rewrites, and nothing else."""
-        mine, theirs = self.a, new.side
-        added = theirs.plan.rewrites[len(mine.plan.rewrites) :]
-        same = msgspec.structs.replace(theirs.plan, rewrites=mine.plan.rewrites).id == mine.plan.id
-        exact = all(rewrites.find(spec.name).safety == "exact" for spec in added)
-        return bool(added) and same and exact and mine.model.ref.sha256 == theirs.model.ref.sha256
+    def _first_outcome(self, new: New, given: Arm) -> Outcome:
+        """Run a side for the first time, at a lower level if ONNX Runtime's optimiser breaks it.
+
+        Raises:
+            MeasurementError: The sides are equal then, or one does not run at the level that was given for it alone.
+        """
+        baseline = self.baseline
+        source = new.side.runtime.source
+        if source is not None and source.compiles:
+            # What is compiled is kept for later trials: their cost is that of the next one, not of this.
+            self.watch.line(f"running {source.called} for the first time")
+            limits = baseline.executor.limits
+            baseline.limits.set(max(LEAST_PATIENCE_S, self._left_s()))
+            outcome = baseline.executor.trial(given, runs=0, fresh=True)
+            baseline.executor.limits = limits
+            if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
+                return outcome
+        outcome = baseline.executor.trial(given, runs=baseline.pilot.look_runs, keep_outputs=True)
+        try:
+            new.side, arm = at_level_that_runs(
+                baseline, new.side, given, outcome, new.name, self._left_s, itself=True
+            )
+        except MeasurementError:
+            if isinstance(outcome, Measured) or len(self.news) == 1:
+                raise
+            return outcome
+        new.contestant = arm
+        if arm is given:
+            return outcome
+        return baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
 
     def _failed(self, new: New, outcome: Failed) -> None:
         """Records a new side that does not run, and goes on with the others; an error where there are none."""
@@ -300,6 +280,9 @@ class Comparing:
         self.state, self.design = schedule.state, schedule.design
         self._start_alone(self.state, self.design)
         require_unchanged(self.a, *(new.side for new in self.news))
+
+    def _left_s(self) -> float:
+        return self._left_ns() / 1e9
 
     def _left_ns(self) -> int:
         return int(self.rules.budget_ns - 1e9 * self.clock.spent_s)

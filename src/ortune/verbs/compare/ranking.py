@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from ortune import rewrites
 from ortune.errors import MeasurementError
 from ortune.measuring.executor import Arm
 from ortune.measuring.other_programs import with_others
@@ -64,6 +65,14 @@ class New:
     def name(self) -> str:
         """What it is called."""
         return LETTERS[self.arm]
+
+    def rewritten_exactly(self, base: Resolved) -> bool:
+        """Return whether the side is the base with exact rewrites, and nothing else."""
+        plan = self.side.plan
+        added = plan.rewrites[len(base.plan.rewrites) :]
+        same = msgspec.structs.replace(plan, rewrites=base.plan.rewrites).id == base.plan.id
+        exact = all(rewrites.find(spec.name).safety == "exact" for spec in added)
+        return bool(added) and same and exact and base.model.ref.sha256 == self.side.model.ref.sha256
 
     @property
     def comparable(self) -> bool:

@@ -1,0 +1,52 @@
+"""Whether the outputs of a compared side equal the base's, and which of the two is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ortune.measuring.baseline import Baseline
+from ortune.measuring.first_run import question_base, question_numbers, question_side
+from ortune.records import Measured
+from ortune.verbs.compare.ranking import New
+
+
+def judge(
+    baseline: Baseline,
+    new: New,
+    trial: Measured,
+    line: Callable[[str], None],
+    left_s: Callable[[], float],
+    exact_s: float,
+) -> None:
+    """Compare the outputs of a new side with the base's, and find which of the two is wrong if they differ.
+
+    Args:
+        baseline: The base, whose processes run what is to be run.
+        new: The side; its difference is set, and whether it is wrong.
+        trial: A run of it with its outputs.
+        line: Takes progress.
+        left_s: Returns the seconds that the budget leaves.
+        exact_s: Seconds that an evaluation in float64 may take.
+    """
+    assert new.contestant is not None
+    new.difference = baseline.check.difference(trial, again=new.contestant, rewritten=new.side.plan.rewrites)
+    # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
+    # the reference. Only then is the side itself asked.
+    if not new.difference.ok:
+        question_base(baseline, line, "A", left_s)
+        if baseline.check.wrong:
+            new.difference = baseline.check.difference(
+                trial, again=new.contestant, rewritten=new.side.plan.rewrites
+            )
+        feeds = new.contestant.feeds
+        new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s, exact_s)
+        new.exact = baseline.check.exact_of.get(new.name)
+        if not new.wrong:
+            question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
+    elif new.difference.reference_wrong:
+        new.wrong = True  # it gives what the evaluation refutes
+    if new.rewritten_exactly(baseline.side):
+        # What must not change the outputs is not excused by a tolerance.
+        new.difference = msgspec.structs.replace(new.difference, accepting_tolerance=None)
