@@ -50,6 +50,15 @@ def test_the_sentence_names_output_figure_and_limit(compare):
     facts(result.what, "output 'y'", "largest error", "0.005", "limit 0.001")
 
 
+def test_the_sentence_names_the_figure_that_is_farthest_beyond_its_limit(compare):
+    """Not the first output, and not the distance where one element is far away."""
+    far = np.zeros(1000, np.float32)
+    far[0] = 0.9
+    near = np.ones(1000, np.float32)
+    result = compare({"a": near, "b": near}, {"a": near * 1.02, "b": near + far}, tolerance=0.01)
+    facts(result.what, "'b'", "largest error", "0.9", "limit 0.1")
+
+
 def test_half_precision_has_wider_limits(compare):
     half = X.astype(np.float16)
     other = (X * 1.004).astype(np.float16)

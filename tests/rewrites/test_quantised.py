@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -271,3 +272,28 @@ def test_forms_that_quantizers_break_are_right_all_the_same(kind: str, tmp_path:
         open_model(path), specs if kind == "depthwise" else specs[1:], tmp_path / "made", tool
     )
     assert 0 < error(made, path, SHAPE) < NEAR
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose", "Gemm"])
+def test_the_copy_of_a_shared_bias_takes_no_name_that_a_value_has(op_type: str, tmp_path: Path) -> None:
+    """The quantizer's own copy of "bias1" is called "bias2", as the output of the second product is here."""
+    rng = np.random.default_rng(5)
+    side, shape = (3, SHAPE) if op_type != "Gemm" else (0, (256, 8))
+    weights = {f"w{i}": 0.2 * rng.standard_normal((8, 8, *[side] * (2 if side else 0))) for i in range(2)}
+    weights["bias1"] = rng.standard_normal(8)
+    pads: dict[str, Any] = {"pads": [1] * 4} if side else {}
+    nodes = [
+        helper.make_node(op_type, ["x", "w0", "bias1"], ["a"], **pads),
+        helper.make_node(op_type, ["x", "w1", "bias1"], ["bias2"], **pads),
+        helper.make_node("Neg", ["bias2"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    tensors = [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in weights.items()]
+    path = saved(
+        tmp_path / "m.onnx", assemble(nodes, f"float[{dims(shape)}] x", f"float[{dims(shape)}] y", tensors)
+    )
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, shape))
+    made = rewrites.apply_all(
+        open_model(path), [rewrites.parse("static-int8:range=7")], tmp_path / "made", tool
+    )
+    assert 0 < error(made, path, shape) < NEAR

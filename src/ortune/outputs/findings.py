@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ class Findings:
     """What the comparison has found so far.
 
     Attributes:
-        what: The first failure.
+        what: The failure that is farthest beyond its limit, which is ``times`` as much; the first without a limit.
         wrong: The first output that is no answer to the same question.
         unlike: The first whose values are equal or not, and all of them differ; without floating-point outputs beside
             it, no answer either.
@@ -37,6 +38,7 @@ class Findings:
     max_error: float = 0.0
     cosine: float | None = None
     what: str = ""
+    times: float = 0.0
     wrong: str = ""
     unlike: str = ""
     inexact: bool = True
@@ -52,10 +54,17 @@ class Findings:
     accepted: list[AcceptedChange] = field(default_factory=list)
     elements: int = 0
 
-    def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
-        """Something differs; ``wrong`` where it answers no such question, ``inexact`` where a tolerance accepts it."""
-        self.what = self.what or what
-        self.inexact = self.inexact and inexact
+    def fail(self, what: str, *, wrong: bool = True, times: float = math.inf) -> None:
+        """Record a difference.
+
+        Args:
+            what: The difference in words.
+            wrong: It is no answer to the same question.
+            times: How many times its limit it is; infinite if no tolerance accepts it.
+        """
+        if times > self.times:
+            self.what, self.times = what, times
+        self.inexact = self.inexact and math.isfinite(times)
         if wrong:
             self.wrong = self.wrong or what
 

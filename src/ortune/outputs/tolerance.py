@@ -145,7 +145,13 @@ def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
     # No answer to the question is worst, then what no tolerance accepts, then the largest distance.
     worst = max(
         differences,
-        key=lambda d: (not d.comparable, not d.ok, not d.ok and d.accepting_tolerance is None, d.relative_l2),
+        key=lambda d: (
+            not d.comparable,
+            not d.ok,
+            not d.ok and d.accepting_tolerance is None,
+            # The limit of the largest error is ten times that of the distance.
+            d.relative_l2 if d.ok else max(d.worst_slice_l2, 0.1 * d.max_error),
+        ),
     )
     outputs: dict[str, OutputError] = {}
     for output in (output for difference in differences for output in difference.outputs):

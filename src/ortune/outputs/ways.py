@@ -209,12 +209,17 @@ def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> 
     ):
         if value > limit:
             what = f"output {error.name!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
-            report.fail(what, wrong=wrong, inexact=True)
+            report.fail(what, wrong=wrong, times=_times(value, limit))
     worst, limit = error.worst_slice, slice_limit(limits[0], report.tolerance)
     if worst is not None and worst.relative_l2 > limit:
         far = f"relative L2 distance {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
         what = f"output {error.name!r} differs: {far}, limit {limit:.2g}"
-        report.fail(what, wrong=wrong, inexact=True)
+        report.fail(what, wrong=wrong, times=_times(worst.relative_l2, limit))
+
+
+def _times(value: float, limit: float) -> float:
+    """Return how many times its limit a distance is: finite, since a tolerance may accept it."""
+    return min(value / limit, sys.float_info.max) if limit else sys.float_info.max
 
 
 def slice_limit(limit: float, tolerance: float | None) -> float:

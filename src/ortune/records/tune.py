@@ -138,6 +138,7 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
             single observation without an interval.
         pareto: Whether nothing with a smaller error was as fast.
         why: Why it was not compared; "" if it was.
+        tested: False if it was never made, for the reason in ``why``.
     """
 
     plan: Plan
@@ -150,6 +151,7 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
     outputs: OutputDifference | None = None
     pareto: bool = False
     why: str = ""
+    tested: bool = True
 
 
 class ProviderCost(Record, frozen=True, kw_only=True):

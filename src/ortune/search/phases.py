@@ -125,7 +125,7 @@ WHOLE_MODELS_SHARE = _phase(
     "quantize",
     0.3,
     "of the time after the pilot",
-    "each method once; the first in any case",
+    "each method once; the first in any case, further ones until one runs",
 )
 MAKING_SHARE = _phase(
     "one model at lower precision",

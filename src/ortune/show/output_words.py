@@ -149,6 +149,21 @@ def error(distance: OutputDifference) -> str:
     return ", ".join(parts)
 
 
+def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
+    """Return the figure that exceeds its limit: "largest error 2.4 of the largest value, limit 0.1".
+
+    Args:
+        distance: Beyond a limit.
+        named: Name the output, if there are several.
+    """
+    what = re.sub(
+        r"largest error over the largest value ([^,]+),",
+        r"largest error \1 of the largest value,",
+        distance.what,
+    )
+    return what if named and len(distance.outputs) > 1 else re.sub("^output '.*?'( differs)?: ", "", what)
+
+
 def beyond(distance: OutputDifference) -> str:
     """Says which limit a difference exceeds."""
     if distance.asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import ENOUGH_INPUTS, Calibration, OutputDifference, Plan, PrecisionRow
+from ortune.show import rewrite_words
 from ortune.show.document import Cell, Column, Table, table
 from ortune.show.numbers import change, percent, size, span, three
 
@@ -40,13 +41,16 @@ def _cells(row: PrecisionRow) -> list[Cell]:
 
 
 def model(plan: Plan) -> str:
-    """The plan with what its rewrites were asked for."""
-    names = [
-        ":".join([r.name, *([",".join(f"{k}={v}" for k, v in r.params.items())] if r.params else [])])
-        for r in plan.rewrites
-    ]
+    """Return a plan's last rewrite with its parameters, what precedes it, and its settings.
+
+    For example "static-int8:range=7 after cross-layer-equalization with intra_op_num_threads=2".
+    """
     rest = Plan(settings=plan.settings, providers=plan.providers).describe()
-    return ", ".join([*names, *([rest] if rest != "default" or not names else [])])
+    if not plan.rewrites:
+        return rest
+    *before, last = map(rewrite_words.spec, plan.rewrites)
+    after = f" after {', '.join(before)}" if before else ""
+    return f"{last}{after}{'' if rest == 'default' else f' with {rest}'}"
 
 
 def error(outputs: OutputDifference) -> str:

@@ -12,7 +12,14 @@ from typing import Any, Dict, List, Sequence, Set, Tuple
 
 from .graph_tools import imported, is_large, stored_tensors
 from .protocol import Stop
-from .quantizer_graphs import give_names, graphs, left_out, store_constants, words_left_out
+from .quantizer_graphs import (
+    give_names,
+    graphs,
+    left_out,
+    separate_biases,
+    store_constants,
+    words_left_out,
+)
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 AXIS_OPSET = 13
@@ -25,7 +32,7 @@ def prepare(ort: Any, request: Dict[str, Any]) -> str:
     _prepare(onnx, source, request["output"], large)
     if source != request["model"]:
         os.remove(source)
-    _give_names(onnx, request["output"])
+    _name_parts(onnx, request["output"])
     _flatten_biases(onnx, request["output"])
     return "Inferred shapes and fused nodes."
 
@@ -210,10 +217,11 @@ def _flatten_biases(onnx: Any, path: str) -> None:
         onnx.save(model, path)
 
 
-def _give_names(onnx: Any, path: str) -> None:
-    """Gives each node a name: by name they are left out."""
+def _name_parts(onnx: Any, path: str) -> None:
+    """Gives each node a name, by which it can be left out, and each product a bias with a name of its own."""
     model = onnx.load(path, load_external_data=False)
-    if give_names(model.graph):
+    named = give_names(model.graph)
+    if separate_biases(model.graph) or named:
         onnx.save(model, path)
 
 

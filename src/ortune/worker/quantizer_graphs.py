@@ -6,6 +6,7 @@ from typing import Any, Iterator, List, Sequence
 
 ENDS = "ends"
 """Among what is left out: the first and the last product, which feel the most of it."""
+WITH_BIAS = ("Conv", "ConvTranspose", "Gemm")
 
 
 def graphs(graph: Any) -> Iterator[Any]:
@@ -29,6 +30,32 @@ def give_names(graph: Any) -> bool:
             node.name, named = name, True
             taken.add(name)
     return named
+
+
+def separate_biases(graph: Any) -> bool:
+    """Gives each product a bias of its own, and returns whether any shared one.
+
+    The quantizer copies a shared bias under a name that a value of the graph may already have.
+    """
+    taken = {name for body in graphs(graph) for node in body.node for name in (*node.input, *node.output)}
+    taken.update(tensor.name for tensor in graph.initializer)
+    taken.update(value.name for value in (*graph.input, *graph.output))
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    used = set()
+    changed = False
+    for node in graph.node:
+        bias = node.input[2] if node.op_type in WITH_BIAS and len(node.input) > 2 else ""
+        if bias in used:
+            copy = graph.initializer.add()
+            copy.CopyFrom(stored[bias])
+            copy.name = "%s_of_%s" % (bias, node.name)
+            while copy.name in taken:
+                copy.name += "_"
+            node.input[2], changed = copy.name, True
+            taken.add(copy.name)
+        elif bias in stored:
+            used.add(bias)
+    return changed
 
 
 def store_constants(graph: Any) -> None:

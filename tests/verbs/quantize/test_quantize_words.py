@@ -24,6 +24,7 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.search import progress
+from ortune.show.document import Document
 from ortune.show.html import pages
 from ortune.verbs.quantize import basis as quantize_basis
 from ortune.verbs.quantize import metric_words
@@ -130,7 +131,11 @@ def test_why_no_method_gave_a_model_is_told_once_for_each_reason() -> None:
     )  # fmt: skip
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
-    assert f"{inside} (static-int8, static-int8:range=7)" in text and "killed (dynamic-int8)" in text
+    facts(
+        text, "2 methods", f"{inside} (static-int8; static-int8:range=7)", "1 method", "killed (dynamic-int8)"
+    )
+    assert text.count(inside) == 1
+    facts(quantize_words.headline(result), "3 of 3 quantization methods failed")
     assert text.count("NOT FINAL") == 1
     assert inside not in quantize_words.headline(result)
 
@@ -214,7 +219,7 @@ def confirmed_winner() -> QuantizeResult:
         plan=Plan(rewrites=specs), error=0.004, ok=True, n_float=1, n_layers=2, comparison=found, chosen=True,
         pareto=True,
     )  # fmt: skip
-    failed = PrecisionRow(plan=Plan(rewrites=specs[1:]), within_ratio=None, why="not tested: no time left")
+    failed = PrecisionRow(plan=Plan(rewrites=specs[1:]), within_ratio=None, why="no time left", tested=False)
     return msgspec.structs.replace(
         answered(exploring=False), front=(FLOAT, row), methods=(failed,), against_default=found, no_time="",
         winner=row.plan, changes=True,
@@ -224,9 +229,11 @@ def confirmed_winner() -> QuantizeResult:
 def test_a_model_has_the_names_of_all_its_rewrites() -> None:
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=confirmed_winner())
     text = golden.printed(quantize_words.document(envelope), 140, whole=True)
-    (row,) = (line for line in text.splitlines() if line.rstrip().endswith("winner"))
-    facts(row, "cross-layer-equalization, static-int8:granularity=per-channel", "1 of 2")
-    assert "leave" not in row
+    lines = text.splitlines()
+    (place,) = (i for i, line in enumerate(lines) if line.rstrip().endswith("winner"))
+    facts(lines[place], "static-int8: granularity=per-channel", "1 of 2")
+    assert "after cross-layer-equalization" in lines[place + 1] and "leave" not in lines[place]
+    assert "static-int8:granularity=per-channel,leave=head after cross-layer-equalization" in text
 
 
 def test_the_page_begins_with_the_gain_and_its_marks_have_colours() -> None:
@@ -241,18 +248,95 @@ def test_the_page_begins_with_the_gain_and_its_marks_have_colours() -> None:
     assert "Keep the float model" in kept
 
 
-def test_long_names_are_cut_between_rewrites_and_the_table_fits_100_columns() -> None:
+def test_long_names_fold_between_their_parameters_and_the_table_fits_100_columns() -> None:
+    params = {"granularity": "per-channel", "calibration": "percentile", "operators": "products"}
     long = Plan(
         rewrites=(
             RewriteSpec(name="cross-layer-equalization"),
-            RewriteSpec(name="static-int8", params={"granularity": "per-channel", "leave": "Conv_1,Conv_2"}),
+            RewriteSpec(name="static-int8", params=params),
         )
     )
-    row = msgspec.structs.replace(SEEN, plan=long, ok=False)
-    result = msgspec.structs.replace(answered(exploring=False), front=(FLOAT, row))
-    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
-    document = quantize_words.document(envelope)
-    table = [line for line in golden.printed(document, 100).splitlines() if line.startswith("cross-layer")]
-    assert len(table) == 1 and "cross-layer-equalization, ... " in table[0] and len(table[0].rstrip()) <= 100
-    full = "cross-layer-equalization, static-int8:granularity=per-channel,leave=Conv_1,Conv_2"
-    assert full in " ".join(golden.printed(document, 100, whole=True).split())
+    text = golden.printed(shown_of(beyond(FAR, plan=long)), 100)
+    assert max(len(line.rstrip()) for line in text.splitlines() if not line.startswith("ortune")) <= 100
+    facts(text, "static-int8:", *(f"{name}={value}" for name, value in params.items()))
+    assert "..." not in text
+
+
+FAR = OutputDifference(
+    ok=False, relative_l2=0.0075, max_error=2.4, accepting_tolerance=0.5, tolerance=0.01,
+    what="output 'y' differs: largest error over the largest value 2.4, limit 0.1",
+    outputs=(OutputError(name="y", relative_l2=0.0075, max_error=2.4, limit=0.01),),
+)  # fmt: skip
+
+
+def beyond(outputs: OutputDifference, plan: Plan = DYNAMIC) -> QuantizeResult:
+    row = msgspec.structs.replace(
+        SEEN, plan=plan, ok=False, outputs=outputs, error=outputs.worst_slice_l2, n_layers=0
+    )
+    method = PrecisionRow(plan=plan, within_ratio=None, outputs=outputs, ratio=0.8)
+    return msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, row), methods=(method,), no_time="", tolerance="0.01"
+    )
+
+
+def shown_of(result: QuantizeResult) -> Document:
+    return quantize_words.document(
+        Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    )
+
+
+@pytest.mark.parametrize("raced", [True, False])
+def test_the_limit_that_an_error_exceeds_is_named_with_its_figure(raced: bool) -> None:
+    """Also of a model that no walk followed and no race took."""
+    result = beyond(FAR)
+    if not raced:
+        rows = tuple(msgspec.structs.replace(row, comparison=None) for row in result.front)
+        result = msgspec.structs.replace(result, front=rows)
+    facts(quantize_words.headline(result), "0.01", "largest error 2.4", "limit 0.1")
+    page = pages.render(Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result))
+    for text in (" ".join(golden.printed(shown_of(result), 140).split()), page):
+        facts(text[text.index("size") :], "dynamic-int8", "0.75 %", "largest error 2.4", "limit 0.1")
+
+
+def test_outputs_that_are_nearly_zero_for_all_inputs_have_no_error() -> None:
+    outputs = (OutputError(name="y", relative_l2=0.0075, max_error=2.4, silent=True),)
+    silent = msgspec.structs.replace(FAR, silent=True, outputs=outputs)
+    result = msgspec.structs.replace(beyond(silent), no_time="too small a budget", enough_s=270)
+    facts(quantize_words.headline(result), "nearly zero", "keep the float model")
+    assert "too small a budget" not in quantize_words.headline(result)
+    text = golden.printed(shown_of(result), 140)
+    facts(text, "nearly zero for all inputs", "--data", "error unknown")
+    assert "--budget 270s" not in text
+    two = msgspec.structs.replace(FAR, outputs=(*FAR.outputs, msgspec.structs.replace(outputs[0], name="z")))
+    text = golden.printed(shown_of(beyond(two)), 140)
+    facts(text, "z is nearly zero for all inputs", "model")
+    # Of several outputs, the one that exceeds its limit has its name.
+    facts(text[text.index("size") :], "dynamic-int8", "'y'", "largest error 2.4", "limit 0.1")
+
+
+def test_what_failed_stops_the_answer_and_not_the_budget_alone() -> None:
+    """One reason once, apart from the methods that no time was left for."""
+    plans = [Plan(rewrites=(RewriteSpec(name="static-int8", params={"bias": str(i)}),)) for i in range(6)]
+    why = "Fail: Op (Transpose) Invalid attribute perm"
+    rows = [PrecisionRow(plan=plan, within_ratio=None, why=why) for plan in plans[:4]]
+    rows += [
+        PrecisionRow(plan=plan, within_ratio=None, why="no time left", tested=False) for plan in plans[4:]
+    ]
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT,), methods=tuple(rows),
+        no_time=quantize_words.untested(2, 6, 320), enough_s=320,
+    )  # fmt: skip
+    said = quantize_words.headline(result)
+    facts(said, "4 of 6 quantization methods failed with the same error", "--budget 320s")
+    text = " ".join(golden.printed(shown_of(result), 140).split())
+    facts(
+        text,
+        "failed",
+        "4 methods",
+        why,
+        "1 more",
+        "not tested",
+        "2 methods: no time left",
+        "static-int8:bias=5",
+    )
+    assert text.count(why) == 1

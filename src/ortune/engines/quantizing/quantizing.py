@@ -193,7 +193,7 @@ class Quantising:
                 continue
             self._seen.add(proposal.plan.id)
             if self.rows and self._run.replay.decided() > self._limit_ns:
-                self._add(proposal.plan, why="not tested: no time left")
+                self._add(proposal.plan, why="no time left")
                 continue
             row, again = self._tried(proposal.plan)
             self.rows.append(row)
@@ -207,7 +207,7 @@ class Quantising:
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
     def _add(self, plan: Plan, why: str) -> None:
-        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why))
+        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why, tested=False))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
         """One model made and run; what became of it, and what to try instead."""

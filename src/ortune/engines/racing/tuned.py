@@ -48,8 +48,13 @@ LEAST_SEEN, PHASES = 18, 1.25
 which on they are told."""
 
 
-def make_result(run: Tuning) -> TuneResult:
-    """The whole answer, but for what the session knows: its number, its words and its profile."""
+def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
+    """Return the whole answer, without what the session knows: its number, its words and its profile.
+
+    Args:
+        run: The race and the confirmation.
+        enough_s: A budget that the answer names for something else; 0 for the race's own.
+    """
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
     against_default = worded(search.comparison(tried.arm)) if tried else None
@@ -70,7 +75,7 @@ def make_result(run: Tuning) -> TuneResult:
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     block_points, unspent_ns = tuple(points(search)), run.unspent_ns
     mended = _rewritable(run)
-    enough_s = run.enough_s or run.checks_s  # what was said while it ran: an answer names one budget
+    enough_s = enough_s or run.enough_s or run.checks_s  # an answer names one budget
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     winner_figures = describe(won, statistic, alone, written) if won else None
     current_figures = describe(current, statistic, measured(search.alone, CURRENT)) if current else None

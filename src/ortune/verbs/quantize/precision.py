@@ -184,11 +184,11 @@ class Precision:
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
-            # Of methods that do not run, others may be quicker to make: until one runs, there is more time.
-            over = self.rows and self.spent(WHOLE_MODELS_SHARE if running else STEPS_SHARE)
+            # Until a method runs, there is nothing to compare, so the whole budget is for the methods.
+            over = self.rows and (self.spent(WHOLE_MODELS_SHARE) if running else self.watch.stop())
             # The first model that runs is compared with outputs of the float model, which has to run for these.
             whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (1 if running else 2)
-            if over or not self.holds(whole_s):
+            if over or not self.holds(max(whole_s, self._each_s(whole_s))):
                 self._end([plan, *waiting], whole_s)
                 break
             if (slower := slow.get(_speed(plan))) is not None:
@@ -211,10 +211,13 @@ class Precision:
                 running.append(model)
         return sorted(running, key=lambda model: model.time_ns or math.inf)
 
+    def _each_s(self, whole_s: float) -> float:
+        """Return the mean seconds of the methods so far, ``whole_s`` before the first."""
+        return (self._clock.spent_s - self._began_s) / len(self.rows) if self.rows else whole_s
+
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
         """No further means is tried: says so of each, and how long a budget would hold them."""
-        began_s, n_tried = self._began_s, len(self.rows)
-        each_s = (self._clock.spent_s - began_s) / n_tried if n_tried else whole_s
+        began_s, n_tried, each_s = self._began_s, len(self.rows), self._each_s(whole_s)
         self.late = self.late or not n_tried
         self.untested += untried
         needed_s = began_s + (n_tried + len(untried)) * each_s / WHOLE_MODELS_SHARE
@@ -285,7 +288,7 @@ class Precision:
 
 
 def _untested(plan: Plan, why: str) -> PrecisionRow:
-    return PrecisionRow(plan=plan, within_ratio=None, why=f"not tested: {why}")
+    return PrecisionRow(plan=plan, within_ratio=None, why=why, tested=False)
 
 
 def _speed(plan: Plan) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -172,6 +173,10 @@ class _Quantization:
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
+        if precision.untested and not any(map(_is_within, models)):
+            run.checks_s = max(
+                run.checks_s, budget.enough_s(1e9 * precision.enough_s)
+            )  # one budget in all messages
         held_out = HeldOut(precision, run)
         raced = precision_race.race(run, models, held_out)
         require_unchanged(baseline.side)
@@ -179,7 +184,8 @@ class _Quantization:
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
         run.precision = [*rows, *(model.row for model in models if model.kept)]
         question_winner(run)
-        answer = tuned.make_result(run)
+        no_time, enough_s = self._lack(run, precision, models)
+        answer = tuned.make_result(run, enough_s)
         # What the bundle says of the winner's error is what the answer says.
         calibration = held_out.calibration(answer.winner)
         answer = msgspec.structs.replace(answer, calibration=calibration)
@@ -195,7 +201,6 @@ class _Quantization:
         if result.changes and result.against_default and result.against_default.verdict == "faster":
             likely.keep(self.plans, models, result.winner)
         result = self._elsewhere(precision, result)
-        no_time, enough_s = self._lack(run, precision, models, result)
         if result.checked_needed:
             enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
@@ -260,10 +265,8 @@ class _Quantization:
             models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
 
-    def _lack(
-        self, run: Tuning, precision: Precision, models: Sequence[Model], result: QuantizeResult
-    ) -> tuple[str, float]:
-        """What the budget did not hold, and the budget that is enough for it; "" and 0 where it held all."""
+    def _lack(self, run: Tuning, precision: Precision, models: Sequence[Model]) -> tuple[str, float]:
+        """Return what the budget did not hold, and the budget that is enough for it; "" and 0 if it held all."""
         trial_ns = self.baseline.pilot.trial_ns
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
@@ -272,7 +275,7 @@ class _Quantization:
             least_s = int(MORE_TO_MAKE * self.options.budget_s)
             enough_s = max(run.budget_for_s(1, trial_ns), least_s)
             no_time = quantize_words.not_made(enough_s)
-        elif precision.untested and not any(row.ok for row in result.front if row.plan.rewrites):
+        elif precision.untested and not any(map(_is_within, models)):
             confirmed_s = run.budget_for_s(1, trial_ns)
             enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
             no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
@@ -299,6 +302,11 @@ class _Quantization:
                 by_layer.walk(layers)
                 walks.append(layers)
         return walks
+
+
+def _is_within(model: Model) -> bool:
+    """Return whether a model keeps the tolerance."""
+    return math.isfinite(model.error) and model.outputs is not None and model.outputs.ok
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:

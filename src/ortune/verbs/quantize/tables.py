@@ -1,0 +1,204 @@
+"""Tables and charts of a quantization: the models between float and fewer bits, the layers, and the methods."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from ortune.records import FrontRow, LayerRow, OutputDifference, Plan, QuantizeResult
+from ortune.show import rewrite_words, sides
+from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
+from ortune.show.document import Cell, Column, Section, Table, table
+from ortune.show.numbers import change, duration, factor, percent, size, span
+from ortune.show.output_words import limit_missed
+from ortune.show.precision_words import model
+from ortune.verbs.quantize import metric_words
+from ortune.verbs.quantize.basis import error_text
+
+ERROR = "error: relative L2, the largest of all outputs, their slices and inputs"
+NOTHING = "-"
+
+
+def models_by_error(result: QuantizeResult) -> Table:
+    """A row for each model that was raced, by error."""
+    judged = [Column(metric_words.name(result))] if result.judged_by else []
+    columns = [
+        Column("model", "text"), Column("layers in float"), Column("error"), *judged, Column("against float"),
+        Column("size"), Column("", "text"),
+    ]  # fmt: skip
+    rows: list[list[Cell | str]] = []
+    compared = any(map(is_confirmed, result.front))
+    for row in result.front:
+        if row.comparison is None and not is_float(row):
+            continue
+        time = Cell(NOTHING)
+        if row.comparison is not None:
+            ratio, low, high = sides.as_shown(row.comparison)
+            # The few blocks of the race tell how far a model got, and claim nothing.
+            time = Cell(change(ratio), beneath=span(low, high) if is_confirmed(row) else "")
+        of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
+        # Without fresh blocks nothing won against anything.
+        unfit = not row.ok or is_silent(row.outputs)
+        said = ["winner"] if row.chosen and compared else [_beyond(row.outputs)] if unfit else []
+        if row.pareto and compared and not row.chosen and row.ok:
+            said.append("Pareto-optimal")
+        if row.comparison is not None and not is_confirmed(row):
+            said.append("not confirmed")
+        size_text = size(row.size_bytes) if row.size_bytes is not None else ""
+        of_float = metric_words.of_float(result)
+        metric = [of_float if row.outputs is None else metric_words.values(result, row.outputs)[0]]
+        cells: list[Cell | str] = [
+            _cell(row.plan, counted=bool(row.n_float)),
+            of,
+            error_text(row.error),
+            *(metric if judged else []),
+            time,
+            size_text,
+        ]
+        rows.append([*cells, ", ".join(said)])
+    return table(columns, rows, notes=[ERROR] if len(rows) > 1 else [], dense=True)
+
+
+def sensitivity(result: QuantizeResult) -> Table:
+    """A row for each layer, with its error and the time that it saves."""
+    columns = [
+        Column("layer", "name"), Column("operator", "text"), Column("own error"), Column("of the error"),
+        Column("of the time"), Column("saves"), Column("kept in float"),
+    ]  # fmt: skip
+    rows = []
+    for row in result.layers:
+        count = f" (x{len(row.members)})" if len(row.members) > 1 else ""
+        rows.append(
+            [
+                f"{row.name}{count}",
+                row.op_type,
+                _layer_error(row),
+                NOTHING if row.error_ratio is None else percent(row.error_ratio, 0),
+                NOTHING if row.time_ratio is None else percent(row.time_ratio, 0),
+                _saved(row.saved_ns),
+                "" if not row.n_kept else "yes" if row.n_kept == len(row.members) else f"{row.n_kept}",
+            ]
+        )
+    of = f" of {model(result.layers_of)}" if result.layers_of is not None else ""
+    return table(columns, rows, title=f"sensitivity{of}", dense=True, sortable=True)
+
+
+def whole_models(result: QuantizeResult) -> Table:
+    """The whole model by each method that ran, a single observation each."""
+    judged = [Column(metric_words.name(result))] if result.judged_by else []
+    columns = [
+        Column("whole model", "text"),
+        Column("error"),
+        *judged,
+        Column("against float (one trial)"),
+        Column("size"),
+        Column("", "text"),
+    ]
+    cells: list[list[Cell | str]] = []
+    for row in result.methods:
+        outputs = row.outputs
+        if not row.tested or (outputs is None and row.why):
+            continue
+        metric = (
+            [metric_words.values(result, outputs)[0] if outputs is not None else NOTHING] if judged else []
+        )
+        comparable = outputs is not None and math.isfinite(outputs.worst_slice_l2)
+        error = error_text(outputs.worst_slice_l2) if outputs is not None and comparable else NOTHING
+        time = NOTHING if row.ratio is None else change(row.ratio)
+        size_text = size(row.size_bytes) if row.size_bytes is not None else NOTHING
+        said = "" if outputs is None else _beyond(outputs)
+        cells.append([_cell(row.plan), error, *metric, time, size_text, said])
+    return table(columns, cells, notes=["single observations", ERROR] if cells else [], dense=True)
+
+
+def error_and_speed(result: QuantizeResult) -> Section | None:
+    """Error against speed-up, a dot a model; the front is joined."""
+    rows = [row for row in result.front if is_confirmed(row) and row.error > 0]
+    if not rows:
+        return None
+    ratios = [row.comparison.ratio for row in rows if row.comparison is not None]
+    x = decade_axis([row.error for row in rows], lambda value: f"{100 * value:g} %")
+    y = factor_axis([1 / ratio for ratio in ratios], lambda value: f"{value:g}x", slowest=0.3)
+    dots = [
+        Dot(
+            x=row.error, y=1 / ratio, hue="winner" if row.chosen else "other", radius_px=5.0 if row.chosen else 3.5,
+            about=f"{method_name(row.plan)}: {factor(1 / ratio)}x, error {error_text(row.error)}, "
+            f"{layers_in_float(row)}",
+        )
+        for row, ratio in zip(rows, ratios, strict=True)
+    ]  # fmt: skip
+    best = sorted((row.error, 1 / ratio) for row, ratio in zip(rows, ratios, strict=True) if row.pareto)
+    joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join winner") for a, b in pairwise(best)]
+    points = "; ".join(dot.about for dot in dots)
+    chart = Chart(
+        alt=f"speed-up over float against error: {points}", marks=(*joins, *dots),
+        height_px=220, x=x, y=y, legend=(("winner", "winner"), ("other", "other models")),
+    )  # fmt: skip
+    note = "Right: a larger error. Up: faster than the float model. The line joins the models that no other one beats."
+    return Section(title="Error and speed", note=note, blocks=[chart])
+
+
+def method_name(plan: Plan) -> str:
+    """The method of a model: all its rewrites, with the layers that it leaves in float."""
+    return model(Plan(rewrites=plan.rewrites))
+
+
+def _cell(plan: Plan, *, counted: bool = False) -> Cell:
+    """The method of a model on lines that fold between its parameters.
+
+    Args:
+        plan: Makes the model.
+        counted: Another column counts the layers in float.
+    """
+    if not plan.rewrites:
+        return Cell("float")
+    *before, last = plan.rewrites
+    params = [f"{name}={value}" for name, value in last.params.items() if name != "leave" or not counted]
+    after = ", ".join(map(rewrite_words.spec, before))
+    return Cell(
+        f"{last.name}: {', '.join(params)}" if params else last.name,
+        beneath=f"after {after}" if after else "",
+    )
+
+
+def _beyond(outputs: OutputDifference | None) -> str:
+    """Name the limit that outputs exceed."""
+    if outputs is None:
+        return "beyond the tolerance"
+    if is_silent(outputs):
+        return "error unknown: outputs nearly zero"
+    return "" if outputs.ok else f"beyond: {limit_missed(outputs, named=True)}"
+
+
+def is_float(row: FrontRow) -> bool:
+    """Return whether a row is the float model's."""
+    return not row.plan.rewrites
+
+
+def is_confirmed(row: FrontRow) -> bool:
+    """Returns whether fresh blocks support a row, beside those of the race."""
+    return row.comparison is not None and row.comparison.phase == "confirm"
+
+
+def is_silent(outputs: OutputDifference | None) -> bool:
+    """Return whether the float model's outputs are nearly zero for every input, so distances mean nothing."""
+    return outputs is not None and outputs.silent and outputs.metric is None
+
+
+def layers_in_float(row: FrontRow) -> str:
+    """Count the layers that a model keeps in float."""
+    if not row.n_float:
+        return "all layers quantized"
+    return f"{row.n_float} of {row.n_layers} layers kept in float"
+
+
+def _saved(saved_ns: float | None) -> str:
+    if saved_ns is None:
+        return NOTHING
+    return duration(saved_ns) if saved_ns >= 0 else f"none, {duration(-saved_ns)} slower"
+
+
+def _layer_error(row: LayerRow) -> str:
+    if row.error is not None:
+        return error_text(row.error)
+    return NOTHING if row.expected_error is None else f"{error_text(row.expected_error)} expected"
