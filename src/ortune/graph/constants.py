@@ -11,7 +11,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.graph.attributes import tensor_of
-from ortune.graph.model.graphs import NEVER_FED
+from ortune.graph.evaluation import evaluate
+from ortune.graph.model.graphs import NEVER_FED, op_set
 from ortune.graph.nodes import is_op
 
 Array = NDArray[np.float64]
@@ -22,17 +23,8 @@ SMALL = 4096
 _DEPTH = 4
 """Nodes from a number down to those that are stored: a root of a quotient, say."""
 
-_ARITHMETIC: dict[str, np.ufunc] = {
-    "Sqrt": np.sqrt,
-    "Reciprocal": np.reciprocal,
-    "Neg": np.negative,
-    "Identity": np.positive,
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": np.divide,
-    "Pow": np.power,
-}
+_ARITHMETIC = op_set("Sqrt Reciprocal Neg Identity Add Sub Mul Div Pow")
+_ARITHMETIC_OPSET = 13  # these operators compute the same in every version that broadcasts
 
 _NUMBERS = {
     "value_float": np.float32,
@@ -100,16 +92,11 @@ def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None
     node = value.producer()
     if node is None or not is_op(node, *_ARITHMETIC):
         return None
-    inputs = [one_number(source, depth - 1) for source in node.inputs]
-    numbers = [number for number in inputs if number is not None]
-    if len(numbers) < len(inputs):
+    numbers = [one_number(source, depth - 1) for source in node.inputs]
+    if any(number is None for number in numbers):
         return None
-    function = _ARITHMETIC[node.op_type]
-    # Only floats: numpy divides and rounds integers in other ways than ONNX.
-    if len(numbers) != function.nin or any(number.dtype.kind != "f" for number in numbers):
-        return None
-    with np.errstate(all="ignore"):
-        return np.asarray(function(*numbers))
+    computed = evaluate(node, _ARITHMETIC_OPSET, numbers)
+    return None if computed is None else computed[0]
 
 
 def scalar(value: ir.Value | None) -> float | None:

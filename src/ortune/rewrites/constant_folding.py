@@ -20,28 +20,20 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from ortune.graph.attributes import graph_of, has_parameters, optional_int
 from ortune.graph.constants import constant, is_constant
-from ortune.graph.model.graphs import nodes, op_set
+from ortune.graph.evaluation import COMPUTED, Array, evaluate
+from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import is_op, scopes_of
-from ortune.graph.shapes.known import SMALL_BYTES, Dims, Known, known_values
+from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined
 
-_FOLDED = op_set(
-    "Abs Add And Cast Ceil Clip Concat ConstantOfShape Cos CumSum Div Equal Erf Exp Expand Flatten Floor Gather "
-    "GatherElements GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log MatMul Max Min Mul Neg Not Or Pow "
-    "Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements ScatterND "
-    "Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
-)
-"""What is computed here: others are rare among constants, draw random numbers, or are what quantizers leave."""
 _LEAST_OPSET = 8  # arithmetic before broadcasts otherwise
-_SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference knows no other
 _MOST_NUMBERS = 1 << 26  # of a result
 _LIMIT = Param(
     name="limit",
@@ -81,7 +73,7 @@ class _Folding:
             return
         results = self._sizes(node, opset) if is_op(node, "Shape", "Size", "Gather", "Slice") else None
         self.sizes += results is not None and is_op(node, "Gather", "Slice")
-        if results is None and is_op(node, *_FOLDED):
+        if results is None and is_op(node, *COMPUTED):
             results = self._computed(node, opset)
         if results is None:
             return
@@ -138,33 +130,38 @@ class _Folding:
         """Computes a node whose inputs are all constant; ``first`` replaces the first input."""
         if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
-        feeds: dict[str, np.ndarray] = {} if first is None else {"i0": first}
+        arrays: list[Array | None] = []
         input_bytes = 0
         for place, value in enumerate(node.inputs):
-            if value is None or f"i{place}" in feeds:
+            if place == 0 and first is not None:
+                arrays.append(first)
                 continue
-            stored = value.const_value
-            if stored is not None and (stored.size > _MOST_NUMBERS or stored.dtype == ir.DataType.STRING):
+            array = None if value is None else self._constant(value)
+            if value is not None and array is None:
                 return None
-            array = constant(value)
-            if array is None or array.dtype.kind not in "fiub":
-                return None
-            feeds[f"i{place}"] = array
-            input_bytes += array.nbytes
-        if not feeds:  # it was part of a branch that is gone by now
+            arrays.append(array)
+            input_bytes += 0 if array is None else array.nbytes
+        if all(array is None for array in arrays):  # it was part of a branch that is gone by now
             return None
         size = self._size(node)
         if size is not None and size > input_bytes + self.limit_bytes:
             self._too_large(node, size)
             return None
-        results = _run(node, opset, feeds)
-        if results is None or any(array.dtype.kind not in "fiub" for array in results):
+        results = evaluate(node, opset, arrays)
+        if results is None:
             return None
         size = sum(array.nbytes for array in results)
         if first is None and size > input_bytes + self.limit_bytes:
             self._too_large(node, size)
             return None
         return results
+
+    def _constant(self, value: ir.Value) -> Array | None:
+        """Return the numbers of a constant; None for any other value and where they are too many."""
+        stored = value.const_value
+        if stored is not None and (stored.size > _MOST_NUMBERS or stored.dtype == ir.DataType.STRING):
+            return None
+        return constant(value)
 
     def _size(self, node: ir.Node) -> int | None:
         """Returns the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
@@ -186,85 +183,6 @@ class _Folding:
 
 def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
     return dims is not None and all(isinstance(size, int) for size in dims)
-
-
-def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """Runs one ONNX node in the reference evaluator; None if it fails or contradicts shape inference."""
-    if is_op(node, "Softmax") and opset < _SOFTMAX_OF_ONE_AXIS:
-        return None
-    if is_op(node, "Erf") and feeds["i0"].dtype == np.float64:  # computed in float32
-        return None
-    proto = ir.serde.serialize_node(node)
-    proto.domain = ""
-    proto.input[:] = [f"i{place}" if value is not None else "" for place, value in enumerate(node.inputs)]
-    proto.output[:] = [f"o{place}" for place in range(len(node.outputs))]
-    try:
-        arrays = _evaluated(proto, opset, feeds)
-        small = all(array.nbytes <= _MOST_NUMBERS * 8 for array in arrays)
-        # Its Unsqueeze takes axes one after another before opset 13, say, and gives other sizes where they are mixed.
-        return arrays if small and _as_inferred(proto, opset, feeds, arrays) else None
-    # What the reference does not know, or what is no valid node, it says in any of these ways.
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        onnx.defs.SchemaError,
-    ):
-        return None
-
-
-def _evaluated(proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    # Imported late: it brings every operator there is.
-    from onnx.reference import ReferenceEvaluator
-
-    with np.errstate(all="ignore"):
-        if proto.op_type == "GatherElements":  # the reference takes 32 to choose from, or forgets the axis
-            axis = next((a.i for a in proto.attribute if a.name == "axis"), 0)
-            return [np.take_along_axis(feeds["i0"], feeds["i1"], axis)]
-        empty = onnx.helper.make_empty_tensor_value_info
-        graph = onnx.helper.make_graph(
-            [proto], "node", [empty(name) for name in feeds], [empty(name) for name in proto.output]
-        )
-        # The reference knows each operator by its newest version that is not newer than this.
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-        return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, feeds)]
-
-
-def _as_inferred(
-    proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray], arrays: list[np.ndarray]
-) -> bool:
-    """Returns whether results have the types and sizes that shape inference gives for the node."""
-    kind, kind_of = onnx.helper.make_tensor_type_proto, onnx.helper.np_dtype_to_tensor_dtype
-    try:
-        said = onnx.shape_inference.infer_node_outputs(
-            onnx.defs.get_schema(proto.op_type, opset, ""),
-            proto,
-            {name: kind(kind_of(array.dtype), array.shape) for name, array in feeds.items()},
-            {
-                name: onnx.numpy_helper.from_array(array, name)
-                for name, array in feeds.items()
-                if array.nbytes <= SMALL_BYTES
-            },
-            opset_imports=[onnx.helper.make_opsetid("", opset)],
-        )
-    except onnx.shape_inference.InferenceError:
-        # It is stricter than what runs: of a Range, say, it takes scalars alone. Left where it is, beside operands that
-        # are constants now, ONNX Runtime would refuse it as well.
-        return True
-    for name, array in zip(proto.output, arrays, strict=True):
-        inferred = said[name].tensor_type if name in said else onnx.TypeProto.Tensor()
-        sizes: list[int | None] = list(array.shape)
-        if inferred.HasField("shape"):
-            sizes = [size.dim_value if size.HasField("dim_value") else None for size in inferred.shape.dim]
-        if inferred.elem_type not in (0, kind_of(array.dtype)) or len(sizes) != array.ndim:
-            return False
-        if any(size not in (None, other) for size, other in zip(sizes, array.shape, strict=True)):
-            return False
-    return True
 
 
 def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
@@ -308,7 +226,7 @@ def _left(model: ir.Model) -> str:
             continue
         if any(value.is_graph_output() for value in node.outputs):
             why["produces a graph output"] += 1
-        elif not is_op(node, *_FOLDED):
+        elif not is_op(node, *COMPUTED):
             why[f"{node.op_type} is not supported by this rewrite"] += 1
         else:
             why["its tensors are too large, or of an unsupported type"] += 1

@@ -16,12 +16,11 @@ from ortune.graph.cost import control
 from ortune.graph.cost.call import MOST_WORK, Call, Count, Executions, Uncounted
 from ortune.graph.cost.known import Counter
 from ortune.graph.cost.registry import formula_of
+from ortune.graph.evaluation import Array, evaluate
 from ortune.graph.model.graphs import name_of, op_set, own_name, subgraphs, type_text
 from ortune.graph.randomness import is_random
-from ortune.graph.shapes import contents as values
 from ortune.graph.shapes import single_nodes as shapes
 from ortune.graph.shapes import types
-from ortune.graph.shapes.contents import Array
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.single_nodes import Dims
 from ortune.records import NodeCost
@@ -29,6 +28,8 @@ from ortune.records import NodeCost
 FOLDED = "depends on constants only, so it is computed once and not counted"
 _WORTH_TELLING = 1.1
 """So many times its own channels, a convolution is said to run on more."""
+_MOST_CONTENT_BYTES = 1 << 15
+"""Larger results are not followed: they decide no size."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
 
 # The same stored numbers behind these: a weight in int8 is read as int8.
@@ -272,11 +273,10 @@ class GraphCounter(Counter):
         contents: Mapping[int, Array],
     ) -> None:
         """Find the shapes and, where it is small, the contents of a node's outputs."""
-        result = values.evaluate(node, [contents.get(i) for i in range(len(node.inputs))])
-        if node.op_type == "Size" and inputs and inputs[0] is not None:
-            result = np.asarray(math.prod(inputs[0]), np.int64)
-        if result is not None:
-            self.keep(node.outputs[0], result)
+        results = self._evaluated(node, inputs, contents)
+        if results is not None:
+            for value, result in zip(node.outputs, results, strict=True):
+                self.keep(value, result)
             return
         ruled = self._into_blocks(node, inputs, contents) or shapes.by_rule(node, inputs, contents)
         if ruled is not None:
@@ -294,6 +294,18 @@ class GraphCounter(Counter):
         for value in node.outputs:
             if value.name and self.dims(value) is None:
                 self._why[value] = self._reason(node, inputs)
+
+    def _evaluated(
+        self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
+    ) -> Sequence[Array] | None:
+        """Compute a node whose inputs are known; None if one is not."""
+        if node.op_type == "Size" and inputs and inputs[0] is not None:
+            return [np.asarray(math.prod(inputs[0]), np.int64)]
+        if len(contents) < sum(value is not None for value in node.inputs):
+            return None
+        arrays = [contents.get(i) for i in range(len(node.inputs))]
+        opset = node.version or self.opset(node.domain)
+        return evaluate(node, opset, arrays, most_bytes=_MOST_CONTENT_BYTES)
 
     def _into_blocks(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.evaluation import Array
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.shapes import types
-from ortune.graph.shapes.contents import Array
 from ortune.graph.shapes.single_nodes import Dims
 from ortune.graph.shapes.symbols import Size, within
 from ortune.graph.shapes.walk import Walk

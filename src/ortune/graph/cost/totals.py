@@ -14,10 +14,10 @@ from ortune.graph.cost.call import Executions
 from ortune.graph.cost.control import CONTROL_FLOW
 from ortune.graph.cost.graph import GraphCounter
 from ortune.graph.cost.recurrent import RECURRENT
+from ortune.graph.evaluation import Array
 from ortune.graph.model.extent import copies
 from ortune.graph.model.graphs import parameters
 from ortune.graph.model.operators import STANDARD
-from ortune.graph.shapes.contents import Array
 from ortune.graph.shapes.single_nodes import Dims
 from ortune.graph.shapes.types import n_bytes
 from ortune.records import ModelCost, NodeCost

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from ortune.graph.attributes import int_of, ints_of, length_of, text_of
-from ortune.graph.shapes.contents import Array
+from ortune.graph.evaluation import Array
 
 Dims = tuple[int, ...]
 
