@@ -52,7 +52,7 @@ ROOMS = {
     # What confines a process of a framework also says whether this system can.
     "engines": {
         "stats", "graph", "knobs", "store", "runtimes", "targets", "trace", "inputs", "outputs", "rewrites", "rules",
-        "bundle", "search", "temporary", "measuring", "show", "worker",
+        "bundle", "search", "temporary", "measuring", "worker",
     },
     "verbs": {
         "stats", "graph", "trace", "knobs", "targets", "store", "show", "runtimes", "inputs", "outputs", "rewrites",
@@ -279,6 +279,21 @@ def test_a_private_name_stays_in_its_room() -> None:
         return private_of_others(read(file), room(file), rooms[room(file)], everywhere)
 
     assert breaches(FILES, taken) == {}
+
+
+CORE = {"measuring", "outputs", "search", "engines", "stats"}
+SHOWING = {
+    "measuring/field.py": "names the sides of an alert as a list",
+    "measuring/opening.py": "notes what was skipped, and a long start",
+    "measuring/quiet.py": "notes how long it waited for a quiet machine",
+    "measuring/right_outputs.py": "notes why outputs were not compared in float64",
+}
+"""Files of the core that still take words from ``show``, each with what it says; no other may."""
+
+
+def test_the_core_imports_no_verb_and_no_words() -> None:
+    found = breaches([f for f in FILES if room(f) in CORE], lambda f: rooms_imported(f) & {"verbs", "show"})
+    assert found == {file: {"show"} for file in SHOWING}
 
 
 FACE = {"options", "run", "words"}

@@ -8,13 +8,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ortune.engines.racing.tuned import rejected
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, ProviderSpec, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.figures import describe
 from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.state import Search
 from ortune.search.tables import trade
+from ortune.verbs._shared.tuned import rejected
 
 ARENA = Plan(settings={"enable_cpu_mem_arena": False})
 LESS_CPU = Plan(settings={"allow_spinning": False})

@@ -16,10 +16,10 @@ SWAP = Finding(code="ENV003", what="it swaps", evidence="3 GiB of swap", fix="fr
 
 
 def test_a_finding_is_told_with_its_evidence_unless_that_is_said_already() -> None:
-    assert words.sentence(SWAP) == "ENV003 it swaps (3 GiB of swap) -> free memory"
-    assert words.sentence(SWAP, evidence=False) == "ENV003 it swaps -> free memory"
+    assert SWAP.sentence() == "ENV003 it swaps (3 GiB of swap) -> free memory"
+    assert SWAP.sentence(evidence=False) == "ENV003 it swaps -> free memory"
     twice = Finding(code="MSR010", what="latency depends on the input: 1-2 ms", evidence="1-2 ms")
-    assert words.sentence(twice) == "MSR010 latency depends on the input: 1-2 ms"
+    assert twice.sentence() == "MSR010 latency depends on the input: 1-2 ms"
 
 
 @pytest.mark.parametrize(

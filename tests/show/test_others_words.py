@@ -9,7 +9,6 @@ import golden
 import golden_tune
 from briefs import made, risks
 from facts import facts
-from ortune.measuring.other_programs import worded
 from ortune.records import (
     Comparison,
     DiagnoseResult,
@@ -24,6 +23,7 @@ from ortune.records import (
 )
 from ortune.show import github, markdown, others_words, tune_headline
 from ortune.show.html import pages
+from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.diagnose import words as diagnose_words
 from ortune.verbs.tune import words as tune_words

@@ -21,12 +21,21 @@ from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.limits import Limits
 from ortune.measuring.sides import Resolved
-from ortune.records import FeedRef, Finding, GpuRun, Host, Measured, Outcome, PeakInTurn, Plan, Workload
+from ortune.records import (
+    IN_A_POD,
+    FeedRef,
+    Finding,
+    GpuRun,
+    Host,
+    Measured,
+    Outcome,
+    PeakInTurn,
+    Plan,
+    Workload,
+)
 from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO
-from ortune.show import finding_words
-from ortune.show.answer_commands import IN_A_POD
 from ortune.show.numbers import listed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -92,7 +101,7 @@ class Field:
                 continue
             said = msgspec.structs.replace(finding, what=f"{name}: {finding.what}") if name else finding
             self.alerts.append(said)
-            self.say(finding_words.sentence(said, evidence=False))
+            self.say(said.sentence(evidence=False))
 
     def _also(self, finding: Finding, name: str) -> bool:
         """Name a further side in the alert that contains the same finding; return whether there is one."""

@@ -33,7 +33,6 @@ from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.controls import Judgement
 from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
 from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
-from ortune.show import finding_words
 from ortune.stats.warmup import runs_per_trial
 from ortune.targets.turns import Turns
 
@@ -240,7 +239,7 @@ class Pilot:
         check.nonfinite = check.not_finite(outputs)
         for alert in rule_of(non_finite_outputs).findings(replace(field.facts(), nonfinite=check.nonfinite)):
             field.alerts.append(alert)
-            field.say(finding_words.sentence(alert, evidence=False))
+            field.say(alert.sentence(evidence=False))
 
     def answer_natively(self) -> None:
         """What the CPU outside of a browser answers, before any page does: that tells how much a page may send."""
@@ -314,7 +313,7 @@ class Pilot:
         found = row_check.check_base(field, self._check, left_ns)
         for alert in rule_of(rows_depend_on_neighbours).findings(replace(field.facts(), row_check=found)):
             field.alerts.append(alert)
-            field.say(finding_words.sentence(alert, evidence=False))
+            field.say(alert.sentence(evidence=False))
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
         """Makes trials of a group as long as they should be, or as short as is asked and makes sense.

@@ -95,3 +95,14 @@ class Finding(Record, frozen=True, kw_only=True):
     safety: FixSafety = "advice"
     brought: tuple[Brought, ...] = ()
     verified: Comparison | None = None
+
+    def sentence(self, *, evidence: bool = True) -> str:
+        """Return the code, what was found, what was observed (unless ``evidence`` is False), and the fix."""
+        observed = self.evidence if evidence and self.evidence not in self.what else ""
+        return "".join(
+            [
+                f"{self.code} {self.what}".lstrip(),
+                f" ({observed})" if observed else "",
+                f" -> {self.fix}" if self.fix else "",
+            ]
+        )

@@ -90,6 +90,10 @@ class Runtime(Record, frozen=True, kw_only=True):
         return self.ort_version
 
 
+IN_A_POD = "in an emulated container"
+"""Beginning of the note on an emulated container, whose size no document holds."""
+
+
 class PodSize(Record, frozen=True, kw_only=True):
     """The limits of a container; None means no limit."""
 

@@ -15,10 +15,7 @@ import msgspec
 from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.providers import find
-from ortune.records import InputChoice, Plan, Runtime, Side, Workload
-
-IN_A_POD = "in an emulated container"
-"""How the note on a pod begins, whose size no document holds."""
+from ortune.records import IN_A_POD, InputChoice, Plan, Runtime, Side, Workload
 
 _OBJECTIVES = {
     "CPU time": "cpu",

@@ -37,7 +37,7 @@ def checks(
         lines = [Line(f"checks: {'; '.join(limits)}", "look")]
     elif controls:
         lines = [Line("checks: passed", "faint")]
-    about = [finding_words.sentence(f) for f in findings if finding_words.about_measurement(f)]
+    about = [f.sentence() for f in findings if finding_words.about_measurement(f)]
     return [*lines, *(Line(text, "look") for text in about)]
 
 

@@ -49,18 +49,6 @@ def long_start(start_s: float, budget_s: float) -> str:
     )
 
 
-def sentence(finding: Finding, *, evidence: bool = True) -> str:
-    """A finding in one sentence: its code, what it is, what was seen, and what to do."""
-    evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""
-    return "".join(
-        [
-            f"{finding.code} {finding.what}".lstrip(),
-            f" ({evidence_words})" if evidence_words else "",
-            f" -> {finding.fix}" if finding.fix else "",
-        ]
-    )
-
-
 def places(finding: Finding) -> str:
     """Says where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
     where = [name for name in finding.where if name]
@@ -108,17 +96,17 @@ def _brought(gain: Brought) -> str:
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """Among what supports a headline; those about the measurement limit it, and are part of its checks."""
-    return [("finding", sentence(finding)) for finding in findings if not about_measurement(finding)]
+    return [("finding", finding.sentence()) for finding in findings if not about_measurement(finding)]
 
 
 def caveats(findings: Iterable[Finding]) -> list[str]:
     """Findings about the measurement itself: a verdict is not read without them."""
-    return [sentence(f, evidence=False) for f in findings if about_measurement(f)]
+    return [f.sentence(evidence=False) for f in findings if about_measurement(f)]
 
 
 def alerts(envelope: Envelope[Any]) -> list[str]:
     """What is said before all else, a sentence each."""
-    return [sentence(alert, evidence=False) for alert in envelope.alerts]
+    return [alert.sentence(evidence=False) for alert in envelope.alerts]
 
 
 def alerted(document: Document, envelope: Envelope[Any]) -> Document:

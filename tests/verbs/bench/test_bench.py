@@ -18,12 +18,12 @@ from onnx import helper, numpy_helper
 import ortune
 from facts import facts
 from onnx_text import model_of, saved
-from ortune.engines.bench_result import CaseTrial, own_threads, remarks
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.spelling import command
+from ortune.verbs.bench.result import CaseTrial, own_threads, remarks
 from ortune.verbs.bench.run import Options, requests, shared
 from within import program
 

@@ -27,7 +27,7 @@ from ortune.records import (
     RunVariance,
     TraceInfo,
 )
-from ortune.show import finding_words, profile_nodes
+from ortune.show import profile_nodes
 from ortune.verbs.profile import notes as profile_notes
 from ortune.verbs.profile import run as flow
 from ortune.verbs.profile import words as profile_words
@@ -44,7 +44,7 @@ def result(**fields: Any) -> ProfileResult:
 
 
 def findings(result: ProfileResult) -> list[str]:
-    return [finding_words.sentence(found) for found in rules.findings(rules.Facts(profile=result))]
+    return [found.sentence() for found in rules.findings(rules.Facts(profile=result))]
 
 
 def test_runs_that_took_no_time_were_recorded_all_the_same() -> None:

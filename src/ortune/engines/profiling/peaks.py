@@ -15,7 +15,6 @@ from ortune.engines.profiling import peak_models
 from ortune.engines.profiling.stored_peaks import is_postponed, keep_peak, load_peak, postpone
 from ortune.errors import Interrupted, MeasurementError
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
-from ortune.show.headline import count
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolFailed, ToolProcess
@@ -169,8 +168,9 @@ def _taken_now(machine: Machine, most: float) -> float:
 def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> MeasurementError:
     """Return the error for a busy machine, on which the peaks wait for a quiet moment."""
     postpone(store_folder)
+    cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return MeasurementError(
-        f"other programs used {taken_cpus:.1f} of {count(host.effective_cpus, 'CPU')}",
+        f"other programs used {taken_cpus:.1f} of {cpus}",
         do="it is measured at the next quiet moment (--wait-quiet 10m waits for one)",
         code="busy",
     )

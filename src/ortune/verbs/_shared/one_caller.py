@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ortune.engines.bench_result import load_words
 from ortune.records import Workload
+from ortune.verbs.bench.words import load_words
 from ortune.verbs.look import words as look_words
 
 

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 from ortune import knobs
-from ortune.engines.bench_result import CaseTrial, make_result
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
@@ -42,6 +41,7 @@ from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.bench import words as bench_words
 from ortune.verbs.bench.options import Options
+from ortune.verbs.bench.result import CaseTrial, make_result
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ

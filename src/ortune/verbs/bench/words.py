@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
+from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate, Workload
 from ortune.show import finding_words, memory_words, transfer_words
 from ortune.show.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.show.checks import checks
@@ -227,7 +227,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
             *(Line(headline(row, result), "strong") for row in result.rows),
             *_measured(result),
             *(
-                Line(f"{finding_words.sentence(f)}{finding_words.places(f)}", "look")
+                Line(f"{f.sentence()}{finding_words.places(f)}", "look")
                 for f in result.findings
                 if not finding_words.about_measurement(f)
             ),
@@ -339,3 +339,13 @@ def headlines(result: BenchResult) -> str:
 
 
 STORED = StoredKind(result=BenchResult, document=document, headline=headlines)
+
+
+def load_words(work: Workload) -> str:
+    """What the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
+    apart = f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back"
+    if work.callers * work.sessions == 1:
+        return f"one caller, {apart}"
+    callers = f"{work.callers} caller{'s' if work.callers > 1 else ''}"
+    on = f" on each of {work.sessions} sessions" if work.sessions > 1 else ""
+    return f"{callers}{on}, {apart}"

@@ -11,7 +11,6 @@ import msgspec
 from ortune import rewrites
 from ortune.errors import MeasurementError
 from ortune.measuring.executor import Arm
-from ortune.measuring.other_programs import with_others
 from ortune.measuring.sides import Resolved
 from ortune.objectives import Objective
 from ortune.records import (
@@ -33,6 +32,7 @@ from ortune.search.blocks import LETTERS, failures, measured
 from ortune.search.figures import describe
 from ortune.search.guards import beside, case_results, guards
 from ortune.show import sides
+from ortune.verbs._shared.other_programs import with_others
 
 
 @dataclass(slots=True, kw_only=True)

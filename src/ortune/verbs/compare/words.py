@@ -198,7 +198,7 @@ def _operator(name: str) -> str:
 def _causes(result: CompareResult) -> list[str]:
     """What stands out on the slower side alone."""
     slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
-    return [f"only in {slower}: {finding_words.sentence(f)}" for f in result.causes[:MOST_CAUSES]]
+    return [f"only in {slower}: {f.sentence()}" for f in result.causes[:MOST_CAUSES]]
 
 
 def _figures(result: CompareResult) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ortune.printable import operand
 from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope, Finding
-from ortune.show import finding_words, ort_format_words
+from ortune.show import ort_format_words
 from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.show.numbers import factor, shorten, size
 from ortune.show.output_words import outputs
@@ -41,7 +41,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 def fix_first(findings: Sequence[Finding], fixed: str, name: str) -> str:
     """What to fix in the source or its export, before the file is written."""
-    what = "\n  ".join([*([fixed] if fixed else []), *map(finding_words.sentence, findings)])
+    what = "\n  ".join([*([fixed] if fixed else []), *(finding.sentence() for finding in findings)])
     return f"to fix in the source or its export first ({name} is written all the same):\n  {what}"
 
 
@@ -104,7 +104,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
             ),
             Points(
                 title="findings in the exported model",
-                items=[finding_words.sentence(f) for f in result.findings],
+                items=[f.sentence() for f in result.findings],
             ),
             *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),

@@ -12,7 +12,6 @@ from ortune.measuring.failures import describe as failure
 from ortune.measuring.fixed_blocks import Held, enough_s, held, race
 from ortune.measuring.limits import patience_s
 from ortune.measuring.opening import Experiment
-from ortune.measuring.other_programs import with_others
 from ortune.measuring.rewriting import Models
 from ortune.objectives import Objective
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
@@ -21,6 +20,7 @@ from ortune.search.blocks import measured
 from ortune.search.figures import STATISTICS, describe
 from ortune.search.plan_edits import merge, together
 from ortune.show import finding_words
+from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.diagnose import words as diagnose_words
 
 TOGETHER = "together"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from ortune.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
-from ortune.show import finding_words
 from ortune.show import headline as heads
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Cell, Code, Column, Document, Line, Points, Table, table
@@ -26,7 +25,7 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
             *(Line(text, "strong") for text in headline(envelope)),
             _runtimes(result),
             Line(_not_started(result), "look"),
-            Points(title="findings", items=[finding_words.sentence(f) for f in result.findings]),
+            Points(title="findings", items=[f.sentence() for f in result.findings]),
             *([_effects(result.noise)] if result.noise else []),
             *_checks(result),
             Code(title="next", lines=_next(result), commands=True),

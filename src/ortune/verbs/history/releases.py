@@ -19,7 +19,6 @@ from ortune.measuring.first_run import settle
 from ortune.measuring.fixed_blocks import Held, enough_s, held, holds, race
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment
-from ortune.measuring.other_programs import with_others
 from ortune.measuring.right_outputs import evaluated, most_s, question_right
 from ortune.measuring.sides import require_unchanged
 from ortune.objectives import Objective
@@ -39,6 +38,7 @@ from ortune.records import (
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import STATISTICS, WORDS, describe
+from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.history import words as history_words
 
 

@@ -256,13 +256,13 @@ def findings(result: LookResult) -> list[str]:
     """What stands out, one sentence each; the lesser ones are only counted."""
     stands_out = result.findings
     more = len(stands_out) - MOST_FINDINGS
-    shown = [finding_words.sentence(finding) for finding in stands_out[:MOST_FINDINGS]]
+    shown = [finding.sentence() for finding in stands_out[:MOST_FINDINGS]]
     return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def lesser(result: LookResult) -> list[str]:
     """The findings that are only counted."""
-    return [finding_words.sentence(finding) for finding in result.findings[MOST_FINDINGS:]]
+    return [finding.sentence() for finding in result.findings[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:

@@ -25,6 +25,7 @@ from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.records import (
+    IN_A_POD,
     Envelope,
     MachinePeak,
     Measured,
@@ -34,9 +35,8 @@ from ortune.records import (
 from ortune.search.blocks import BASE
 from ortune.search.phases import LEAST_CHECKS_S, LEAST_LOAD_S
 from ortune.show import headroom_words
-from ortune.show.answer_commands import IN_A_POD
 from ortune.show.difference_words import worded
-from ortune.show.finding_words import measurable, sentence
+from ortune.show.finding_words import measurable
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.verbs._shared.one_caller import one_caller
@@ -101,7 +101,7 @@ def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[st
     return msgspec.structs.replace(
         result,
         stands_out=findings,
-        findings=tuple(sentence(finding) for finding in findings),
+        findings=tuple(finding.sentence() for finding in findings),
         headroom=result.headroom and headroom_words.worded(result.headroom),
     )
 

@@ -8,7 +8,7 @@ from ortune.records import (
     Plan,
     ProfileResult,
 )
-from ortune.show import difference_tables, difference_words, finding_words, transfer_words
+from ortune.show import difference_tables, difference_words, transfer_words
 from ortune.show.answer_commands import lines, model_of, told_line
 from ortune.show.document import Block, Code, Document, Line, Pairs, Points
 from ortune.show.numbers import duration, percent, shorten
@@ -101,7 +101,7 @@ def _on_device(ns: float, result: ProfileResult) -> str:
 
 def findings(result: ProfileResult) -> list[str]:
     """What stands out, one sentence each."""
-    return [finding_words.sentence(finding) for finding in result.stands_out]
+    return [finding.sentence() for finding in result.stands_out]
 
 
 def _first_findings(result: ProfileResult) -> list[str]:

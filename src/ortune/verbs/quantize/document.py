@@ -10,7 +10,6 @@ import msgspec
 from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
 from ortune.engines.racing.tuning import Tuning
 from ortune.graph.dot_products import saturates
-from ortune.measuring.other_programs import worded
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import (
     ENOUGH_INPUTS,
@@ -29,6 +28,7 @@ from ortune.records import (
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front
+from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.quantize.precision import Model
 from ortune.verbs.quantize.sensitivity import Sensitivity
 

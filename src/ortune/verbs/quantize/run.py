@@ -13,8 +13,6 @@ from ortune import rewrites, rules
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.quantizing.quantizing import changed
-from ortune.engines.racing import tuned
-from ortune.engines.racing.bundling import with_bundle
 from ortune.engines.racing.tuning import Tuning
 from ortune.engines.racing.winner_rows import question_winner
 from ortune.errors import UsageError
@@ -39,6 +37,8 @@ from ortune.search.precision import starts
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.tool import peak_bytes
+from ortune.verbs._shared import tuned
+from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words

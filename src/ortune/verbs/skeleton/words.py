@@ -9,7 +9,6 @@ from ortune.durations import in_words
 from ortune.records import Envelope, SkeletonProfile, SkeletonResult
 from ortune.show import markdown
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Tone, table
-from ortune.show.finding_words import sentence
 from ortune.show.numbers import duration, percent, size
 
 SHOWN = 12
@@ -189,7 +188,7 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
                 ),
                 *_blocks(result),
                 Points(
-                    title="What ortune finds in it", items=[sentence(finding) for finding in result.findings]
+                    title="What ortune finds in it", items=[finding.sentence() for finding in result.findings]
                 ),
             ],
         )

@@ -8,8 +8,6 @@ import msgspec
 
 from ortune import targets
 from ortune.bundle.write import require_replaceable, require_writable
-from ortune.engines.racing.bundling import with_bundle
-from ortune.engines.racing.tuned import make_result
 from ortune.engines.racing.tuning import Tuning
 from ortune.engines.racing.winner_rows import question_winner
 from ortune.errors import UsageError
@@ -23,9 +21,11 @@ from ortune.runtimes import runtimes
 from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words, tune_facts, tune_headline
+from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs._shared.tuned import make_result
 from ortune.verbs.tune import wrong_default
 from ortune.verbs.tune.across import late, with_runtime
 from ortune.verbs.tune.options import Options

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.engines.racing.tuned import _conditions
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, Sensors, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.state import Search
+from ortune.verbs._shared.tuned import _conditions
 
 
 @pytest.mark.parametrize(

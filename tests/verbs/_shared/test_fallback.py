@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.engines.racing.tuned import fallback
 from ortune.records import Comparison, Plan, ProviderSpec, RewriteSpec, VerdictName
+from ortune.verbs._shared.tuned import fallback
 
 
 def plan(*providers: str, rewrites: tuple[str, ...] = (), **settings: int | str) -> Plan:

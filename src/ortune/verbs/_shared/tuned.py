@@ -12,7 +12,6 @@ from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing import pasted
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
-from ortune.measuring.other_programs import worded
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
     BUSY,
@@ -38,6 +37,7 @@ from ortune.search.tables import candidates, points, settings, trade
 from ortune.show import finding_words, others_words
 from ortune.show.numbers import duration
 from ortune.show.sides import with_values
+from ortune.verbs._shared.other_programs import worded
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25

@@ -33,6 +33,7 @@ from ortune.show.headline import count
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
+from ortune.verbs.bench.words import load_words
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
 BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
@@ -172,16 +173,6 @@ def _outputs(baseline: Baseline, trial: Measured) -> tuple[str, ...]:
         f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[comparison.kind]}"
         for (name, comparison), shape in zip(baseline.check.comparisons.items(), shapes, strict=False)
     )
-
-
-def load_words(work: Workload) -> str:
-    """What the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
-    apart = f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back"
-    if work.callers * work.sessions == 1:
-        return f"one caller, {apart}"
-    callers = f"{work.callers} caller{'s' if work.callers > 1 else ''}"
-    on = f" on each of {work.sessions} sessions" if work.sessions > 1 else ""
-    return f"{callers}{on}, {apart}"
 
 
 def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> list[str]:

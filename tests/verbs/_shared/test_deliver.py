@@ -19,9 +19,9 @@ import golden
 import golden_tune
 from ortune import rewrites
 from ortune.engines.racing import pasted
-from ortune.engines.racing.bundling import _model_settings, with_bundle
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Runtime, Value, Workload
+from ortune.verbs._shared.bundling import _model_settings, with_bundle
 
 RUNTIME = Runtime(python=sys.executable, ort_version=ort.__version__)
 OPTIMIZED = RewriteSpec(name="ort-optimized-model")

@@ -1,0 +1,80 @@
+"""Where sentences for users are written: in the words of verbs, in show, rules, rewrites, errors and help texts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "ortune"
+CORE = ("measuring", "engines", "search", "outputs", "stats")
+"""Rooms that give figures and codes."""
+STEPS = "verbs"
+"""A verb's words, page and options (the help) may write; its steps and results are counted."""
+WORDS = re.compile(r"words|page|sections|options|headline|details|brief|elsewhere|groups|spelling")
+"""Files of verbs that are words: by their name, or by that of their folder."""
+LEAST_WORDS = 4
+ELSEWHERE = {"search/phases.py": "the table of budget shares, which docs/budgets.md is made of"}
+WRITTEN = {"measuring": 90, "engines": 109, "search": 45, "outputs": 38, "stats": 2, "verbs": 195}
+"""Sentences that these rooms still write. A number falls with each that moves; none rises."""
+
+
+def sentences(tree: ast.AST) -> Iterator[str]:
+    """The texts of at least four words that are neither documentation nor part of an error."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and _name(node.func).endswith(("Error", "NotFound", "ErrorInfo")):
+            continue
+        # A text by itself documents what it follows.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.JoinedStr | ast.Constant):
+            text = _text(node)
+            if len(re.findall(r"(?<![\w{])[a-z]+(?:'[a-z]+)?(?=[ ,:;.)]|$)", text)) >= LEAST_WORDS:
+                yield text
+            continue
+        waiting += ast.iter_child_nodes(node)
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _text(node: ast.JoinedStr | ast.Constant) -> str:
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(
+        part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "{}"
+        for part in parts
+    )
+
+
+def written() -> Counter[str]:
+    """How many sentences each room writes, of those that should write none."""
+    found: Counter[str] = Counter()
+    for room in (*CORE, STEPS):
+        for file in sorted((PACKAGE / room).rglob("*.py")):
+            if str(file.relative_to(PACKAGE)) in ELSEWHERE:
+                continue
+            if room == STEPS and WORDS.search(str(file.relative_to(PACKAGE / room))):
+                continue
+            found[room] += len(list(sentences(ast.parse(file.read_text(encoding="utf-8")))))
+    return found
+
+
+def test_the_core_and_the_steps_of_verbs_write_no_more_sentences() -> None:
+    found = written()
+    assert {room: n for room, n in found.items() if n > WRITTEN[room]} == {}
+
+
+def test_a_sentence_is_found() -> None:
+    text = '''
+def f(names, n):
+    """This says what the function is for."""
+    raise UsageError("this is what went wrong here", do="pass another one of them")
+    say(f"{n} of the {len(names)} models were skipped for lack of time")
+    return {"a key": "of three words"}
+'''
+    assert list(sentences(ast.parse(text))) == ["{} of the {} models were skipped for lack of time"]
