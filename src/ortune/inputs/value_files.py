@@ -55,13 +55,15 @@ def load_array(path: Path) -> NDArray[Any]:
     """The array of an ``.npy``, mapped: the file must be as long as its header says, and is read when it is needed.
 
     Raises:
-        OSError, ValueError: It cannot be read, or holds objects that only their own code could read.
+        OSError, ValueError: It cannot be read, or holds records, or objects that only their own code could read.
     """
     files.open_file(path).close()  # a pipe would be waited for
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except HEADER_ERRORS as error:
         raise ValueError(f"the header is invalid: {error}") from error
+    if array.dtype.names is not None or array.dtype.subdtype is not None:
+        raise ValueError("it holds records, not numbers or text")
     return np.asarray(array)
 
 

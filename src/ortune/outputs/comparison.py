@@ -79,8 +79,8 @@ def compare_outputs(
         that failed, the figure and its limit.
 
     Raises:
-        OrtuneError: A folder has no readable ``outputs.json``, a file is missing or damaged, or the tolerance is not a
-            positive number.
+        MeasurementError: A folder has no readable ``outputs.json``, or a file is missing or damaged.
+        OrtuneError: The tolerance is not a positive number.
     """
     comparisons = comparisons or {}
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
@@ -150,7 +150,7 @@ def _n_elements(value: StoredValue) -> int:
         return sum(
             len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
         )
-    return sum(load_array(file).size for file in value.files)
+    return sum(load_array(file, value.onnx_type).size for file in value.files)
 
 
 def _scores_of(
@@ -168,7 +168,7 @@ def _scores_of(
         stored = reference.get(name)
         if known is not None or stored is None or stored.kind != "tensor":
             return known
-        values = decode(np.asarray(load_array(stored.files[0])), stored.onnx_type)
+        values = decode(np.asarray(load_array(stored.files[0], stored.onnx_type)), stored.onnx_type)
         return Scores(values=values) if values.dtype.kind == "f" else None
 
     return read
@@ -196,7 +196,7 @@ def _compare_output(
     else:
         for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
             label = f"{name}[{i}]" if old.kind == "sequence" else name
-            arrays = (load_array(file1), load_array(file2))
+            arrays = (load_array(file1, old.onnx_type), load_array(file2, new.onnx_type))
             compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol, scores)
 
 
@@ -217,7 +217,9 @@ def _compare_maps_with_tensor(
     if columns is None:
         report.fail(f"output {name!r} is a tensor on one side, and maps without a class table on the other")
         return
-    old, new = (columns if stored is maps else load_array(stored.files[0]) for stored in pair)
+    old, new = (
+        columns if stored is maps else load_array(stored.files[0], stored.onnx_type) for stored in pair
+    )
     if old.size == new.size and 1 in columns.shape:
         old, new = (
             old.reshape(columns.shape),

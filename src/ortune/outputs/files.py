@@ -11,13 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ortune.errors import InputError, OrtuneError
+from ortune import files
+from ortune.errors import InputError, MeasurementError
+from ortune.inputs import value_files
 from ortune.inputs.value_files import StoredValue, read_index
 
 Array = NDArray[Any]
 
 CHUNK = 1 << 20
 """Elements decoded and compared at a time, so that outputs larger than memory can be."""
+
+_DEEPEST = 16
+"""Levels of lists and maps in an output; ONNX has two."""
+_MOST_DIGITS = 40
 
 # Exponent bits, mantissa bits, bias, and which bit patterns are no finite numbers.
 FLOAT8 = {
@@ -32,7 +38,7 @@ def read_outputs(folder: Path) -> dict[str, StoredValue]:
     """The outputs in a folder, by name, in the model's order.
 
     Raises:
-        OrtuneError: ``outputs.json`` is missing, damaged, or of another version.
+        MeasurementError: ``outputs.json`` is missing, damaged, or of another version.
     """
     try:
         return {value.name: value for value in read_index(folder, "outputs")}
@@ -44,7 +50,7 @@ def tensors(folder: Path) -> dict[str, Array]:
     """The tensors of a folder by name, as numbers.
 
     Raises:
-        OrtuneError: As ``read_outputs``, and where a file is missing or damaged.
+        MeasurementError: As ``read_outputs``, and where a file is missing or damaged.
     """
     stored = (value for value in read_outputs(folder).values() if value.kind == "tensor")
     return {
@@ -52,37 +58,67 @@ def tensors(folder: Path) -> dict[str, Array]:
         if family(value.onnx_type) == "float"
         else np.asarray(array)
         for value in stored
-        if (array := load_array(value.files[0])) is not None
+        if (array := load_array(value.files[0], value.onnx_type)) is not None
     }
 
 
-def load_array(path: Path) -> Array:
-    """A ``.npy`` file, mapped rather than read; never a pickle.
+def load_array(path: Path, onnx_type: str | None = None) -> Array:
+    """Return the array of a ``.npy`` file, mapped rather than read; never a pickle.
+
+    Args:
+        path: The file.
+        onnx_type: The type that the index has for it; None skips this check.
 
     Raises:
-        OrtuneError: Missing, damaged, or not an array of numbers, booleans or text.
+        MeasurementError: The file is missing, damaged, not an array of numbers, booleans or text, or not of the type.
     """
     try:
-        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
+        array = value_files.load_array(path)
+        text = array.dtype.kind in "SU"
+        if not text and array.dtype.kind not in "biufc":
+            raise ValueError(f"it holds elements of the type {str(array.dtype)[:80]}")
+        if onnx_type is not None and text is not (onnx_type == "string"):
+            raise ValueError(f"it holds elements of the type {array.dtype}, not {onnx_type[:80]}")
+    except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
+    return array
 
 
 def load_json(path: Path) -> Any:
-    """A map output: lists and dicts of text and numbers.
+    """Return a map output: lists and dicts of text and numbers.
 
     Raises:
-        OrtuneError: Missing, or not JSON.
+        MeasurementError: The file is missing, not JSON, or nested deeper than any output.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        value = json.loads(files.read(path), parse_int=_whole_number)
+        _require_shallow(value)
+    except (OSError, ValueError, RecursionError) as error:
         raise unreadable(path, error) from error
+    return value
 
 
-def unreadable(path: Path, error: Exception) -> OrtuneError:
-    """The one error for an output file that cannot be used."""
-    return OrtuneError(
+def _whole_number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+def _require_shallow(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise ValueError("lists or maps are nested too deep")
+
+
+def unreadable(path: Path, error: Exception) -> MeasurementError:
+    """Return the one error for an output file that cannot be used."""
+    return MeasurementError(
         f"an output file cannot be read: {error}",
         where=str(path),
         do="check that the disk is not full, and run again",

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import onnx_ir
 
+from ortune import files
 from ortune.errors import InputError
 from ortune.graph.outputs import class_labels, column_classes
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import feed_files
 from ortune.inputs.feeds import FeedValue
 from ortune.inputs.semantics import dtype_of
-from ortune.outputs.files import family
+from ortune.outputs.files import family, read_outputs
 from ortune.records import FeedRef
 
 CASTS = {
@@ -239,9 +240,14 @@ def _size(dimension: int | onnx_ir.SymbolicDim) -> str:
 
 
 def rename_outputs(folder: Path, pairs: Mapping[str, str]) -> None:
-    """Gives the outputs that a worker left the names that A's have."""
+    """Give the outputs that a worker left the names that A's have.
+
+    Raises:
+        MeasurementError: The worker left no outputs, or their index is damaged.
+    """
+    read_outputs(folder)
     path = folder / "outputs.json"
-    index = json.loads(path.read_text(encoding="utf-8"))
+    index = json.loads(files.read(path))
     for entry in index["outputs"]:
         entry["name"] = pairs.get(entry["name"], entry["name"])
     path.write_text(json.dumps(index), encoding="utf-8")

@@ -59,7 +59,9 @@ def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", 
 def numbers(folder: Path) -> dict[str, Array]:
     """The floating-point outputs that a worker left, by name, as float64."""
     return {
-        name: decode(np.asarray(load_array(value.files[0])), value.onnx_type).astype(np.float64)
+        name: decode(np.asarray(load_array(value.files[0], value.onnx_type)), value.onnx_type).astype(
+            np.float64
+        )
         for name, value in read_outputs(folder).items()
         if value.kind == "tensor" and family(value.onnx_type) == "float"
     }

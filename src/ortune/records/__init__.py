@@ -19,6 +19,7 @@ from ortune.records.difference import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
 from ortune.records.explain import *
+from ortune.records.fence import *
 from ortune.records.finding import *
 from ortune.records.history import *
 from ortune.records.lock import *

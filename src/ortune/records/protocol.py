@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import PROTOCOL_VERSION, Record, Value
+from ortune.records.fence import Fence
 from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
 
 
@@ -321,6 +322,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
         params: Of the rewrite that needs the task.
         external_name: Name of the file beside ``output`` that takes the larger weights.
         applied: Settings of the session, where the task creates one.
+        fence: Confines the process, on a system that can; None for a task that is not confined.
     """
 
     version: int = PROTOCOL_VERSION
@@ -333,6 +335,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
     applied: tuple[Applied, ...] = ()
     providers: tuple[ProviderSpec, ...] = ()
     custom_ops: tuple[str, ...] = ()
+    fence: Fence | None = None
 
 
 class ToolDone(Record, frozen=True, kw_only=True, tag="tool-done", tag_field="message"):

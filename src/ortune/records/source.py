@@ -7,23 +7,10 @@ from typing import Literal
 import msgspec
 
 from ortune.records.base import PROTOCOL_VERSION, Record
+from ortune.records.fence import Fence
 from ortune.records.protocol import FeedRef, TrialRequest
 
 SourceFormat = Literal["torch", "tensorflow", "tflite", "fitted"]
-
-
-class Fence(Record, frozen=True, kw_only=True):
-    """Limits of a framework's process: what it may read besides its environment; it writes its own folder alone.
-
-    Attributes:
-        reads: Files and folders.
-        memory_bytes: Limit of its own memory; 0 is none.
-        file_bytes: Limit of a file that it writes; 0 is none.
-    """
-
-    reads: tuple[str, ...]
-    memory_bytes: int = 0
-    file_bytes: int = 0
 
 
 class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):

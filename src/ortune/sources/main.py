@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any
 
+from ..worker import confined as fenced
 from ..worker import failures, protocol
 from ..worker.fence import Unfenced
 from ..worker.protocol import Link
@@ -28,7 +29,7 @@ def main() -> None:
     lacking = ""
     try:
         # Before a framework is imported, and while there is one thread.
-        confined.confine(request["fence"])
+        fenced.confine(request["fence"])
     except Unfenced as error:
         lacking = "this system cannot confine the source: %s" % error
     link.listen()

@@ -6,29 +6,29 @@ import contextlib
 import os
 import queue
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
 
-from ortune import files, launcher, monotonic, platform
+from ortune import files, launcher, monotonic
 from ortune.errors import OrtuneError
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
     Applied,
-    Fence,
     Record,
     SourceAnswer,
     SourceFailed,
     SourceReady,
     SourceRequest,
     TimeSource,
+    TrialError,
     source_answers,
 )
 from ortune.runtimes.environment import clean_environment
 from ortune.targets.archive import write_sources
+from ortune.targets.fence import Lacking, Room, fence_of
 from ortune.targets.machine import held_bytes, over_memory
 from ortune.targets.process import Process
 from ortune.targets.task import Limits
@@ -37,14 +37,12 @@ Answer = TypeVar("Answer", bound=Record)
 _POLL_S = 0.1
 _LOG = "source.log"
 _LOG_BYTES = 16_000
-_DISK_SHARE = 0.5
-"""Of the free space, for one file."""
-_LEAST_LEFT = 0.05
-"""Of what was free at first, on disk and in memory: limits of one file and of private memory bound neither alone."""
-_RESERVED_BYTES = 64 << 20
-"""What a library's threads reserve for a CPU (stacks, buffers) and never fill: what is filled is watched as well."""
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 """A source is exported, checked and timed on the CPU."""
+_DO = {
+    "out-of-memory": "free memory, and try again",
+    "disk-full": "free disk space, or set TMPDIR",
+}
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
 """Folder for what torch.compile builds, which the trials of one invocation share."""
@@ -59,16 +57,6 @@ class SourceProcessFailed(OrtuneError):
     def __init__(self, failed: SourceFailed, where: str) -> None:
         super().__init__(failed.what, where=where, do=failed.do, code=f"source-{failed.reason}")
         self.reason = failed.reason
-
-
-def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Limits().memory_share) -> Fence:
-    """The limits of a process that reads these files and writes to a folder, by what this machine has free."""
-    left, reserved = platform.memory_left_bytes(), _RESERVED_BYTES * (os.cpu_count() or 1)
-    return Fence(
-        reads=tuple(str(Path(path).absolute()) for path in reads),
-        memory_bytes=int(memory_share * left) + reserved if left is not None else 0,
-        file_bytes=int(_DISK_SHARE * shutil.disk_usage(folder).free),
-    )
 
 
 class SourceProcess:
@@ -95,7 +83,7 @@ class SourceProcess:
                 log=log,
             )
         self._lines = self._child.lines()
-        self._disk_free, self._memory_free = _left(folder)
+        self._room = Room(folder)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -139,15 +127,10 @@ class SourceProcess:
 
     def _over_limits(self, deadline: float) -> SourceFailed | None:
         what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
-        disk, memory = _left(self.folder)
+        lacking: Lacking | None = ("out-of-memory", what) if what else self._room.lacking()
         failed = None
-        if not what and memory < _LEAST_LEFT * self._memory_free:
-            what = "the system's memory is nearly full; stopped before it ran out"
-        if what:
-            failed = SourceFailed(reason="out-of-memory", what=what, do="free memory, and try again")
-        elif disk < _LEAST_LEFT * self._disk_free:
-            what = "the disk is nearly full; stopped before it ran out"
-            failed = SourceFailed(reason="disk-full", what=what, do="free disk space, or set TMPDIR")
+        if lacking is not None:
+            failed = SourceFailed(reason=lacking[0], what=lacking[1], do=_DO[lacking[0]])
         elif monotonic.now_s() > deadline:
             failed = SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
         if failed is not None:
@@ -163,7 +146,7 @@ class SourceProcess:
             return SourceFailed(reason="crash", what=f"its process ended: {self._last_words()}")
         try:
             message = source_answers.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None  # of a module that prints while it is imported, before stdout is moved
         return None if isinstance(message, SourceReady) else message
 
@@ -177,13 +160,13 @@ class SourceProcess:
         return lines[-1] if lines else "it printed nothing"
 
 
-def _left(folder: Path) -> tuple[int, int]:
-    """Bytes that are free on the disk of a folder and in memory; 0 of the latter where the system does not tell."""
-    return shutil.disk_usage(folder).free, platform.memory_left_bytes() or 0
-
-
 class SourceTrial(Process):
     """A runner of a source model: the process of its framework, which takes turns as a worker does."""
+
+    def start(self) -> None:
+        """Starts the process, and watches the disk and the memory from then on."""
+        self._room = Room(self.folder)
+        super().start()
 
     def program(self) -> Path:
         """What its interpreter is started with."""
@@ -209,6 +192,12 @@ class SourceTrial(Process):
         reads = [side.folder if side.factory else side.source, *(feed.path for feed in trial.feeds)]
         limits = None if side.trusted else fence_of(reads, self.folder, self.limits.memory_share)
         return TimeSource(side=side, threads=_threads(settings), trial=trial, fence=limits)
+
+    def _over_limits(self) -> TrialError | None:
+        failed = super()._over_limits()
+        if failed is None and (lacking := self._room.lacking()) is not None:
+            failed = self.error(*lacking)
+        return failed
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
+import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,19 +15,22 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform
+from ortune import platform, temporary
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import open_model
+from ortune.providers import CPU
 from ortune.records import (
     Applied,
     FailureReason,
     FeedRef,
+    Fence,
     Plan,
     Runtime,
     ToolDone,
     ToolRequest,
     TrialError,
 )
+from ortune.targets.fence import fence_of
 from ortune.targets.machine import short_of_memory
 from ortune.targets.requests import CannotApply, applied
 from ortune.targets.task import Limits
@@ -43,6 +49,19 @@ _DO_LOOKING: Mapping[FailureReason, str] = {
     "out-of-memory": "Free memory, and try again.",
     "timeout": "Try again when the machine is idle.",
 }
+
+_UNCONFINED = ("compile", "metric", "peaks")
+"""Tasks whose process is never confined: ``compile`` starts a provider's compilers and reaches its device, ``metric``
+runs the user's own function, which may read any file, and ``peaks`` reads no model.
+
+Nor is any task for another provider than the CPU's, whose drivers are files and devices anywhere, one with a library
+of custom operators, which the user trusts as a program, or one of an interpreter elsewhere. Where the system has no
+fence, tasks run without it: trials open the same model in a process without one, so refusing would protect nothing.
+"""
+_MADE = "made"
+"""Folder in that of a task's process, for its results."""
+_ENDINGS = ("", ".data", ".config")
+"""What may follow the name of a result: nothing, of its external data, and of its list of operators."""
 
 _COPIES: Mapping[str, tuple[float, float]] = {
     "quantize-prepare": (6.0, 4.5), "quantize-dynamic": (5.0, 4.5), "quantize-static": (6.0, 4.5),
@@ -133,31 +152,93 @@ class ToolProcess:
             settings = applied(self.plan, self.runtime)
         except CannotApply as error:
             raise ToolFailed(str(error), task=task, where=place, reason=error.reason) from error
-        request = ToolRequest(
-            task=task,
-            model=str(source.absolute()),
-            output=str(target.absolute()),
-            params=dict(params),
-            external_name=f"{target.name}.data",
-            feeds=self.feeds,
-            applied=(*settings, *self.variables),
-            providers=self.plan.providers,
-            custom_ops=self.custom_ops,
-        )
-        with tempfile.TemporaryDirectory(prefix="tool-", dir=self.folder, ignore_cleanup_errors=True) as name:
-            worker = Worker(self.runtime, Path(name), self.folder, self.limits)
-            try:
-                worker.open(request.applied, ["tool"])
-                if worker.live:
-                    worker.phase = "loading"
-                    worker.send(request)
-                    worker.follow(ToolDone)
-            finally:
-                worker.close()
-        if isinstance(worker.end, ToolDone):
-            return worker.end.what
-        assert isinstance(worker.end, TrialError)
-        raise ToolFailed(worker.end.what, task=task, where=place, reason=worker.end.reason)
+        folder = Path(tempfile.mkdtemp(prefix="tool-", dir=self.folder))
+        try:
+            made = folder / _MADE / target.name
+            (made if target.is_dir() else made.parent).mkdir(parents=True)
+            request = ToolRequest(
+                task=task,
+                model=str(source.absolute()),
+                output=str(made.absolute()),
+                params=dict(params),
+                external_name=f"{target.name}.data",
+                feeds=self.feeds,
+                applied=(*settings, *self.variables),
+                providers=self.plan.providers,
+                custom_ops=self.custom_ops,
+                fence=self._fence(task, source, params, folder),
+            )
+            end = self._answer(request, folder)
+            if isinstance(end, ToolDone):
+                try:
+                    _take(made, target)
+                except OSError as error:
+                    reason: FailureReason = "disk-full" if error.errno == errno.ENOSPC else "load-error"
+                    what = f"its result cannot be written: {error.strerror}"
+                    raise ToolFailed(what, task=task, where=place, reason=reason) from error
+        finally:
+            temporary.remove(folder)
+        if isinstance(end, TrialError):
+            raise ToolFailed(end.what, task=task, where=place, reason=end.reason)
+        return end.what
+
+    def _answer(self, request: ToolRequest, folder: Path) -> ToolDone | TrialError:
+        """Return the last word of a task's process, which has ended."""
+        worker = Worker(self.runtime, folder, self.folder, self.limits)
+        try:
+            worker.open(request.applied, ["tool"])
+            if worker.live:
+                worker.phase = "loading"
+                worker.send(request)
+                worker.follow(ToolDone)
+        finally:
+            worker.close()
+        assert isinstance(worker.end, ToolDone | TrialError)
+        return worker.end
+
+    def _fence(self, task: str, source: Path, params: Mapping[str, str], folder: Path) -> Fence | None:
+        """Return the limits of a task's process; None if it is not confined."""
+        others = set(self.plan.provider_names) - {CPU.name}
+        if task in _UNCONFINED or others or self.custom_ops or self.runtime.host is not None:
+            return None
+        models = [source, *map(Path, json.loads(params.get("models", "[]")))]
+        reads = [file for model in models for file, _, _ in open_model(model).stamps]
+        return fence_of([*reads, *(feed.path for feed in self.feeds)], folder, self.limits.memory_share)
+
+
+def _take(made: Path, target: Path) -> None:
+    """Move a result out of its process's folder, after the process has ended.
+
+    Only regular files are moved, from the place where the process was to write them, never from a path that it names.
+
+    Raises:
+        OSError: There is no result, or its place cannot be written.
+    """
+    if not (_is_file(made) or _is_folder(made)):
+        raise FileNotFoundError(errno.ENOENT, "there is none", str(made))
+    for ending in _ENDINGS:
+        _move(made.with_name(made.name + ending), target.with_name(target.name + ending))
+    if _is_folder(made):
+        target.mkdir(exist_ok=True)
+        for entry in sorted(made.iterdir()):
+            _move(entry, target / entry.name)
+            if _is_folder(entry):  # the outputs of one input
+                (target / entry.name).mkdir(exist_ok=True)
+                for file in sorted(entry.iterdir()):
+                    _move(file, target / entry.name / file.name)
+
+
+def _move(made: Path, target: Path) -> None:
+    if _is_file(made):
+        shutil.move(made, target)
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _content(feed: FeedRef) -> str:

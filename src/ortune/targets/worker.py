@@ -188,7 +188,7 @@ class Worker:
             return None
         try:
             message = _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self.error("protocol", f"the worker sent an unreadable message: {error}")
         if isinstance(message, Ready):
             if message.version != PROTOCOL_VERSION:

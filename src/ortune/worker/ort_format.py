@@ -42,13 +42,17 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
             "unsupported",
             "the converter to ORT format needs the packages onnx and flatbuffers there: %s" % error,
         ) from error
+    from .graph_tools import imported
+    from .taps import copied  # imports numpy
+
+    model = copied(request["model"], imported("onnx", ort).load(request["model"], load_external_data=False))
     os.environ[LEVEL] = params["level"]
     style = {"fixed": "Fixed", "runtime": "Runtime"}[params["style"]]
     platform, needed = params.get("platform", "any"), params.get("needed", "")
     # Beside the output, for it lists the operators in a file of its own.
     with tempfile.TemporaryDirectory(dir=os.path.dirname(request["output"])) as folder:
         converter.convert_onnx_models_to_ort(
-            pathlib.Path(request["model"]),
+            pathlib.Path(model),
             output_dir=pathlib.Path(folder),
             optimization_styles=[converter.OptimizationStyle[style]],
             custom_op_library_path=pathlib.Path(libraries[0]) if libraries else None,

@@ -5,6 +5,7 @@ They need the package onnx beside onnxruntime.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -20,6 +21,7 @@ from .quantizer_graphs import (
     store_constants,
     words_left_out,
 )
+from .taps import copied
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 AXIS_OPSET = 13
@@ -45,7 +47,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
     kinds = ("MatMul", "Gemm", "LSTM")
     left = left_out(model, params["leave"], kinds)
     quantization.quantize_dynamic(
-        request["model"],
+        copied(request["model"], model),
         request["output"],
         op_types_to_quantize=[kind for kind in kinds if kind not in params["leave"].split("+")],
         per_channel=params["scales"] == "channel",
@@ -77,7 +79,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     if large and params["bias"] == "corrected":
         raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
     quantization.quantize_static(
-        request["model"],
+        copied(request["model"], model),
         request["output"],
         _reader(quantization, feeds),
         quant_format=quantization.QuantFormat.QDQ,
@@ -153,6 +155,8 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
+        with contextlib.suppress(OSError):
+            os.remove(path + ".data")  # of a try that failed: weights would be appended
         try:
             process(
                 source,
@@ -160,6 +164,7 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
                 auto_merge=True,
                 save_as_external_data=large,
                 all_tensors_to_one_file=large,
+                external_data_location=os.path.basename(path) + ".data",
                 **dict.fromkeys(without, True),
             )
             if not large:

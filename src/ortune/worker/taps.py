@@ -1,4 +1,4 @@
-"""What a model's values are while it runs: on given inputs, one after another."""
+"""What a model's values are while it runs, on given inputs, one after another; and a copy of it with its weights."""
 
 from __future__ import annotations
 
@@ -59,6 +59,25 @@ def _link(source: str, goal: str) -> None:
         os.link(source, goal)
     except OSError:  # a file system without links, or another one
         shutil.copyfile(source, goal)
+
+
+def copied(path: str, model: Any) -> str:
+    """Returns a copy of a model and of its external data, in this process's own folder.
+
+    ONNX Runtime's quantizers and its converter to ORT format write beside the model that they read, where a confined
+    process writes nothing.
+    """
+    folder = os.path.join(os.getcwd(), "source")
+    copy = os.path.join(folder, os.path.basename(path))
+    locations = {location_of(tensor) for tensor in stored_tensors(model.graph)} - {""}
+    goals = {
+        path: copy,
+        **{os.path.join(os.path.dirname(path), name): os.path.join(folder, name) for name in locations},
+    }
+    for source, goal in goals.items():
+        os.makedirs(os.path.dirname(goal), exist_ok=True)
+        shutil.copyfile(source, goal)
+    return copy
 
 
 def location_of(tensor: Any) -> str:

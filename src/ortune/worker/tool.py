@@ -5,12 +5,13 @@ It is started like a trial (``ortune-worker tool``) and speaks the same JSON lin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from typing import Any, Callable, Dict
 
-from . import channels, failures, placement, protocol
+from . import channels, confined, failures, fence, placement, protocol
 from . import main as trial
 from .protocol import Link, Stop
 
@@ -31,7 +32,12 @@ def main() -> None:
 
 def _run(link: Link) -> None:
     protocol.die_with_parent()
-    request = link.read_request()
+    request = link.first_line()
+    # Before ONNX Runtime is imported, and while there is one thread. Where there is no fence, or a library that was
+    # loaded before has a thread, the model is opened as a trial opens it.
+    with contextlib.suppress(fence.Unfenced):
+        confined.confine(request["fence"])
+    link.listen()
     task = TASKS.get(request["task"])
     if task is None:
         raise Stop("unsupported", "unknown task %r" % request["task"])

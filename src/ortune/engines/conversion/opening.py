@@ -15,7 +15,8 @@ from ortune.inputs.user_feeds import read_arrays
 from ortune.measuring.watcher import Watcher
 from ortune.records import OpenSource, SourceOpened
 from ortune.runtimes import made, runtimes
-from ortune.targets.source import SourceProcess, fence_of
+from ortune.targets.fence import fence_of
+from ortune.targets.source import SourceProcess
 from ortune.worker import fence
 
 

@@ -22,6 +22,7 @@ from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring import failures, feeding
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.reported import reported_file
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.providers import CPU
@@ -106,7 +107,7 @@ def take(
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
-    profile = Path(trial.done.profile)
+    profile = reported_file(trial.done.profile, scratch)
     watch.line("optimising the model at each level")
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
     return Snapshot(

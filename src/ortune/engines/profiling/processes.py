@@ -17,6 +17,7 @@ from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe
 from ortune.measuring.replay import Replay
+from ortune.measuring.reported import reported_file
 from ortune.providers import find
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
@@ -245,17 +246,15 @@ def _moved(baseline: Baseline, arm: Arm, outcome: Outcome, keep: Path) -> Measur
     """The outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
 
     Raises:
-        MeasurementError: The process failed.
+        MeasurementError: The process failed, or reports a file outside of the scratch folder.
     """
     if not isinstance(outcome, Measured):
         raise MeasurementError(
             f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason
         )
-    written = Path(outcome.done.profile)
-    # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
-    shutil.move(written if written.is_absolute() else baseline.scratch / written, keep)
+    shutil.move(reported_file(outcome.done.profile, baseline.scratch), keep)
     if outcome.done.graph:
-        shutil.move(outcome.done.graph, _graph_beside(keep))
+        shutil.move(reported_file(outcome.done.graph, baseline.scratch), _graph_beside(keep))
     return outcome
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ortune import targets
 from ortune.engines.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
-from ortune.errors import UsageError
+from ortune.errors import MeasurementError, UsageError
 from ortune.graph.cost import CountingStopped
 from ortune.graph.model.extent import written_nodes
 from ortune.graph.model.open import OpenModel
@@ -20,6 +20,7 @@ from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.failures import describe
 from ortune.measuring.first_run import settle
 from ortune.measuring.opening import Experiment
+from ortune.measuring.reported import reported_file
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.row_check import check_base
 from ortune.measuring.sides import Resolved
@@ -257,11 +258,9 @@ class FirstLook:
 
     def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:
         """Reads the trace of a profiled process, beside which a plain one ran."""
-        path = Path(outcome.done.profile)
-        # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
         try:
-            trace = read_profile(path if path.is_absolute() else self.experiment.scratch / path)
-        except UsageError as error:
+            trace = read_profile(reported_file(outcome.done.profile, self.experiment.scratch))
+        except (UsageError, MeasurementError) as error:
             self.left_out.append(look_words.no_profile(error.what))
             return
         warm = 1 + outcome.done.cases[0].warmup_runs
