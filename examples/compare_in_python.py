@@ -21,7 +21,7 @@ def main(model: str, seconds: float = 60.0) -> int:
         return error.exit_code
     comparison = document.result.comparison
     if comparison is None:
-        print(f"{document.verdict}: {document.result.outputs.what}")
+        print(document.summary())
         return 0
     low, high = comparison.ratio_low, comparison.ratio_high
     print(

@@ -17,10 +17,10 @@ from onnxruntime import datasets
 import ortune
 from ortune import records
 from ortune.answer import Answer
-from ortune.api import as_written, function, verbs
+from ortune.api import function, verbs
 from ortune.errors import UsageError
 from ortune.records import Envelope
-from ortune.verbs._shared.spelling import option_fields
+from ortune.verbs._shared.spelling import as_written, option_fields
 from ortune.verbs.compare.run import Options
 
 MODEL = datasets.get_example("sigmoid.onnx")

@@ -118,6 +118,7 @@ def check(
     diff: bool = ...,
     output: str | Path | None = ...,
     in_place: bool = ...,
+    no_config: bool = ...,
     runtime: str | Path | None = ...,
     report: str | Path | None = ...,
     watcher: Watcher | None = ...,

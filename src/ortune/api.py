@@ -6,7 +6,6 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from ortune import monotonic
 if TYPE_CHECKING:
     from ortune.answer import Answer
     from ortune.records import Record
-    from ortune.verbs._shared.spelling import OptionField
 
 
 def verbs() -> tuple[str, ...]:
@@ -36,7 +34,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """
     from ortune.answer import Answer, answered
     from ortune.verbs import run
-    from ortune.verbs._shared.spelling import option_fields
+    from ortune.verbs._shared.spelling import as_written, option_fields
 
     module, asked = (importlib.import_module(f"ortune.verbs.{verb}.{part}") for part in ("run", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
@@ -74,37 +72,6 @@ def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> N
                 else f"help(ortune.{verb}) lists all options"
             )
             raise TypeError(f"ortune.{verb}() has no argument {name!r}; {hint}")
-
-
-def as_written(field: OptionField, value: Any) -> Any:
-    """A value from Python as the command line has it.
-
-    What may be given several times may be one text, or names with their values: ``{"intra": 1}``,
-    ``{"x": (1, 3, 224, 224)}`` for a shape, ``{"seq": [16, 128]}`` for a dimension.
-
-    Raises:
-        UsageError: Names with values are given for what has none.
-    """
-    from ortune.errors import UsageError
-    from ortune.verbs._shared.spelling import AnyPath, Option, written
-
-    if not (field.many and isinstance(field.spelling, Option)):
-        return value
-    if isinstance(value, AnyPath):
-        return (value,)
-    if not isinstance(value, Mapping):
-        return value
-    sign = re.search("[=:]", field.spelling.metavar)
-    if sign is None or "[" in field.spelling.metavar:
-        raise UsageError(
-            f"{value!r} is not a list", where=field.name, do=f"pass {field.spelling.metavar} or a list"
-        )
-    between = "x" if sign[0] == ":" else ","
-    texts = {
-        name: between.join(map(written, part)) if isinstance(part, list | tuple) else written(part)
-        for name, part in value.items()
-    }
-    return tuple(f"{name}{sign[0]}{text}" for name, text in texts.items())
 
 
 def _renamed(options: type) -> Iterator[tuple[str, str]]:

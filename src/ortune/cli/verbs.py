@@ -7,7 +7,7 @@ import gc
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -19,7 +19,7 @@ from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
-    from ortune.records import Envelope
+    from ortune.records import Configured, Envelope
     from ortune.show.document import Document
     from ortune.verbs._shared.spelling import OptionField
 
@@ -39,14 +39,15 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
-    from ortune.verbs._shared import candidates
-    from ortune.verbs._shared.spelling import Argument, Option, option_fields
+    from ortune.verbs._shared.defaults import configurable
+    from ortune.verbs._shared.spelling import option_fields
 
     asked = options_of(verb)
     fields = [field for field in option_fields(asked.Options) if field.spelling is not None]
     own_output = any(field.name == "output" for field in fields)
+    config = configurable(asked.Options)
 
-    def run(**values: Any) -> None:
+    def run(ctx: typer.Context, **values: Any) -> None:
         form = values.pop("format")
         as_json = values.pop("as_json")
         verbose = values.pop("verbose")
@@ -56,6 +57,9 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if output is not None:
                 files.require_writable(Path(output), "--output")
             began_s = _started_s() if whole else None
+            said = None
+            if config and not values.pop("no_config"):
+                said = _with_defaults(verb, asked.Options, ctx, values)
             module = importlib.import_module(f"ortune.verbs.{verb}.run")
             options = asked.Options(**values)
             if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
@@ -64,12 +68,31 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 gc.freeze()
                 gc.enable()
             envelope = _run(module, options, asked.STOPPING, began_s)
+            if said is not None:
+                import msgspec
+
+                envelope = msgspec.structs.replace(envelope, configured=said)
             place = getattr(options, "answer", None) if own_output else output
             _write(verb, envelope, form, place, whole=verbose)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
             raise typer.Exit(module.exit_code(envelope) if hasattr(module, "exit_code") else 0)
+
+    parameters = _parameters(fields, asked.FORMATS, own_output=own_output, config=config)
+    run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(asked.Options) or "")
+    vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameters(
+    fields: Sequence[OptionField], formats: tuple[str, ...], *, own_output: bool, config: bool
+) -> list[inspect.Parameter]:
+    """The options and arguments as typer reads them."""
+    from ortune.verbs._shared import candidates
+    from ortune.verbs._shared.defaults import NO_CONFIG
+    from ortune.verbs._shared.spelling import MODEL, Argument, Option
 
     parameters = []
     for field in fields:
@@ -87,11 +110,23 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 autocompletion=candidates.of(field),
             )  # fmt: skip
         parameters.append(_parameter(field.name, _type(field), _default(field), shown))
-    parameters += _answer(asked.FORMATS, own_output)
-    run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(asked.Options) or "")
-    vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+    parameters += _answer(formats, own_output)
+    if config:
+        shown = typer.Option("--no-config", help=_kept(NO_CONFIG), rich_help_panel=MODEL)
+        parameters.append(_parameter("no_config", bool, False, shown))
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    return [*parameters, context]
+
+
+def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[str, Any]) -> Configured | None:
+    """Adds what the project's file has for options that were not typed, and returns what that is."""
+    from ortune.records import Configured
+    from ortune.verbs._shared.defaults import defaults
+
+    typed = {name for name in values if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+    found = defaults(verb, options, typed, values, Path.cwd())
+    values.update(found.values)
+    return Configured(file=found.file, options=found.said) if found.values else None
 
 
 def _started_s() -> float:
@@ -145,9 +180,9 @@ def _words(verb: str) -> Any:
 
 
 def _document(verb: str, envelope: Envelope[Any]) -> Document:
-    from ortune.show.finding_words import alerted
+    from ortune.show.finding_words import alerted, configured
 
-    return alerted(_words(verb).document(envelope), envelope)
+    return configured(alerted(_words(verb).document(envelope), envelope), envelope)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:

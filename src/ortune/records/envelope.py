@@ -30,6 +30,18 @@ class ModelRef(Record, frozen=True, kw_only=True):
     sha256: str
 
 
+class Configured(Record, frozen=True, kw_only=True):
+    """Options that a project's file has set.
+
+    Attributes:
+        file: ortune.toml or pyproject.toml.
+        options: Each as the command line has it.
+    """
+
+    file: str
+    options: tuple[str, ...]
+
+
 class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     """The JSON document that a command prints.
 
@@ -40,6 +52,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
         alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.
         exact: The outputs of the base compared with its model evaluated in float64; None if that was not asked.
         store: Folder of the stored session, if it is not the default one.
+        configured: Options that a project's file has set; None without any.
         result: The result of the command; None if there is only an error.
     """
 
@@ -55,6 +68,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
     error: ErrorInfo | None = None
     store: str = ""
+    configured: Configured | None = None
 
 
 def holds(envelope: Envelope[Record] | None, kind: type[ResultT]) -> TypeGuard[Envelope[ResultT]]:

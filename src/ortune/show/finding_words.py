@@ -120,6 +120,16 @@ def alerted(document: Document, envelope: Envelope[Any]) -> Document:
     )
 
 
+def configured(document: Document, envelope: Envelope[Any]) -> Document:
+    """Return the document with the options that a project's file has set, after the sentences that it begins with."""
+    if envelope.configured is None:
+        return document
+    blocks = [*document.blocks]
+    first = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
+    blocks.insert(first, Line(f"set by {envelope.configured.file}: {', '.join(envelope.configured.options)}"))
+    return replace(document, blocks=blocks)
+
+
 def functional_only(findings: Sequence[Finding]) -> bool:
     """Returns whether nothing is timed because a browser's GPU is software."""
     return any(finding.code == FUNCTIONAL_ONLY for finding in findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.replay import Replay
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.targets.turns import Turns
-from ortune.trace.attribution import NAMES
+from ortune.trace.attribution import NAMES, SHORT_GAP_NS
 from ortune.verbs.profile import run as flow
 
 RUNS = 10
@@ -63,15 +64,29 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
     assert isinstance(result, ProfileResult)
     around = float(np.mean(latencies[-result.n_runs :]))
     assert sum(category.ns for category in result.categories) == pytest.approx(around, rel=0.02)
-    # A neighbour that had the CPU between two nodes is unexplained too, in most runs on a busy machine. What the
-    # attribution itself loses is lost in every run.
-    assert min(unexplained) < 0.02
+    # A neighbour that had the CPU between two nodes is unexplained too, in all runs on a machine that others use. What
+    # the attribution itself loses is lost in every run, also where nobody else had the CPU.
+    assert min(unexplained) < 0.02 + lost_to_others(around)
     counted = direct_count.answers(steady_part(kept, result.n_runs))
     assert np.mean(counted["runs_ns"]) == pytest.approx(
         sum(c.ns for c in result.categories if c.name != "outside-run"), rel=0.02
     )
     operators = {key: own / result.n_runs for key, (_, _, own) in counted["operators"].items()}
     assert {f"{o.op_type} {o.provider}": o.time_ns for o in result.operators} == pytest.approx(operators)
+
+
+def lost_to_others(ns: float) -> float:
+    """The share of as much time as a run takes that other programs had the CPU of a busy loop, as rarely as it gets."""
+    shares = []
+    for _ in range(RUNS):
+        began = last = time.perf_counter_ns()
+        lost = 0
+        while last < began + ns:
+            now = time.perf_counter_ns()
+            lost += now - last if now - last > SHORT_GAP_NS else 0
+            last = now
+        shares.append(lost / (last - began))
+    return min(shares)
 
 
 def steady_part(path: Path, n_runs: int) -> bytes:

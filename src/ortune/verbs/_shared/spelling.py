@@ -5,13 +5,15 @@ Of it are made the command line, the Python function, and the command that asks 
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from ortune import files
+from ortune.errors import UsageError
 from ortune.printable import operand
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
@@ -146,6 +148,34 @@ def written(value: object) -> str:
     return (
         f"{value:.12g}" if isinstance(value, float) else str(int(value) if isinstance(value, bool) else value)
     )
+
+
+def as_written(field: OptionField, value: Any) -> Any:
+    """A value from Python as the command line has it.
+
+    What may be given several times may be one text, or names with their values: ``{"intra": 1}``,
+    ``{"x": (1, 3, 224, 224)}`` for a shape, ``{"seq": [16, 128]}`` for a dimension.
+
+    Raises:
+        UsageError: Names with values are given for what has none.
+    """
+    if not (field.many and isinstance(field.spelling, Option)):
+        return value
+    if isinstance(value, AnyPath):
+        return (value,)
+    if not isinstance(value, Mapping):
+        return value
+    sign = re.search("[=:]", field.spelling.metavar)
+    if sign is None or "[" in field.spelling.metavar:
+        raise UsageError(
+            f"{value!r} is not a list", where=field.name, do=f"pass {field.spelling.metavar} or a list"
+        )
+    between = "x" if sign[0] == ":" else ","
+    texts = {
+        name: between.join(map(written, part)) if isinstance(part, list | tuple) else written(part)
+        for name, part in value.items()
+    }
+    return tuple(f"{name}{sign[0]}{text}" for name, text in texts.items())
 
 
 def named(runtime: AnyPath | None) -> str | None:

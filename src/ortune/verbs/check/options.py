@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Page, RuntimeOption
+from ortune.verbs._shared.defaults import NO_CONFIG, found_from
 from ortune.verbs._shared.groups import Configured
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option
 
@@ -75,6 +75,7 @@ class Options(Configured):
         ),
     ] = None
     in_place: Annotated[bool, Option("--in-place", "", "Overwrite the checked model.", OUT)] = False
+    no_config: Annotated[bool, Option("--no-config", "", NO_CONFIG, WHICH)] = False
     runtime: RuntimeOption = None
     report: Page = None
 
@@ -84,7 +85,7 @@ class Options(Configured):
     @cached_property
     def configured(self) -> tuple[Mapping[str, Any], str]:
         """What the project says, and the file that says it."""
-        return _configuration(Path.cwd())
+        return ({}, "") if self.no_config else _configuration(Path.cwd())
 
     @cached_property
     def selection(self) -> Selection:
@@ -140,27 +141,14 @@ def _codes(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
     """The nearest ``[check]`` of an ortune.toml, or ``[tool.ortune.check]`` of a pyproject.toml, from here upwards."""
-    from ortune import files
-
-    for place in (folder, *folder.parents):
-        for name, keys in (("ortune.toml", ("check",)), ("pyproject.toml", ("tool", "ortune", "check"))):
-            path = place / name
-            if files.is_file(path) and (said := _section(path, keys)) is not None:
-                return said, str(path)
+    for tables, path in found_from(folder):
+        if "check" in tables:
+            return _checked(tables["check"], path), str(path)
     return {}, ""
 
 
-def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
-    from ortune import files
-
-    try:
-        said: Any = tomllib.loads(files.read(path).decode())
-    except (OSError, ValueError, RecursionError) as error:  # lists within lists
-        raise UsageError(f"cannot be read: {error}", where=str(path), do="correct the file") from error
-    for key in keys:
-        said = said.get(key) if isinstance(said, dict) else None
-    if said is None:
-        return None
+def _checked(said: Any, path: Path) -> Mapping[str, Any]:
+    """What a table sets, of the kinds that options have; UsageError for other kinds."""
     for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
         kind = CONFIGURED.get(key)
         understood = kind is not None and isinstance(value, kind)

@@ -1,0 +1,217 @@
+"""Values that a project keeps for options: ``ortune.toml``, or ``[tool.ortune]`` of ``pyproject.toml``.
+
+A table for each command, and one for each model. What the command line has comes first, then the model's table, then
+the command's. The file comes with a checkout, so it may be a stranger's: which options it can set is a closed list, and
+its paths stay in its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ortune import files
+from ortune.errors import UsageError
+from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_written, option_fields, written
+
+MODELS = "models"
+"""The table that holds one for each model."""
+OF_MODELS = frozenset({"dim", "shape", "inputs", "data", "tolerance", "metric", "target", "budget"})
+"""What the table of a model can set."""
+OF_COMMANDS = OF_MODELS | {
+    "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview", "processes",
+    "providers", "runs", "seed", "select", "sessions", "targets", "threshold", "undecided", "wait_quiet", "worth",
+}  # fmt: skip
+"""What the table of a command can set."""
+PATHS = frozenset({"inputs", "data"})
+LOOSENING = frozenset({"tolerance", "metric", "threshold", "undecided", "fail_on", "ignore", "select"})
+"""What changes which answer is right, or which one passes."""
+NAMES = ("ortune.toml", "pyproject.toml")
+NO_CONFIG = "Ignore ortune.toml and [tool.ortune] of pyproject.toml."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """The values of a project's file for one command.
+
+    Attributes:
+        file: The file; "" without one.
+        values: By the name of the option's field, as the command line has them.
+        by_flag: The same by the option's name.
+    """
+
+    file: str = ""
+    values: Mapping[str, Any]
+    by_flag: Mapping[str, Any]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The values, each as an option."""
+        return tuple(f"--{name} {_shown(value)}" for name, value in self.by_flag.items())
+
+
+def configurable(options: type) -> bool:
+    """Return whether a file can set any option of a command that does not read the file itself."""
+    names = {field.name for field in option_fields(options) if isinstance(field.spelling, Option)}
+    return bool(names & OF_COMMANDS) and "no_config" not in names
+
+
+def found_from(folder: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    """Yield the tables of each file from a folder upwards, the nearest first, with the file.
+
+    Raises:
+        UsageError: A file cannot be read.
+    """
+    for place in (folder, *folder.parents):
+        for name in NAMES:
+            path = place / name
+            if files.is_file(path) and (tables := tables_of(path)) is not None:
+                yield tables, path
+
+
+def tables_of(path: Path) -> Mapping[str, Any] | None:
+    """Return the tables of a file that are ortune's; None where there are none.
+
+    Raises:
+        UsageError: It cannot be read, or ortune's part is no table.
+    """
+    try:
+        tables: Any = tomllib.loads(files.read(path).decode())
+    except (OSError, ValueError, RecursionError) as error:  # lists within lists
+        raise UsageError(f"cannot be read: {error}", where=str(path), do="correct the file") from error
+    if path.name == NAMES[1]:
+        tool = tables.get("tool")
+        tables = tool.get("ortune") if isinstance(tool, dict) else None
+    if tables is None:
+        return None
+    if not isinstance(tables, dict):
+        raise UsageError("ortune is no table", where=str(path), do="write [tool.ortune.tune] or alike")
+    return tables
+
+
+def defaults(
+    verb: str, options: type, typed: Collection[str], given: Mapping[str, Any], folder: Path
+) -> Defaults:
+    """Return what a project's file adds to a command line.
+
+    Args:
+        verb: The command.
+        options: Its options.
+        typed: Fields that the command line sets.
+        given: The values of the command line, by field.
+        folder: The working directory.
+
+    Raises:
+        UsageError: The file holds what no file may set, or a value that is not understood.
+    """
+    tables, path = next(found_from(folder), ({}, None))
+    if path is None:
+        return Defaults(values={}, by_flag={})
+    fields = {_key(field): field for field in option_fields(options) if isinstance(field.spelling, Option)}
+    settable = {key for key, field in fields.items() if field.name in OF_COMMANDS}
+    values = dict(_table(tables.get(verb, {}), f"[{verb}]", path, settable))
+    for key, each in _table(tables.get(MODELS, {}), f"[{MODELS}]", path).items():
+        of_model = _table(each, f'[{MODELS}."{key}"]', path, OF_MODELS)
+        if _same_file(path.parent / key, _model(options, given)):
+            values |= {name: value for name, value in of_model.items() if name in fields}
+    added = {
+        key: _value(fields[key], value, path)
+        for key, value in values.items()
+        if fields[key].name not in typed
+    }
+    return Defaults(
+        file=str(path), values={fields[key].name: value for key, value in added.items()}, by_flag=added
+    )
+
+
+def _key(field: OptionField) -> str:
+    """The name of an option in a table: as the command line has it, without dashes before it."""
+    assert isinstance(field.spelling, Option)
+    return field.spelling.flag.partition("/")[0].removeprefix("--")
+
+
+def _table(value: Any, where: str, path: Path, settable: Collection[str] | None = None) -> Mapping[str, Any]:
+    """Return a table that holds no other keys than it may."""
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"{where} is no table", where=str(path), do=f"write {where} and a line for each option"
+        )
+    for key in value if settable is not None else ():
+        if key not in (settable or ()):
+            raise UsageError(
+                f"{where} cannot set {key}",
+                where=str(path),
+                do=f"it can set {', '.join(sorted(settable or ()))}",
+            )
+    return value
+
+
+def _model(options: type, given: Mapping[str, Any]) -> str:
+    """The first model of a command line, without its revision; "" without one."""
+    for field in option_fields(options):
+        value = given.get(field.name)
+        if isinstance(field.spelling, Argument) and value:
+            first = value[0] if isinstance(value, list | tuple) else value
+            return str(first).partition("@")[0]
+    return ""
+
+
+def _same_file(ours: Path, theirs: str) -> bool:
+    return bool(theirs) and os.path.realpath(ours) == os.path.realpath(theirs)
+
+
+def _value(field: OptionField, value: Any, path: Path) -> Any:
+    """A value as the command line has it.
+
+    Raises:
+        UsageError: It is of no kind that an option has, or leaves the file's folder.
+    """
+    name = _key(field)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    flat = [part for item in parts for part in (item if isinstance(item, list) else [item])]
+    many = isinstance(value, dict | list)
+    if not all(isinstance(part, str | int | float) for part in flat) or (many and not field.many):
+        raise UsageError(
+            f"{name} = {value!r} is not understood", where=str(path), do=f"write it as --{name} takes it"
+        )
+    if field.name == "metric" and ":" in str(value):
+        raise UsageError(
+            "a file names no function of yours",
+            where=str(path),
+            do=f"pass --metric {value} on the command line",
+        )
+    if field.name in PATHS:
+        return _inside(str(value), name, path)
+    spelled = as_written(field, value)
+    if field.many:
+        return [written(part) for part in ([spelled] if isinstance(spelled, str) else spelled)]
+    return spelled if isinstance(spelled, bool) else written(spelled) if _takes_text(field) else spelled
+
+
+def _takes_text(field: OptionField) -> bool:
+    return "str" in str(field.type)
+
+
+def _inside(value: str, name: str, path: Path) -> str:
+    """A path of the file's own folder.
+
+    Raises:
+        UsageError: It is elsewhere, by a link too.
+    """
+    home = os.path.realpath(path.parent)
+    place = os.path.realpath(Path(home, value))
+    if os.path.commonpath((home, place)) != home:
+        raise UsageError(
+            f"{name} = {value!r} leaves the folder of the file",
+            where=str(path),
+            do=f"pass --{name} on the command line",
+        )
+    return place
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
