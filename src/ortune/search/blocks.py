@@ -12,7 +12,7 @@ from ortune.search.figures import compared
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
 LETTERS = {BASE: "A", NEW: "B"} | {f"{NEW}-{letter.lower()}": letter for letter in "CDEFGH"}
-"""What the sides of a comparison are called, by arm: the base, and those that are held against it."""
+"""Names of the sides of a comparison, by arm: the base, and those compared with it."""
 TRIAL_FAILED = "a trial in it failed"
 CONTROLS_FAILED = "its calibration failed"
 AWAKE_SHARE = 0.2

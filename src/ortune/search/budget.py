@@ -109,7 +109,7 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
 
 
 def exploratory(left_ns: float, trial_ns: float, *, wanted: int, references: int) -> int:
-    """Plans that are seen beside the default where no confirmation fits; 0 where not even one block of one does.
+    """Return the number of plans that are run next to the default if no confirmation fits, 0 if no block fits.
 
     Half of the time is for the first blocks, so that what leads gets further ones; two plans get theirs in any case.
     """
@@ -182,7 +182,7 @@ def one_more_ns(next_trial_ns: float, trial_ns: float, references: int, *, confi
         next_trial_ns: What the race takes the next trial to cost.
         trial_ns: What a trial of the confirmation costs.
         references: As in ``divide``.
-        confirmed: False where plans are only seen: then one block tells something.
+        confirmed: False if plans are run without a confirmation, for which one block is enough.
     """
     if not confirmed:
         return (references + 1) * next_trial_ns
@@ -204,7 +204,7 @@ def alone_ns(trial_ns: float, left_ns: float) -> float:
 
 
 def others(left_ns: float, trial_ns: float, references: int) -> int:
-    """Returns how many plans beside the winner the fewest blocks of a confirmation hold, and the last check."""
+    """Return how many plans besides the winner fit in the fewest blocks of a confirmation, and the last check."""
     # Others in the same blocks cost the winner no certainty as long as the fewest blocks of a claim still fit.
     block_ns = (left_ns - alone_ns(trial_ns, left_ns)) / LEAST_CONFIRM
     # Example: 36 trials are left, so each of nine blocks has four: one reference, the winner and two others.

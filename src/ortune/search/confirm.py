@@ -27,7 +27,7 @@ def ablation_blocks(n_parts: int) -> int:
 
 
 def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict[str, np.ndarray]]:
-    """The winner beside each of its parts left out, in blocks of their own.
+    """Blocks that compare the winner with itself without each of its parts.
 
     Returns:
         Arm of the smaller plan -> log(smaller / winner) a block; fewer blocks when the time ran out.
@@ -54,7 +54,7 @@ def confirm(
 ) -> Steps[None]:
     """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
 
-    Where a stop is asked for, it ends with the ninth block, or with the one that runs; where blocks take longer than
+    If a stop is requested, it ends with the ninth block, or with the one that runs; where blocks take longer than
     was thought, with the ninth that ends in time, and ``beyond_ns`` after that in any case. That choice cannot follow
     the figures: nobody is shown any before the last block, and how long a block takes does not tell which side of it is
     called B.
@@ -100,7 +100,7 @@ def confirm(
 
 
 def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]) -> Steps[None]:
-    """The winner and what it is held against once more, no two processes alive at once, as it will be shipped.
+    """Blocks of the winner and its baseline, one process at a time, as the winner will be shipped.
 
     Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
     time left holds, none below ``LEAST_ALONE``.

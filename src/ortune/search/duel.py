@@ -74,9 +74,9 @@ def least_blocks(alpha: float) -> int:
 def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1) -> Design:
     """How many blocks the budget holds at that cost a trial.
 
-    Where it holds too few for any test beside the controls, or ``max_blocks`` is too few for any, these are left out:
-    an exact test comes before its checks. Where it does not hold the fewest blocks of a test either, as many as it
-    does: their figures are told. One block may end late, by ``OVERRUN_SHARE``; where it would end later there is none.
+    If it holds too few for any test in addition to the controls, or ``max_blocks`` is too few for any, the controls are
+    left out: an exact test comes before its checks. If it does not hold the fewest blocks of a test either, as many as
+    it does: their figures are reported. One block may end late, by ``OVERRUN_SHARE``; if it would end later, none runs.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
@@ -123,7 +123,7 @@ class Duel:
     _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def ratios(self, arm: str) -> np.ndarray:
-        """log(arm / base) of the blocks that count; each block is read once, however often this is asked."""
+        """log(arm / base) of the blocks that count; each block is read once, however often this is called."""
         # A failed calibration drops blocks that may have been read before, and the next one may choose
         # another statistic. Both are part of the key, so a stale series is never extended.
         key = arm, self.statistic, self.calibrations
@@ -139,7 +139,7 @@ class Duel:
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
-    """Tells whether the evidence answers the question: the gate's where there is one, else the verdict's."""
+    """Return whether the evidence answers the question, that of the gate if there is one."""
     d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
     if not len(d):
         return False

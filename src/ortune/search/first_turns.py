@@ -22,7 +22,7 @@ class FirstTurns:
 
     Attributes:
         race: Whose plans they are.
-        room: Plans that a block has room for beside the references and the controls.
+        room: Number of plans that fit in a block in addition to the references and the controls.
     """
 
     race: Halving
@@ -33,7 +33,7 @@ class FirstTurns:
     def __call__(self) -> list[str]:
         """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay.
 
-        The plan that is only timed stands in each block, in a place of its own.
+        The plan that is only timed is in each block, in a place of its own.
         """
         # Sorting is stable: among plans with equally few turns, the order of the race (best prior first)
         # remains.

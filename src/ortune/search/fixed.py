@@ -34,9 +34,9 @@ def blocks_within(left_ns: float, n_arms: int, trial_ns: float, least: int = LEA
 
 
 class Fixed(Schedule):
-    """Every arm beside the base and its double, as often as was said before; a stop ends it with the block that runs.
+    """Run every arm next to the base and its double, a fixed number of times; a stop ends it after a block.
 
-    Without controls, because they were not asked for or the time did not hold them, what the blocks show is no claim.
+    Without controls, because they were not requested or did not fit, the blocks support no claim.
 
     Attributes:
         arms: Of the blocks after the calibration, the base first and its double last, where there are controls.

@@ -74,7 +74,7 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
 
     Another execution provider brings a library of its own: some 50 MB for OpenVINO, most of a gigabyte for the driver
     of a GPU, whatever the model. Beside a default of 100 MB no such plan would ever be taken, however fast. What it
-    needs stands beside the verdict, under what adopting it costs.
+    needs is reported with the verdict, as a cost of adopting it.
     """
     return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 

@@ -110,9 +110,9 @@ class Halving(Schedule):
     Attributes:
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
-        default: What all plans are held against.
+        default: The plan that all plans are compared with.
         statistic, scale: From the calibration; the scale of blocks, log units.
-        with_current: What the user runs today stands in every block too.
+        with_current: Whether the user's current plan is in every block too.
         timed_only: The default with wrong outputs, timed for whoever runs it today: it can be neither won nor lost to.
         earlier: The calibration's blocks, in which plans took their turns too.
         first_trial_ns: What a trial costs before the first block has shown it.
@@ -186,7 +186,7 @@ class Halving(Schedule):
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Returns whether a block of that many trials would reach into what is kept, or a stop was asked for."""
+        """Returns whether a block of that many trials would reach into what is kept, or a stop was requested."""
         takes_ns = (trials + self.reserved) * self.trial_ns
         return self.left.stop or takes_ns > self.left.ns - self.kept_ns
 

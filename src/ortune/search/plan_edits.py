@@ -40,7 +40,7 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 
 def is_exact(plan: Plan) -> bool:
-    """Tells whether nothing in a plan may change results beyond rounding."""
+    """Return whether a plan changes results by rounding at most."""
     classes = [rewrites.find(spec.name).safety for spec in plan.rewrites]
     return {*classes, *(knobs.find(name).safety_of(v) for name, v in plan.settings.items())} <= {"exact"}
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 Kept = frozenset[str]
 """Names of the layers in float."""
 ASKED_SHARE = 1 / 3
-"""Of the questions of which another model tells what to expect, those that are measured all the same."""
+"""Share of the questions that are measured although another model predicts their answers."""
 FINER = 2.0
-"""So many times the questions of an earlier model are worth more than what it tells."""
+"""Weight of a measured question relative to a prediction from an earlier model."""
 FAR = 3.0
-"""A ratio of errors by which one differs from what was expected, beside what all differ by."""
+"""A ratio of errors by which one differs from what was expected, in addition to what all differ by."""
 ALIKE = 1.1
 """What models save for their error, as ratios that single observations cannot tell apart."""
 AS_FAST = 1.01

@@ -1,4 +1,4 @@
-"""What a budget holds, said before it is spent; and where the race stands while it is."""
+"""Announcements of what fits in a budget, and the progress of the race."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After the screening: survivors are combined, numbers beside the leader's tried, and what does not pay leaves it."""
+"""After the screening: survivors are combined, numbers near the leader's tried, and what does not pay leaves it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
 
 
 def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
-    """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
+    """Local search: the leader with one of its numbers a step lower or higher, in the same blocks as the leader."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
         if name in required.settings:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What is left when the next block is asked for.
+    """The remaining budget when the next block is requested.
 
     Attributes:
         ns: Of the time; below 0 beyond it.
@@ -39,7 +39,7 @@ class NextBlock:
     """A block that is to be run.
 
     Attributes:
-        arms: What stands in it, the base first; who runs it draws the order.
+        arms: Arms of the block, the base first; the driver draws their order.
         index, phase: As the block has them.
         needed: Arms without whose trial the block does not count; None: all.
         alone: No two of its processes live at once.
@@ -81,7 +81,7 @@ class Schedule(ABC):
         judgement: What the calibration said, once it is through.
         calibration: Its blocks, those of one that failed among them.
         costs_ns: What a trial took in each block so far, hangs aside.
-        kept_ns: Of the time left, what is for later stages: no block is asked for that would reach into it.
+        kept_ns: Of the time left, what is for later stages: no block is requested that would use it.
     """
 
     left = Left(ns=0.0)
@@ -101,7 +101,7 @@ class Schedule(ABC):
 
         Raises:
             MeasurementError: The controls failed, or the base cannot be measured.
-            Interrupted: A stop was asked for before anything can be said.
+            Interrupted: A stop was requested before there is any result.
         """
         assert self._steps is not None
         # Decisions fall here, where the time that is left is known; ``tell`` only takes notes.
@@ -149,14 +149,14 @@ class Schedule(ABC):
         judgement has no controls.
 
         Args:
-            references: What stands in every block.
+            references: Arms that are in every block.
             fixed: The statistic, where the objective says it.
             also: What takes its turns in the next block too, where there is time for it.
             again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
 
         Raises:
             MeasurementError: The controls failed twice, or the baseline cannot be measured.
-            Interrupted: A stop was asked for.
+            Interrupted: A stop was requested.
         """
         earlier: list[Block] = []
         failed: controls.Judgement | None = None

@@ -1,7 +1,7 @@
-"""The sequential schedule: new sides beside one base, block by block until each is decided. ``compare`` runs it.
+"""The sequential schedule: new sides and one base, block by block until each is decided. ``compare`` runs it.
 
-The first nine blocks carry the controls (an identical plan and a known wait) beside the new sides; nothing is claimed
-unless they hold.
+The first nine blocks carry the controls (an identical plan and a known wait) in addition to the new sides; nothing is
+claimed unless they hold.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Sequential(Schedule):
         """A fixed number of blocks with both controls; where these hold, sets statistic, scale and judgement.
 
         Blocks may take longer than the pilot let expect. After the first none begins that would end too late; and where
-        the fewest blocks of an exact test do not fit beside the controls, these are left out: the test comes before its
-        checks.
+        the fewest blocks of an exact test do not fit in addition to the controls, these are left out: the test comes
+        before its checks.
         """
         state, design = self.state, self.design
         state.calibrations += 1

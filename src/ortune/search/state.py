@@ -34,9 +34,9 @@ class Search:
 
     Attributes:
         race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
-        default: What all is held against.
+        default: The plan that all plans are compared with.
         required: What the user wants in every plan.
-        current: What the user runs today; it stands in every block where ``race.with_current``.
+        current: The user's current plan; in every block if ``race.with_current``.
         judgement: What the calibration says; there once it is through.
         ablation: What leaving a setting or rewrite out costs: log ratios by its name.
         default_worsens: What the default makes worse than a guard allows where something else runs today.
@@ -73,7 +73,7 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """The first blocks of all plans, also of those that the time holds beside; ``followed`` as in ``try_rest``."""
+        """The first blocks of all plans, also of those that fit in addition; ``followed`` as in ``try_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting, followed=followed)
 

@@ -26,7 +26,7 @@ class Axis:
     Attributes:
         low, high: What lies at 0 and at 1.
         ticks: Values within the range, each with its label, "" for a line without one.
-        strong: The tick that stands out: no change.
+        strong: The emphasised tick: no change.
     """
 
     low: float = 0.0
@@ -69,7 +69,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A point; its text stands on it."""
+    """A point, labelled with its text."""
 
     x: float
     y: float = 0.5
@@ -113,7 +113,7 @@ class Chart:
         alt: What it shows, in words: all that a terminal has of it.
         height_px: Its width is that of the column.
         x, y: Axes; their ticks are drawn as lines.
-        legend: Hues and what each stands for.
+        legend: Hues and the meaning of each.
     """
 
     alt: str
@@ -185,7 +185,7 @@ def zero_axis(high: float, words: Callable[[float], str], unit: float = 1.0) -> 
 
 
 def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """A linear axis that holds zero, which stands out."""
+    """A linear axis that includes zero, drawn as a strong tick."""
     low, high = min([0.0, *values]), max([0.0, *values])
     margin = 0.06 * (high - low) or 1.0
     low, high = low - margin, high + margin

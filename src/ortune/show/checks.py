@@ -60,7 +60,7 @@ def trouble(control: Control) -> str:
 
 
 def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
-    """What is worse, and what is undecided; what is not known stands in the table.
+    """What is worse, and what is undecided; what is not known is in the table.
 
     What is slower makes other things worse too, which limits no claim.
     """

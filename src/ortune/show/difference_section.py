@@ -53,7 +53,7 @@ def nodes(difference: ProfileDifference, most: int) -> list[Block]:
 
 
 def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
-    """A row each with its bar; what is within noise stands apart, to be unfolded."""
+    """A row each with its bar; rows within noise are folded."""
     unit = difference_tables.unit(difference)
     axis = _axis(rows, unit)
     certain = [row for row in rows if not difference_tables.within_noise(row)]

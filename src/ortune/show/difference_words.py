@@ -92,7 +92,7 @@ def _more(ns: float, part: str = "") -> str:
 
 
 def _span(difference: ProfileDifference) -> str:
-    """The interval of the whole, or that nothing tells the difference from noise."""
+    """Return the interval of the whole, or that the difference is within noise."""
     if difference.low_ns is None or difference.high_ns is None:
         return "too few runs to distinguish it from noise"
     return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
@@ -155,7 +155,7 @@ def _factors(difference: ProfileDifference) -> str:
 
 
 def _plain(difference: ProfileDifference, more: float, name: str) -> str:
-    """Says that the difference is another without the profiler: what stands below explains this one, and not that."""
+    """Return a note if the difference without the profiler is another one, which the tables do not explain."""
     plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
@@ -223,7 +223,7 @@ def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def _float_form(operator: str) -> str:
-    """The operator that one of 8 bits stands for; "" for others."""
+    """Return the float operator that an 8-bit operator replaces, or "" for other operators."""
     match = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
     return (match[1] or match[2]) if match and operator not in _QUANTIZING else ""
 
@@ -248,7 +248,7 @@ def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
 
 
 def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
-    """What stands beside the tables: sides, what is on one side alone, noise, processes."""
+    """Return the rows that support the tables: sides, nodes of one side alone, noise, processes."""
     rows = [
         ("A", difference.a),
         ("B", difference.b),

@@ -19,7 +19,7 @@ Kind = Literal["label", "text", "number", "name", "list", "chart"]
 """How a column behaves: labels and numbers stay whole, texts fold; where room is short, names lose their middle, and
 lists their last items.
 
-A chart is drawn on a page alone: cells beside it hold its numbers.
+A chart is drawn on a page only: adjacent cells contain its numbers.
 """
 
 
@@ -54,7 +54,7 @@ class Points:
     """A list of sentences.
 
     Attributes:
-        marked: They are long, so that a dash tells where one begins.
+        marked: Whether each begins with a dash, because they are long.
     """
 
     items: Sequence[str]
@@ -79,14 +79,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with what stands beneath it, "" for nothing.
+    """A cell with a second line below it, "" for none.
 
     Attributes:
         marks: What is drawn in a column of charts; the text is the drawing's alternative.
         key: The hue by which a chart draws what the cell names.
         level: How deep it lies in a hierarchy.
         order: What a page sorts the column by, where that is a number.
-        about: What a page tells where the pointer rests.
+        about: Tooltip of a page.
     """
 
     text: str
@@ -124,7 +124,7 @@ class Table:
     sortable: bool = False
 
     def heads(self) -> tuple[str, list[str]]:
-        """The title that stands above, and the heads; all heads are "" for a table without."""
+        """The title above the table, and the heads; all heads are "" for a table without heads."""
         heads = [column.head for column in self.columns]
         return ("", [self.title, *heads[1:]]) if not heads[0] and any(heads) else (self.title, heads)
 
@@ -150,10 +150,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What a job on GitHub is told.
+    """An annotation of a job on GitHub.
 
     Attributes:
-        file: That it is shown beside, as it was typed; "" for what is about no file.
+        file: The file that it annotates, as it was typed; "" for none.
     """
 
     level: Level
@@ -164,7 +164,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Blocks that a page shows where they are asked for."""
+    """Blocks that a page shows when they are unfolded."""
 
     title: str
     blocks: Sequence[Block]
@@ -190,7 +190,7 @@ Block = Line | Pairs | Points | Table | Code | Chart | Fold | Section
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a page begins with, beside the answer itself.
+    """The head of a page, apart from the answer itself.
 
     Attributes:
         large: A figure, "" where there is none to name.
@@ -218,7 +218,7 @@ class Document:
     Attributes:
         title: Verb and subject, for a page; at a terminal the command says it.
         blocks: The answer first: headline, table, what limits the claim, code, next commands; empty ones are left out.
-        support: All else that is known, which a terminal shows where it is asked for and a page below the answer.
+        support: All other blocks, shown by a terminal on request and by a page below the answer.
         annotations: Of the answer and each finding.
         before: Said above all else: what a reader must know of the whole.
         dense: A page that must fit a terminal: no empty lines.
@@ -234,7 +234,7 @@ class Document:
     head: Head | None = None
 
     def filled(self, *, whole: bool) -> list[Block]:
-        """The blocks that hold anything, with those that support the answer where the ``whole`` is asked for."""
+        """Return the blocks that are not empty, with the supporting ones if ``whole``."""
         return filled([*self.blocks, *(self.support if whole else ())])
 
 
@@ -260,7 +260,7 @@ def _holds(block: Block) -> bool:
 
 
 def title_of(block: Block) -> str:
-    """What stands above a block, "" for nothing."""
+    """Return the title of a block, "" for none."""
     match block:
         case Line():
             return ""

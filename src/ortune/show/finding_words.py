@@ -141,7 +141,7 @@ def about_measurement(finding: Finding) -> bool:
 
 
 def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
-    """What a job on GitHub is told of each."""
+    """Return an annotation for a job on GitHub for each finding."""
     return [
         Annotation(
             level="notice" if f.severity == "note" else f.severity,

@@ -58,7 +58,7 @@ def _limited(headroom: Headroom) -> bool:
 
 
 def _whose(headroom: Headroom) -> str:
-    """What has the peak that the kernels are held against."""
+    """Return the name of what has the peak to which the kernels are compared."""
     if not _limited(headroom):
         return "this machine's"
     return "one thread's" if headroom.threads == 1 else f"{headroom.threads} threads'"

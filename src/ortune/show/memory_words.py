@@ -21,7 +21,7 @@ def sizes(peak: PeakInTurn) -> str:
 
 
 def beside(peak: PeakInTurn | None) -> str:
-    """What stands in brackets behind a peak memory; "" where the model's sizes are fixed."""
+    """Return the remark in brackets after a peak memory, or "" if the model's sizes are fixed."""
     if peak is None:
         return ""
     if peak.peak_bytes is None:

@@ -87,7 +87,7 @@ def _why(change: LevelChange) -> str:
 
 
 def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
-    """What stands for the nodes at each level; a level that does as the one before says so."""
+    """Return a row for the nodes at each level; a level that changes nothing says so."""
     cells, before = [], change.operators
     for name in names:
         now = change.at[name]

@@ -13,7 +13,7 @@ _MOST_TYPES = 4
 
 
 def placed(placement: Sequence[Placement]) -> list[str]:
-    """One sentence: what the provider that was asked for took, and what stayed on others; none where it is not told."""
+    """Return one sentence on the nodes that the requested provider took, and on others; none if unknown."""
     if not placement:
         return []
     total = sum(part.n_nodes for part in placement)

@@ -49,7 +49,7 @@ def share(ns: float, result: ProfileResult) -> str:
 
 
 def name_of(node: ProfiledNode) -> str:
-    """The user's own node, the first of those that this one stands for; the optimised name where that is not known."""
+    """Return the first original node of an optimised one, or its optimised name if the original is unknown."""
     return node.originals[0] if node.originals else node.name
 
 

@@ -11,7 +11,7 @@ _INTRA_OP = "intra_op_num_threads"
 
 
 def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
-    """Threads that one operator may use: those that were created or read back; None where nothing tells."""
+    """Threads that one operator may use: those created or read back; None if unknown."""
     done = trials[0].done
     if done.threads is not None:
         return done.threads + 1  # the calling thread is one of them

@@ -13,8 +13,8 @@ def stack(title: str, parts: Sequence[tuple[str, str, float]], whole: float, alt
     """Boxes next to each other, a negative one without width.
 
     Args:
-        title: What stands above.
-        parts: A category, what is told of it, and its size.
+        title: The title above the bar.
+        parts: A category, its description, and its size.
         whole: The size that fills the width; parts beyond are cut.
         alt: The chart in words.
     """

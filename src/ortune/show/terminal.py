@@ -49,7 +49,7 @@ PLAIN_WIDTH = 100
 
 
 def render(document: Document, *, whole: bool = False) -> RenderableType:
-    """The document to print, with what supports its answer where the ``whole`` is asked for.
+    """Return the document to print, with what supports its answer if ``whole``.
 
     It fits whatever width it is printed at, but for code, which a terminal wraps itself (printed with ``crop=False``):
     a line that is folded here could not be pasted.
@@ -81,7 +81,7 @@ def plain(document: Document, *, whole: bool = False) -> str:
 
 
 def html(document: Document) -> str:
-    """The document as a terminal shows it, as HTML that stands for itself."""
+    """Return the document as a terminal shows it, as HTML without other files."""
     console = Console(
         file=io.StringIO(), highlight=False, width=PLAIN_WIDTH, record=True, force_terminal=True
     )
@@ -110,7 +110,7 @@ class _Whole:
 
 
 def _block(block: Block) -> Iterator[RenderableType]:
-    """What has a title stands under it, indented."""
+    """Indent the blocks of a title below it."""
     match block:
         case Line():
             yield _Whole(block) if block.whole else _text(block.text, block.tone)
@@ -196,7 +196,7 @@ class _Fitting:
         yield grid
 
     def _room(self, heads: list[str], gap: int, width: int) -> int:
-        """Characters for a name beside columns that stay whole."""
+        """Return the width of a name column in a table whose other columns are never cut."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind not in ("name", "list")]
         return max(self._least(), width - sum(gap + self._width(i, heads[i]) for i in others))
 

@@ -115,7 +115,7 @@ def least_seen(result: TuneResult) -> float | None:
 
 
 def mended(result: TuneResult) -> list[Finding]:
-    """What stands out in the file and a rewrite mends."""
+    """Return the findings about the file that a rewrite mends."""
     return [f for f in result.findings if f.plan is not None and f.plan.rewrites]
 
 

@@ -35,7 +35,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         document: What is said.
         verb: Whose it is.
         envelope: The document's own.
-        stored: Of a session that is told again, the line that says so.
+        stored: The line that introduces a stored session, "" for a new one.
     """
     head = document.head or Head()
     blocks = document.filled(whole=True)
@@ -98,7 +98,7 @@ def _answers(blocks: Sequence[Block]) -> list[Line]:
 
 
 def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
-    """The blocks by title; what has none, or the model's name for one, stands with what is before it."""
+    """Return the blocks by title; one without a title, or with the model's name, joins the previous."""
     parts: list[Section] = []
     for block in blocks:
         if isinstance(block, Section):

@@ -38,8 +38,8 @@ def page(
         title: The answer in very few words, for the window's title.
         basis: What its figures rest on: the last lines.
         ortune: The version that measured.
-        styles: Files with its style, beside that of the frame.
-        session: The id of what it tells, where it is stored.
+        styles: Style sheets in addition to that of the frame.
+        session: The id of the stored session, "" if it is not stored.
         origin: Of the subject: what was measured, and where.
         scripts: Files; only these may run: a browser refuses any other by its digest.
         content: What the template shows.

@@ -16,10 +16,10 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
 
     Args:
         envelope: The document of a verb.
-        stored: Of a session that is told again, the line that says so.
+        stored: The line that introduces a stored session, "" for a new one.
 
     Raises:
-        UsageError: There is no page of what is told.
+        UsageError: This kind of result has no page.
     """
     verb = envelope.schema.split("/")[1]
     words: Any = importlib.import_module(f"ortune.verbs.{verb}.words")

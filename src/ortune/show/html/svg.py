@@ -48,7 +48,7 @@ def _share(value: float) -> str:
 
 
 def cell(content: Cell, column: Column) -> Markup:
-    """What stands in a column of charts."""
+    """Return the content of a column of charts."""
     axis = column.axis or WHOLE
     return _picture(content.text, [*_lines(axis, across=True), *_marks(content.marks, axis, WHOLE)])
 
@@ -59,7 +59,7 @@ def head(column: Column) -> Markup:
 
 
 def bar(value: float) -> Markup:
-    """A share of a row, from zero; the cells beside it say the same."""
+    """Return a bar for a share of a row, from zero; adjacent cells contain the same number."""
     mark = _tag(
         "rect", x="0", width=_share(max(0.0, min(1.0, value))), y="3", height="14", class_="box time sure"
     )
@@ -67,7 +67,7 @@ def bar(value: float) -> Markup:
 
 
 def chart(block: Chart) -> Markup:
-    """A chart with the labels of its axes beside and beneath it."""
+    """Return a chart with the labels of its axes at the left and below."""
     marks = [
         *_lines(block.y, across=False),
         *_lines(block.x, across=True),
