@@ -15,6 +15,7 @@ from typing import Any
 
 from .exported_operators import is_allowed
 from .source import Refused
+from .stored_archive import objects
 
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
@@ -46,7 +47,7 @@ def plain(whole: Any) -> Any:
     Raises:
         Refused: Something in it would run code when it is loaded or called, or reach for files; names what it is.
     """
-    for part in _objects(whole):
+    for part in objects(whole):
         if "guards_code" in part:
             part["guards_code"] = []
         if "inputs" in part and "target" in part:
@@ -102,18 +103,6 @@ def _listed(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _listed(item)
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a JSON document."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield part
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
 
 
 def _texts(value: Any) -> list[str]:

@@ -7,11 +7,10 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 from .source import Refused
-from .stored_archive import stored_entries
+from .stored_archive import objects, stored_entries
 
 INSTEAD = "pass the function that creates the model: module:function"
 _ENTRIES = re.compile(
@@ -53,7 +52,7 @@ def copy_keras(path: str, target: str) -> None:
 
 def _require_layers(config: Any) -> None:
     """Refuses what is created from a module that is not Keras' own, and what would run code of the file."""
-    for part in _objects(config):
+    for part in objects(config):
         if "class_name" not in part:
             continue
         module, name = part.get("module"), str(part["class_name"])
@@ -61,17 +60,6 @@ def _require_layers(config: Any) -> None:
             raise Refused("the file contains code, such as a Lambda layer: %s" % name[:200], INSTEAD)
         if module is not None and not _MODULE.fullmatch(str(module)):
             raise Refused("the file creates %s of %s" % (name[:200], str(module)[:200]), INSTEAD)
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield part
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
 
 
 def copy_saved_model(folder: str, target: str) -> None:

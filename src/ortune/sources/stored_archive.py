@@ -1,8 +1,10 @@
-"""Entries of a zip file that cannot take more room than the file itself."""
+"""Entries of a zip file that cannot take more room than the file itself, and objects of the JSON documents in it."""
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
 from .source import Refused
 
@@ -31,3 +33,15 @@ def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipf
             "save it again with %s, which compresses nothing" % saver,
         )
     return entries
+
+
+def objects(document: Any) -> Iterator[dict[str, Any]]:
+    """Iterate over every object of a JSON document."""
+    waiting = [document]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part

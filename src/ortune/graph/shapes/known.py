@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from itertools import count
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.graph.attributes import cast_to, has_parameters, optional_int, tensor_of
+from ortune.graph.attributes import SMALL_BYTES, cast_to, optional_int, tensor_of
 from ortune.graph.constants import constant, is_overridable
 from ortune.graph.model.graphs import Listing, graphs, listing_of, op_set, stored_bytes
 from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import is_op
+from ortune.graph.shapes.elements import elements
 from ortune.graph.written import Fingerprint
 
-SMALL_BYTES = 1024
-"""Tensors up to this may be sizes, and inference reads them."""
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
 _MOST_SIZES = 1 << 22  # for inference takes every vector for a list of sizes, 1.5 microseconds an element
 
@@ -35,10 +33,6 @@ _KEEP_SYMBOLS = op_set(
     "Transpose Unsqueeze Where"
 )
 """Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
-
-_DEPTH = 32  # nodes looked through for the sizes that a value holds
-_SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
-"""What changes the shape or the type of sizes, not what they are."""
 
 Dims = tuple[int | str | None, ...]
 
@@ -80,62 +74,21 @@ class Values(dict[ir.Value, Known]):
         dims = self.of(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
-    def contents(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
+    def contents(self, value: ir.Value | None) -> Dims | None:
         """Returns the elements of a value that holds a shape; None if their count is unknown."""
-        numbers = constant(value)
-        if numbers is not None:
-            whole = numbers.dtype.kind in "iu"
-            return tuple(int(n) for n in numbers.reshape(-1)) if whole else None
-        node = value.producer() if value is not None else None
-        if node is None or depth == 0 or has_parameters(node):
-            return None
-        if is_op(node, *_SAME):
-            to = self.of(node.outputs[0]).dtype
-            # Through a type of fewer digits a size might not come back as it was.
-            whole = to in (ir.DataType.INT64, ir.DataType.INT32)
-            return self.contents(node.inputs[0], depth - 1) if whole else self._unknown(value)
-        if is_op(node, "Shape"):
-            dims = self.dims(node.inputs[0])
-            cut = slice(optional_int(node, "start"), optional_int(node, "end"))
-            return dims[cut] if dims is not None else self._unknown(value)
-        if is_op(node, "Concat"):
-            parts = [self.contents(v, depth - 1) for v in node.inputs]
-            return None if None in parts else tuple(n for part in parts if part is not None for n in part)
-        if is_op(node, "Gather", "Slice"):
-            return self._picked(node, depth) or self._unknown(value)
-        return self._unknown(value)
+        found = elements(value, self._shape, self._count)
+        return None if found is None else tuple(found)
 
-    def _picked(self, node: ir.Node, depth: int) -> Dims | None:
-        source = self.contents(node.inputs[0], depth - 1)
+    def _shape(self, node: ir.Node, _: int) -> Dims | None:
         dims = self.dims(node.inputs[0])
-        if source is None or dims is None or len(dims) != 1:
-            return None
-        if is_op(node, "Gather"):
-            places = constant(node.inputs[1])
-            # An index beyond the list would be ONNX Runtime's error: nothing is said of it here.
-            if places is None or (np.abs(places) > len(source)).any() or (places == len(source)).any():
-                return None
-            return tuple(source[int(place)] for place in places.reshape(-1))
-        bounds = [constant(v) for v in node.inputs[1:3]]
-        steps = (
-            constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
-        )
-        if (
-            len(bounds) < 2
-            or any(b is None or b.size != 1 for b in bounds)
-            or steps is None
-            or steps.size != 1
-        ):
-            return None
-        low, high = (int(b.reshape(())) for b in bounds if b is not None)
-        return source[low:high] if int(steps.reshape(())) == 1 else None
+        return None if dims is None else dims[optional_int(node, "start") : optional_int(node, "end")]
 
-    def _unknown(self, value: ir.Value | None) -> Dims | None:
+    def _count(self, value: ir.Value) -> int | None:
         dims = self.dims(value)
         if dims is None or len(dims) > 1:
             return None
         count = dims[0] if dims else 1
-        return (None,) * count if isinstance(count, int) and count < _DEPTH else None
+        return count if isinstance(count, int) else None
 
 
 def known_values(model: ir.Model) -> Values:

@@ -71,39 +71,3 @@ def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
         return None if listed is None else tuple(listed)
     numbers = constant(second)
     return tuple(int(axis) for axis in numbers.reshape(-1)) if numbers is not None else None
-
-
-def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
-    """Returns the elements of a shape tensor, None for each unknown one; None if their count is unknown."""
-    numbers = constant(value)
-    if numbers is not None:
-        return tuple(int(n) for n in numbers.reshape(-1)) if numbers.dtype.kind in "iu" else None
-    node = value.producer() if value is not None else None
-    if value is None or node is None:
-        return None
-    if is_op(node, "Cast", "Identity"):
-        return elements(node.inputs[0])
-    if is_op(node, "Concat"):
-        parts = [elements(v) for v in node.inputs]
-        return None if any(p is None for p in parts) else tuple(n for p in parts if p is not None for n in p)
-    if is_op(node, "Unsqueeze", "Slice") and _one(node):
-        return (None,)
-    shape = value.shape
-    return (None,) if shape is not None and len(shape) == 1 and shape[0] == 1 else None
-
-
-def _one(node: ir.Node) -> bool:
-    """Returns whether a list of one number comes out: a number made a list, or one element cut out of a list."""
-    if node.op_type == "Unsqueeze":
-        return (
-            node.inputs[0] is not None and node.inputs[0].shape is not None and len(node.inputs[0].shape) == 0
-        )
-    source = node.inputs[0].producer() if node.inputs[0] is not None else None
-    while is_op(source, "Cast"):
-        assert source is not None
-        source = source.inputs[0].producer() if source.inputs[0] is not None else None
-    start, end = (constant(v) for v in (*node.inputs[1:3], None, None)[:2])
-    if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
-        return False
-    low, high = int(start.reshape(())), int(end.reshape(()))
-    return high - low == 1 and high != 0  # from -1 to 0 is nothing
