@@ -20,8 +20,8 @@ import numpy as np
 
 from common import model_path
 from ortune import platform
-from ortune.knobs import facts, priors
-from ortune.knobs.propose import proposals
+from ortune.catalogue import facts, priors
+from ortune.catalogue.propose import proposals
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions

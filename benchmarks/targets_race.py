@@ -26,8 +26,8 @@ from typing import Any
 import ortune
 from common import model_path, write_between
 from ortune import platform
+from ortune.catalogue.providers import of_target, short
 from ortune.errors import OrtuneError
-from ortune.providers import of_target, short
 from ortune.records import Comparison
 from ortune.runtimes import made
 from ortune.show.numbers import duration, memory

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from common import model_path
-from ortune import knobs
+from ortune.catalogue import knobs
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import golden_tune
 from golden_tune_parts import confirmed
-from ortune.knobs.spinning import spins
+from ortune.catalogue.spinning import spins
 from ortune.records import (
     Brief,
     Envelope,

@@ -35,7 +35,7 @@ LIGHT = {
     "monotonic",
     "objectives",
     "printable",
-    "providers",
+    "catalogue",
     "show",
     "verbs",
 }  # what of ortune help may import

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ortune import launcher
-from ortune.providers import CPU
+from ortune.catalogue.providers import CPU
 from ortune.records import Applied
 from ortune.targets import archive
 from ortune.targets.process import Process

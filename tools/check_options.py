@@ -14,8 +14,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from ortune import knobs, providers
-from ortune.providers import Provider
+from ortune.catalogue import knobs, providers
+from ortune.catalogue.provider import Provider
 
 PLATFORMS = {"Linux": "linux", "Windows": "win_", "Darwin": "macosx"}
 

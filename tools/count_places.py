@@ -135,8 +135,8 @@ class Places:
         ):
             self._count("files with a monotonic clock, the worker apart", file)
         strings = list(literals(tree))
-        if room not in ("providers", "targets", "worker") and any(PROVIDER.match(each) for each in strings):
-            self._count("files with a provider's name, providers, targets and worker apart", file)
+        if room not in ("catalogue", "targets", "worker") and any(PROVIDER.match(each) for each in strings):
+            self._count("files with a provider's name, catalogue, targets and worker apart", file)
         if room not in ("report", "rules", "rewrites", "errors"):
             self._count(
                 "sentences outside of report, rules, rewrites and errors",

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ortune import knobs, providers
 from ortune.bundle.shared import ALLOWED
 from ortune.bundle.shared import as_text as text_of
-from ortune.knobs import Knob
+from ortune.catalogue import knobs, providers
+from ortune.catalogue.knobs import Knob
 
 
 def allowed() -> str:

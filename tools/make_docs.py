@@ -7,8 +7,9 @@ import re
 import sys
 from pathlib import Path
 
-from ortune import knobs, rewrites, rules
-from ortune.knobs import Knob
+from ortune import rewrites, rules
+from ortune.catalogue import knobs
+from ortune.catalogue.knobs import Knob
 from ortune.rewrites import Param, Rewrite
 from ortune.rules import Rule
 from ortune.search import phases
@@ -20,7 +21,7 @@ HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Exa
 HEAD = """# Settings
 
 Every setting that `--set`, `--a-set`, `--b-set` and a plan file accept. This page is generated from the
-descriptions in `src/ortune/knobs/`; to add one, see [add-a-knob.md](add-a-knob.md).
+descriptions in `src/ortune/catalogue/`; to add one, see [add-a-knob.md](add-a-knob.md).
 
 A setting that is omitted keeps ONNX Runtime's own default. After each trial, ortune checks that a setting was applied.
 *Verified*: its effect was observed (threads counted, a library mapped). *Accepted*: ONNX Runtime returned the value and
@@ -116,7 +117,7 @@ def knobs_page() -> str:
     """The page on settings: a table of all, then one section each."""
     found = knobs.all_knobs()
     rows = [_row(knob) for knob in found.values()]
-    sections = [_section(knob, knobs.modules()[name].__doc__ or "") for name, knob in found.items()]
+    sections = [_section(knob) for knob in found.values()]
     return HEAD + "\n".join(rows) + "\n\n" + "\n".join(sections)
 
 
@@ -136,8 +137,8 @@ def _row(knob: Knob) -> str:
     return f"| {link} | {short} | {_values(knob)} | {knob.default} | {knob.summary} |"
 
 
-def _section(knob: Knob, docstring: str) -> str:
-    """One setting: what its module says, its facts below."""
+def _section(knob: Knob) -> str:
+    """One setting: its documentation, its facts below."""
     since = "any version" if knob.since == "0" else f"ONNX Runtime {knob.since} and newer"
     facts = [f"channel `{knob.channel}`", f"key `{knob.key}`", since, f"safety: {knob.safety}"]
     if knob.builds:
@@ -146,11 +147,11 @@ def _section(knob: Knob, docstring: str) -> str:
         )
     if knob.conflicts:
         facts.append("excludes " + ", ".join(f"`{name}`" for name in knob.conflicts))
-    return f"## {knob.name}\n\n{_described(docstring)}\n*{'; '.join(facts)}*\n"
+    return f"## {knob.name}\n\n{_described(knob.documentation)}\n*{'; '.join(facts)}*\n"
 
 
 def _described(docstring: str) -> str:
-    """A module's docstring as Markdown, with its headings as bold words."""
+    """A documentation as Markdown, with its headings as bold words."""
     title, _, body = docstring.partition("\n")
     flat = re.sub(r"\n {4}", " ", body.strip()).replace("``", "`")  # Markdown's code, not reST's
     lines = []

@@ -60,7 +60,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         Term(
             word="provider",
             meaning="An execution provider of ONNX Runtime; its description is one file.",
-            name="providers:Provider",
+            name="catalogue.provider:Provider",
             shown="execution provider",
         ),
         Term(
@@ -71,7 +71,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         Term(
             word="knob",
             meaning="One setting: its values, first version, channel to ONNX Runtime, and read-back.",
-            name="knobs:Knob",
+            name="catalogue.knob:Knob",
             shown="setting",
         ),
         Term(

@@ -30,6 +30,7 @@ from rule_examples import EXAMPLES  # noqa: E402
 from rule_facts import HOST  # noqa: E402
 
 from ortune import api, rules  # noqa: E402
+from ortune.catalogue import files  # noqa: E402
 from ortune.graph.model.open import open_model  # noqa: E402
 from ortune.inputs import workload  # noqa: E402
 from ortune.inputs.run_cost import run_cost  # noqa: E402
@@ -45,7 +46,7 @@ generated: findings by running each rule on the model of its test, all others fr
 %r, mark what is filled in; {a|b} is singular or plural.
 
 """
-ROOMS = ("rules", "rewrites", "knobs", "words", "errors", "help", "elsewhere")
+ROOMS = ("rules", "rewrites", "catalogue", "words", "errors", "help", "elsewhere")
 CODE = re.compile(
     r"ir_version|opset_import|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA|BEGIN)\b|^[#<]|;\n|\{\n|\(\?"
 )
@@ -80,6 +81,9 @@ COMMON = frozenset(
     ]
 )
 WORDS = 3
+CATALOGUE = {
+    name: [provider, files.setting_tables()[name]] for name, provider in files.provider_tables().items()
+}
 ERRORS = re.compile(r"(\w+Error|\w+NotFound|\w+Failed|Interrupted|refused?)$")
 NO_WORDS = ("class_", "enough", "flags", "style")
 """Keyword arguments that hold a style, an expression or names."""
@@ -147,8 +151,23 @@ def _by_room() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
         for path in sorted(SOURCE.rglob("*.py"))
         for room, text in sentences_of(path)
     ]
+    for name, rows in CATALOGUE.items():
+        found += [("catalogue", f"catalogue/{name}.toml", text) for text in _said(rows) if _is_sentence(text)]
     for room, group in groupby(sorted(found, key=lambda each: (each[0], each[1])), key=lambda each: each[0]):
         yield room, ((name, text) for _, name, text in group)
+
+
+def _said(part: object) -> Iterator[str]:
+    """The texts of a part of the catalogue, apart from documentation and the code of questions to a browser."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            if name not in ("documentation", "question"):
+                yield from _said(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _said(value)
 
 
 def _files(lines: list[tuple[str, str]]) -> Iterator[str]:
@@ -168,7 +187,9 @@ def worded(path: Path) -> bool:
 def sentences_of(path: Path) -> Iterator[tuple[str, str]]:
     """(room, sentence) of every literal of a module that reads like one; docstrings and code are none."""
     folder = path.relative_to(SOURCE).parts[0]
-    room = "words" if worded(path) else folder if folder in ("rules", "rewrites", "knobs") else "elsewhere"
+    room = (
+        "words" if worded(path) else folder if folder in ("rules", "rewrites", "catalogue") else "elsewhere"
+    )
     yield from _walked(ast.parse(path.read_text(encoding="utf-8")), room)
 
 

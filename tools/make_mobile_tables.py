@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from ortune.providers.coreml import NETWORK
+from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 
 TABLES = Path(__file__).resolve().parents[1] / "src" / "ortune" / "engines" / "partitions" / "tables"
 RELEASES = (

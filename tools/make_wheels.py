@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ortune.providers import CPU
+from ortune.catalogue.providers import CPU
 from ortune.runtimes import packages
 from ortune.runtimes.converters import CONVERTERS
 

@@ -42,9 +42,9 @@ from ortune.bundle.shared import (
     require_no_way_out,
     thread_cap,
 )
+from ortune.catalogue.providers import CPU, find
 from ortune.errors import UsageError
 from ortune.printable import visible
-from ortune.providers import CPU, find
 from ortune.worker import nvidia, plugins
 
 if TYPE_CHECKING:

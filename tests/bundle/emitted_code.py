@@ -8,10 +8,11 @@ from functools import cache
 
 from api_calls import LANGUAGES
 
-from ortune import knobs, platform
+from ortune import platform
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
-from ortune.knobs import Knob
+from ortune.catalogue import knobs
+from ortune.catalogue.knobs import Knob
 from ortune.records import BundleInfo, Host, Plan, ProviderSpec, Value
 
 HOSTILE = "it's \"m\\u000aö\n*/ ${x} \\(y) ??/ %s {0} \u2028 \x85 \x01é😀.onnx"

@@ -18,9 +18,9 @@ import ortune
 from conftest import Bundle, matmul
 from hostile import commands
 from hostile.data import NAME
-from ortune import knobs
 from ortune.bundle import digests, shared
 from ortune.bundle.settings import resolve
+from ortune.catalogue import knobs
 from ortune.errors import UsageError
 from ortune.measuring.sides import SideText
 from ortune.measuring.sides import resolve as resolve_side

@@ -6,12 +6,13 @@ import ast
 
 import pytest
 
-from ortune import knobs, platform
+from ortune import platform
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.bundle.snippet import python_lines
-from ortune.knobs import Knob
+from ortune.catalogue import knobs
+from ortune.catalogue.knobs import Knob
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 

@@ -17,9 +17,10 @@ from emitted_code import HOSTILE
 import ortune
 from chromium import HEADERS, installed
 from conftest import Bundle, matmul
-from ortune import knobs, platform
+from ortune import platform
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.web import FILES, SERVED, javascript_lines, literal, web_files
+from ortune.catalogue import knobs
 from ortune.errors import UsageError
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value

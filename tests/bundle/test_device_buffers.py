@@ -17,7 +17,7 @@ from onnx_text import assemble
 from ortune import loader
 from ortune.bundle.settings import resolve
 from ortune.bundle.snippet import python_lines
-from ortune.providers.cuda import PROVIDER as CUDA
+from ortune.catalogue.providers import CUDA
 from ortune.records import Plan, ProviderSpec, Value
 
 GRAPH: dict[str, Value] = {"cuda_graph": "1", "call_style": "device_binding", "cuda_nhwc": "1"}

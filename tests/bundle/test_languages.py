@@ -12,10 +12,10 @@ from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
 from emitted_code import HOSTILE, PROVIDERS, emitted, owners, plans, single
 
 from facts import facts
-from ortune import knobs
 from ortune.bundle.languages import emit_all, javascript, rust
 from ortune.bundle.languages._source import BY_NAME
 from ortune.bundle.settings import portable, resolve
+from ortune.catalogue import knobs
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from ortune import knobs, rules
+from ortune import rules
+from ortune.catalogue import files
 from ortune.graph.model.open import open_model
 from ortune.rules import Facts
 
@@ -48,9 +51,20 @@ def test_the_rule_finds_what_it_marks(shown: ModuleType, tmp_path: Path) -> None
     assert rule.findings(Facts(model=open_model(tmp_path / "good.onnx"))) == []
 
 
-@pytest.mark.parametrize("shown", [("add-a-knob.md", "example")], indirect=True)
-def test_the_setting_is_one_of_ortune(shown: ModuleType) -> None:
-    assert knobs.modules()[shown.KNOB.name].KNOB == shown.KNOB
+def toml_of(page: str) -> dict[str, Any]:
+    """The first TOML of a page."""
+    text = re.search(r"```toml\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert text is not None
+    return tomllib.loads(text[1])
+
+
+def test_the_setting_is_a_row_of_the_catalogue() -> None:
+    ((name, row),) = toml_of("add-a-knob.md")["general"].items()
+    assert files.setting_tables()["cpu"]["general"][name] == row
+
+
+def test_the_provider_is_one_of_the_catalogue() -> None:
+    assert toml_of("add-a-target.md") == files.provider_tables()["xnnpack"]
 
 
 @pytest.mark.parametrize("shown", [("add-a-rewrite.md", "ortune.rewrites.example")], indirect=True)

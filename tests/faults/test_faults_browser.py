@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from box import Box, refused, save_model
 from browser_trials import (
     LONG_NS,
     PATIENCE_S,
@@ -30,10 +29,11 @@ from browser_trials import (
 )
 
 import ortune
+from box import Box, refused, save_model
 from chromium import Browser
 from ortune import temporary
+from ortune.catalogue.computed.web_build import default_of
 from ortune.errors import RuntimeNotFound
-from ortune.knobs.web.web_build import default_of
 from ortune.records import Measured
 from ortune.targets.browser.page_job import FILES
 from ortune.targets.browser.setup import BrowserSetup

@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from facts import facts
 from onnx_text import model_of
-from ortune.knobs.web.web_build import default_of
+from ortune.catalogue.computed.web_build import default_of
 from ortune.records import Failed, Measured, Value
 from ortune.targets.browser import setup
 from ortune.targets.browser.page import _TOKEN

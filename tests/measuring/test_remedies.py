@@ -14,7 +14,7 @@ import pytest
 
 import ortune
 from facts import facts
-from ortune import knobs
+from ortune.catalogue import knobs
 from ortune.errors import UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload

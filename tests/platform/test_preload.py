@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ortune.bundle.machine import PACKAGES
-from ortune.knobs.cpu.allocator import KNOB
+from ortune.catalogue.named import ALLOCATOR
 from ortune.platform import INSTALL_HINTS, allocator_library, allocators
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF libraries")
@@ -59,7 +59,7 @@ def test_an_unknown_allocator_is_not_found(tmp_path):
 
 
 def test_every_allocator_says_how_to_get_it():
-    assert set(KNOB.choices) == set(INSTALL_HINTS) == set(PACKAGES)
+    assert set(ALLOCATOR.choices) == set(INSTALL_HINTS) == set(PACKAGES)
 
 
 @pytest.mark.skipif(shutil.which("ldconfig", path="/sbin:/usr/sbin") is None, reason="needs ldconfig")

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 
 from onnx_text import assemble
 from ortune import platform
+from ortune.catalogue import facts
 from ortune.inputs import workload
-from ortune.knobs import facts
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec

@@ -19,7 +19,7 @@ from onnxruntime import datasets
 import leaving
 from leaving import REFUSING
 from onnx_text import model_of, saved
-from ortune.providers import CPU
+from ortune.catalogue.providers import CPU
 from ortune.records import Plan, ProviderSpec, Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.worker import fence

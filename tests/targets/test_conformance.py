@@ -9,12 +9,12 @@ import pytest
 from target_trials import FEED, TURNS, WEIGHT, Trials, measured, model
 
 from chromium import hardly_warm
-from ortune import knobs, targets
+from ortune import targets
+from ortune.catalogue import knobs
+from ortune.catalogue.knobs import Knob
+from ortune.catalogue.propose import strict_settings
+from ortune.catalogue.providers import CPU, of_target
 from ortune.inputs.value_files import read_index
-from ortune.knobs import Knob
-from ortune.knobs.propose import strict_settings
-from ortune.providers import CPU
-from ortune.providers.openvino import PROVIDER as OPENVINO
 from ortune.records import Failed, Measured, Outcome, Plan, Runtime, Value
 from ortune.targets import Target
 from ortune.targets.machine import Machine
@@ -151,7 +151,7 @@ def test_settings_arrive(trials: Trials) -> None:
     tasks = [trials.task(str(number), path, settings) for number, settings in enumerate(asked)]
     for settings, task in zip(asked, tasks, strict=True):
         (outcome,) = trials.run(task)
-        if OPENVINO.name in trials.runtime.plugins and "openvino_model_priority" in settings:
+        if of_target("openvino").name in trials.runtime.plugins and "openvino_model_priority" in settings:
             assert isinstance(outcome, Failed)  # the plug-in ignores the option, and a trial does not
             assert outcome.reason == "not-applied"
             continue

@@ -11,7 +11,8 @@ import pytest
 from target_trials import TURNS, Trials, measured, model
 
 from facts import facts
-from ortune import providers, targets
+from ortune import targets
+from ortune.catalogue import files, providers
 from ortune.errors import UsageError
 from ortune.records import Measured, Plan, ProviderSpec
 from ortune.rules import Facts
@@ -92,33 +93,30 @@ class Tomorrow(Target):
 
 KIND = Tomorrow
 '''
-PROVIDER = '''"""Whatever there will be."""
+PROVIDER = """# Whatever there will be.
 
-from ortune.providers.provider import Provider
-
-PROVIDER = Provider(
-    name="TomorrowExecutionProvider",
-    target="tomorrow",
-    place="device",
-    otherwise="it is made to order",
-    options=frozenset({"speed"}),
-    queues=True,
-    int32=True,
-)
-'''
+[provider]
+name = "TomorrowExecutionProvider"
+target = "tomorrow"
+place = "device"
+otherwise = "it is made to order"
+options = ["speed"]
+queues = true
+int32 = true
+"""
 
 
 @pytest.fixture
 def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[targets.Target]:
     """The target of a provider and of a place that stand beside the others."""
-    for package, name, text in ((targets, "device/target.py", NEW), (providers, "tomorrow.py", PROVIDER)):
-        folder = tmp_path / package.__name__.rpartition(".")[2]
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_text(text, encoding="utf-8")
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    (tmp_path / "device").mkdir()
+    (tmp_path / "device" / "target.py").write_text(NEW, encoding="utf-8")
+    (tmp_path / "tomorrow.toml").write_text(PROVIDER, encoding="utf-8")
+    monkeypatch.setattr(targets, "__path__", [*targets.__path__, str(tmp_path)])
+    monkeypatch.setattr(files, "FOLDERS", [*files.FOLDERS, tmp_path])
     forget()
     yield targets.find("tomorrow")
-    for name in ("ortune.providers.tomorrow", "ortune.targets.device.target", "ortune.targets.device"):
+    for name in ("ortune.targets.device.target", "ortune.targets.device"):
         sys.modules.pop(name, None)
     monkeypatch.undo()
     forget()
@@ -126,6 +124,7 @@ def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[targets.Tar
 
 def forget() -> None:
     importlib.invalidate_caches()
+    files.forget()
     providers.every.cache_clear()
     targets.all_targets.cache_clear()
     targets._target.cache_clear()

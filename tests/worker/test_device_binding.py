@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_text import assemble
+from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.providers import CUDA
 from ortune.inputs.feed_files import write_feeds
-from ortune.knobs.captured_graph import captures
-from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Plan, ProviderSpec, Runtime
 from ortune.targets.requests import applied
 from ortune.worker import cases, channels, values

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.worker import plugins
 
 

@@ -12,14 +12,14 @@ import re
 import msgspec
 import onnx_ir as ir
 
-from ortune import knobs
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import measured, named, of, preload, process_line
 from ortune.bundle.shared import as_text
 from ortune.bundle.triton import config
+from ortune.catalogue import knobs
+from ortune.catalogue.providers import find
 from ortune.errors import UsageError
-from ortune.providers import find
 from ortune.records import Applied, BundleInfo, TuneResult, Workload
 
 HEADROOM = 0.25

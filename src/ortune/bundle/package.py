@@ -13,8 +13,8 @@ import json
 
 from ortune.bundle.settings import providers
 from ortune.bundle.shared import as_text
-from ortune.knobs.captured_graph import captures
-from ortune.providers import CPU, find
+from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.providers import CPU, find
 from ortune.records import BundleInfo
 
 MANIFEST = "manifest.json"

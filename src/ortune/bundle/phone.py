@@ -10,12 +10,8 @@ import msgspec
 
 from ortune.bundle.languages import java, swift
 from ortune.bundle.languages._source import templates
-from ortune.knobs.versions import version
-from ortune.providers import CPU
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, XNNPACK
+from ortune.catalogue.versions import version
 from ortune.records import Matrix
 
 TESTS = "android/src/androidTest"

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ortune import knobs
 from ortune.bundle.shared import as_text, put_option, thread_cap
-from ortune.knobs import Knob
-from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
-from ortune.providers import find
+from ortune.catalogue import knobs
+from ortune.catalogue.knobs import Knob
+from ortune.catalogue.named import TRANSPARENT_HUGE_PAGES as _HUGE_PAGES
+from ortune.catalogue.providers import find
 from ortune.records import Applied, Host, Plan, Value, assignment
 
 HUGE_PAGES = _HUGE_PAGES.key

@@ -17,8 +17,8 @@ from ortune.bundle.settings import (
     resolve,
 )
 from ortune.bundle.shared import as_text
-from ortune.knobs.captured_graph import captures
-from ortune.providers import find
+from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.providers import find
 from ortune.records import Applied, Plan
 
 _WIDTH = 100  # characters of a line to paste

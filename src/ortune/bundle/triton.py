@@ -7,13 +7,12 @@ from pathlib import PurePosixPath
 
 import onnx_ir as ir
 
-from ortune import knobs
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
 from ortune.bundle.settings import named, needs_allocator, of
 from ortune.bundle.shared import as_text
+from ortune.catalogue import knobs
+from ortune.catalogue.providers import CPU, CUDA, find
 from ortune.graph.shapes.symbols import feedable
-from ortune.providers import CPU, find
-from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Applied, BundleInfo
 
 SAME = ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "STRING")

@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from ortune import providers
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.languages._source import claim, templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
+from ortune.catalogue import providers
+from ortune.catalogue.computed.web_build import IMPORTS, default_of
+from ortune.catalogue.in_page import in_page
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.named import WEB_ISOLATION as _ISOLATION
+from ortune.catalogue.named import WEB_THREADS as THREADS
+from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.graph.model.open import OpenModel
-from ortune.knobs.in_page import in_page
-from ortune.knobs.web.web_build import IMPORTS, default_of
-from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.knobs.web.web_isolation import KNOB as _ISOLATION
-from ortune.knobs.web.web_threads import KNOB as THREADS
-from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
 
 FILES = ("load.web.mjs", "load.web.d.mts")

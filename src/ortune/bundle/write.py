@@ -18,11 +18,11 @@ from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
 from ortune.bundle.web import FILES, locations, web_files
+from ortune.catalogue.providers import CPU, find
 from ortune.errors import ModelError, UsageError
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.model.origin import source_of
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
-from ortune.providers import CPU, find
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({

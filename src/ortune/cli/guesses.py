@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import CPU, CUDA, SUFFIX, of_target, short, that
 from ortune.errors import UsageError
-from ortune.providers import CPU, SUFFIX, Provider, of_target, short, that
-from ortune.providers.cuda import PROVIDER as CUDA
 
 if TYPE_CHECKING:
-    from ortune.knobs import Knob
+    from ortune.catalogue.knobs import Knob
 
 _COUNT, _TIME, _SIZE, _NAME, _SHAPE = (
     r"\d+",
@@ -196,7 +196,7 @@ def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
 
 def _setting(name: str, value: str) -> str:
     """A setting that was written as an option."""
-    from ortune import knobs
+    from ortune.catalogue import knobs
 
     written = name.replace("-", "_")
     for knob in knobs.all_knobs().values():
@@ -207,7 +207,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def _takes(knob: Knob, value: str) -> bool:
-    from ortune import knobs
+    from ortune.catalogue import knobs
 
     try:
         knobs.parse_value(knob, value)

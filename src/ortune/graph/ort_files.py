@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import that
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.ort_file import SAVED, VERSION
-from ortune.providers import that
 from ortune.records import OrtFile, Rejection
 
 KEPT_FOR = "ortune.kept_for"

@@ -6,10 +6,10 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import targets
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.knobs.cpu.qdq_matmulnbits_accuracy_level import KNOB as ACCURACY
-from ortune.knobs.facts import facts_of
-from ortune.providers import CPU
+from ortune.catalogue.facts import facts_of
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.named import QDQ_MATMULNBITS_ACCURACY_LEVEL as ACCURACY
+from ortune.catalogue.providers import CPU
 from ortune.records import OutputDifference, Plan
 
 FLOAT32 = "1"

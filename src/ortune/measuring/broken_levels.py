@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.errors import MeasurementError
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.sides import Resolved
 from ortune.printable import operand

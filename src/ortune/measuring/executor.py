@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ortune.providers import find
+from ortune.catalogue.providers import find
 from ortune.records import FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine

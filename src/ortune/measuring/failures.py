@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
 from ortune.measuring.executor import Arm
 from ortune.records import Failed, Plan

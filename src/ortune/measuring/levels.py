@@ -9,14 +9,15 @@ from pathlib import Path
 import msgspec
 
 from ortune import targets
+from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
+from ortune.catalogue.providers import CPU
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import Grid, input_grids, output_grids
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.save import save_model
 from ortune.graph.outputs import output_comparisons, random_ops
-from ortune.knobs.cpu.enable_cpu_mem_arena import KNOB as ARENA
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.measuring import activations
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.failures import raise_if_unrunnable
@@ -27,7 +28,6 @@ from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.exact import Evaluated
 from ortune.outputs.files import tensors
 from ortune.outputs.tolerance import worst_of
-from ortune.providers import CPU
 from ortune.records import (
     ExactCheck,
     Failed,

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ortune import targets
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import WEB_WASM as WASM
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.errors import MeasurementError, UsageError
 from ortune.graph import outputs
 from ortune.measuring import feed_kinds, row_check, timing
@@ -17,9 +20,6 @@ from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.field import Field
 from ortune.measuring.output_check import OutputCheck
 from ortune.objectives import Objective
-from ortune.providers import Provider
-from ortune.providers.web_wasm import PROVIDER as WASM
-from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
 from ortune.rules import rule_of
 from ortune.rules.measurement import (

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import files, knobs
+from ortune import files
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.shared import refused_option, thread_cap
+from ortune.catalogue import knobs
+from ortune.catalogue.option_values import refused_value
+from ortune.catalogue.providers import find as find_provider
 from ortune.errors import UsageError
-from ortune.knobs.option_values import refused_value
-from ortune.providers import find as find_provider
 from ortune.records import BundleInfo, Plan, Value, read_json
 from ortune.search.plan_edits import merge
 

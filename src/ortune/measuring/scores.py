@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.graph.grids import input_grids
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.save import save_model
 from ortune.graph.outputs import OutputComparison
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.sides import Resolved
 from ortune.outputs import rounding

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import knobs, rewrites, targets
+from ortune import rewrites, targets
 from ortune.bundle import digests, machine
 from ortune.bundle import format as bundle_format
 from ortune.bundle.settings import tuned_on
+from ortune.catalogue import knobs
+from ortune.catalogue.providers import CPU, of_target
 from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.graph.model import from_git
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring.plans import bundle_plan, canonical, read_plan
 from ortune.printable import operand
-from ortune.providers import CPU, of_target
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
 from ortune.runtimes import made
 from ortune.runtimes.packages import recipes

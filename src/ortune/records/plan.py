@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.records.base import Record, Value
 
 Channel = Literal[

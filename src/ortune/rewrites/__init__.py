@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.graph.shapes.known import remembering
 from ortune.objectives import Objective
-from ortune.providers import CPU
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model

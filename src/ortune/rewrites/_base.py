@@ -8,10 +8,10 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import of_target
 from ortune.errors import OrtuneError, UsageError
 from ortune.graph.written import Fingerprint
 from ortune.objectives import Objective
-from ortune.providers import of_target
 from ortune.records import Value, Workload
 from ortune.rewrites._checks import problem
 from ortune.rewrites._marks import stamp

@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.providers import COREML, NNAPI
 from ortune.graph.attributes import float_of, is_parameter
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import NNAPI
 from ortune.graph.constants import scalar
 from ortune.graph.nodes import input_of
-from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite

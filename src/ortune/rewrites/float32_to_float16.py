@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.graph.model.graphs import attribute_tensors, graphs
 from ortune.records import Workload
 from ortune.rewrites._affine import PRODUCTS

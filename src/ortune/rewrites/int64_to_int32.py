@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import nodes

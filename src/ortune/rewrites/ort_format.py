@@ -21,8 +21,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import WEB_WASM
 from ortune.graph.model.graphs import nodes
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Workload
 from ortune.rewrites._base import ORT, Param, Proposed, Rewrite
 

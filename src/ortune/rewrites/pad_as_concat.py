@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.providers import COREML, NNAPI
 from ortune.graph.attributes import is_parameter, text_of
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import input_of
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import Array, constant
 from ortune.graph.model.graphs import nodes

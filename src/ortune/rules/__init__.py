@@ -26,11 +26,11 @@ from typing import Literal, cast, get_args
 
 import msgspec
 
+from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.graph.model.graphs import unchanged
 from ortune.graph.shapes.known import remembering
 from ortune.printable import operand
-from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
 from ortune.rules._blocks import by_blocks, concerned

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.catalogue.computed.web_build import build_of
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.providers import COREML, NNAPI, QNN, WEB_WASM, WEB_WEBGPU, WEBGPU, XNNPACK, targets
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_CONV, has_residual, is_fused
-from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.knobs.web.web_build import build_of
-from ortune.providers import targets
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
-from ortune.providers.webgpu import PROVIDER as WEBGPU
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.rules.facts import Facts
 
 GPU = targets(lambda p: WEBGPU.name in p.profiled_as)

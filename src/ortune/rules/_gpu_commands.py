@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ortune import knobs
-from ortune.knobs.cpu.call_style import KNOB as CALL_STYLE
-from ortune.providers import CPU, Provider, of_profile
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.catalogue import knobs
+from ortune.catalogue.named import CALL_STYLE
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import CPU, WEB_WASM, WEB_WEBGPU, of_profile
 from ortune.rules.facts import Facts
 from ortune.rules.placement.graph_capture_refused import obstacles
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ortune.knobs.coreml.coreml_format import KNOB as FORMAT
-from ortune.providers.coreml import NETWORK
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.catalogue.named import COREML_FORMAT as FORMAT
+from ortune.catalogue.providers import COREML, NNAPI, QNN, XNNPACK
+from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.constants import constant
 from ortune.graph.limits import limits
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op, maker_of, only_user, with_operator
-from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts

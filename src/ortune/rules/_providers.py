@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ortune.knobs.knob import numbers
-from ortune.knobs.web.web_free_dimensions import KNOB as IN_A_PAGE
+from ortune.catalogue.knob import numbers
+from ortune.catalogue.named import WEB_FREE_DIMENSIONS as IN_A_PAGE
 from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
 from ortune.rewrites.fixed_dimensions import left_open
 from ortune.rules.facts import Facts

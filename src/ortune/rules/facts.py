@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import CPU, of_target
 from ortune.graph.model.open import OpenModel
 from ortune.platform import Snapshot, Topology
-from ortune.providers import CPU, Provider, of_target
 from ortune.records import (
     BenchRow,
     BrokenLevel,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import platform
 
+from ortune.catalogue.provider import Build, Provider
 from ortune.platform import cpu_vendor, cuda_driver, host
-from ortune.providers.provider import Build, Provider
 
 SOFTWARE_GPU = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 """The variable by which WebGPU's plug-in takes a CPU for its device, where a Vulkan of software is there."""

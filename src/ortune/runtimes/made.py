@@ -21,8 +21,8 @@ import msgspec
 import psutil
 
 from ortune import launcher
+from ortune.catalogue.providers import CPU
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.providers import CPU
 from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.runtimes import packages
 from ortune.runtimes.converters import CONVERTERS

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ortune import files
+from ortune.catalogue.provider import Build, Provider
+from ortune.catalogue.providers import CPU, of_target, that
 from ortune.errors import UsageError
 from ortune.printable import operand
-from ortune.providers import CPU, Provider, of_target, that
-from ortune.providers.provider import Build
 from ortune.records import AddableRuntime
 from ortune.runtimes.converters import CONVERTERS, Converter
 from ortune.runtimes.here import lacking

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune import knobs, rewrites
+from ortune import rewrites
+from ortune.catalogue import knobs
 from ortune.errors import UsageError
 from ortune.records import Plan
 

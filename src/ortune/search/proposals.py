@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ortune import rewrites
-from ortune.knobs import all_knobs, find
-from ortune.knobs.cpu.allow_spinning import KNOB as SPINNING
-from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
-from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
-from ortune.knobs.facts import ModelFacts
-from ortune.knobs.propose import Proposal, refusal
-from ortune.knobs.propose import proposals as knob_proposals
+from ortune.catalogue.facts import ModelFacts
+from ortune.catalogue.knobs import all_knobs, find
+from ortune.catalogue.named import ALLOW_SPINNING as SPINNING
+from ortune.catalogue.named import ARENA_EXTEND_STRATEGY as ARENA
+from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.catalogue.propose import Proposal, refusal
+from ortune.catalogue.propose import proposals as knob_proposals
+from ortune.catalogue.providers import find as find_provider
 from ortune.objectives import Objective
-from ortune.providers import find as find_provider
 from ortune.records import Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
 from ortune.search.plan_edits import changed, is_exact
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ortune import knobs
-from ortune.knobs.neighbours import neighbours
+from ortune.catalogue import knobs
+from ortune.catalogue.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
 from ortune.search.blocks import log_ratios

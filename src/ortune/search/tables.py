@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.knobs import all_knobs
+from ortune.catalogue.knobs import all_knobs
 from ortune.records import (
     BlockPoint,
     Candidate,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from ortune import knobs
+from ortune.catalogue import knobs
 from ortune.records import (
     Block,
     BlockTrial,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.providers import short
+from ortune.catalogue.providers import short
 from ortune.records import Adoption, Candidate, ProviderCost, TuneResult
 from ortune.show import headline as heads
 from ortune.show.numbers import change, duration, memory, size, three

@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import msgspec
 
+from ortune.catalogue.providers import find
 from ortune.durations import as_option
 from ortune.printable import operand
-from ortune.providers import find
 from ortune.records import IN_A_POD, InputChoice, Plan, Runtime, Side, Workload
 
 _OBJECTIVES = {

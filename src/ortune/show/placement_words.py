@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.providers import CPU, find, short
+from ortune.catalogue.providers import CPU, find, short
 from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.show import output_words as compare_outputs
 from ortune.show.document import Column, Table, table

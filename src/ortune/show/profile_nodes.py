@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.providers import CPU, profiled, short
+from ortune.catalogue.providers import CPU, profiled, short
 from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult, fused_with
 from ortune.show.document import Cell, Column, Table, Tone, table
 from ortune.show.numbers import duration, percent, three

@@ -7,10 +7,8 @@ import string
 from collections import Counter
 from collections.abc import Mapping
 
+from ortune.catalogue.providers import NNAPI, QNN, XNNPACK
 from ortune.printable import operand
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import ComparedSide, CompareResult, Comparison, ConvertResult, Matrix
 from ortune.show import headline as heads
 from ortune.show import sides

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ortune.providers import find, short
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.catalogue.providers import WEB_WEBGPU, find, short
 from ortune.records import GpuRun, Plan, ProfileResult, Transfer, TuneResult
 from ortune.show.memory_words import size
 from ortune.show.numbers import duration, percent

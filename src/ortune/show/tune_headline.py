@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ortune import providers
+from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
 from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Comparison, Plan, TuneResult
 from ortune.show import headline as heads

@@ -1,6 +1,6 @@
 """Where a model can run, and what runs it there.
 
-A target is a provider of ``providers/`` and the code that runs trials on it: a process of this machine, or what the
+A target is a provider of ``catalogue/`` and the code that runs trials on it: a process of this machine, or what the
 folder of the provider's ``place`` has as ``KIND`` in its ``target.py``. ``browser`` is one: it runs a trial as a page.
 The files beside the folders are what targets share: ``process`` runs a trial as a process of this machine, ``runner``
 lets trials of any targets take turns.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from ortune import providers
+from ortune.catalogue import providers
+from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
-from ortune.providers import CPU
 from ortune.records import Plan
 from ortune.targets.target import Target
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ortune.providers import CPU, Provider, find
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import CPU, find
 from ortune.records import ProviderReport, Runtime
 from ortune.runtimes import libraries
 from ortune.runtimes.elf import needed

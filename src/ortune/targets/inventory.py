@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ortune import targets
-from ortune.providers.others import REMOTE
+from ortune.catalogue.providers import REMOTE
 from ortune.records import ProviderReport, Runtime, RuntimeReport
 from ortune.runtimes.probe import Answer, ask
 from ortune.runtimes.runtimes import builds

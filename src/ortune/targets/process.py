@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import providers
-from ortune.knobs.captured_graph import captures
+from ortune.catalogue import providers
+from ortune.catalogue.captured_graph import captures
 from ortune.platform import Snapshot, between
 from ortune.records import (
     Applied,

@@ -6,8 +6,9 @@ import functools
 import sys
 from pathlib import Path
 
-from ortune import knobs, platform, targets
-from ortune.knobs.web.web_build import build_of, idle_in
+from ortune import platform, targets
+from ortune.catalogue import knobs
+from ortune.catalogue.computed.web_build import build_of, idle_in
 from ortune.records import Applied, FailureReason, Plan, Runtime, Value
 from ortune.targets import Target
 

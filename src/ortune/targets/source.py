@@ -13,8 +13,8 @@ from typing import Self, TypeVar
 import msgspec
 
 from ortune import files, launcher, monotonic
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as INTRA_OP
 from ortune.errors import OrtuneError
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
     Applied,
     Record,

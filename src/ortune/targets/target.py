@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ortune.providers import CPU, Provider
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import CPU
 from ortune.records import Applied, Channel, Measured, Plan, ProviderReport, ProviderSpec, Runtime
 
 if TYPE_CHECKING:

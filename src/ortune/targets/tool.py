@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from ortune import platform, temporary
+from ortune.catalogue.providers import CPU
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import open_model
-from ortune.providers import CPU
 from ortune.records import (
     Applied,
     FailureReason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.providers import profiled
+from ortune.catalogue.providers import profiled
 from ortune.records import CategoryName
 from ortune.trace.table import CONTROL_FLOW, Nodes
 from ortune.trace.tensors import elements, tensors

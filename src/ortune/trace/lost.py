@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ortune.providers import CPU
+from ortune.catalogue.providers import CPU
 from ortune.trace.events import Event
 from ortune.trace.table import CONTROL_FLOW, NO_PARENT, NO_RUN, Flags, Labels, Numbers, Trace
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ortune.providers import ON_CPU
+from ortune.catalogue.providers import ON_CPU
 from ortune.records import MemoryOwner, MemoryPoint, MemoryProfile
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from ortune.providers import ON_CPU, profiled
+from ortune.catalogue.providers import ON_CPU, profiled
 from ortune.records import MachinePeak, ProfiledNode
 from ortune.trace.traffic import Step, from_memory
 

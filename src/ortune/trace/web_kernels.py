@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.catalogue.providers import WEBGPU
 from ortune.trace.bodies import NodeKey
 from ortune.trace.builder import TraceBuilder
 from ortune.trace.columns import Numbered, column, labels

@@ -12,10 +12,10 @@ import pytest
 from onnx import numpy_helper
 
 from ortune import targets
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.bisection.find import Side
 from ortune.engines.bisection.levels import first_decisive, first_not_finite
 from ortune.errors import Interrupted
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Plan
 from planted import convolutions
 from quantized import product

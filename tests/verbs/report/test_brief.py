@@ -12,7 +12,7 @@ import golden_tune
 from briefs import SAFETY, made, risks, session, with_guards
 from facts import facts
 from golden_tune_parts import confirmed
-from ortune.knobs.spinning import spins
+from ortune.catalogue.spinning import spins
 from ortune.records import (
     Control,
     Guard,

@@ -14,8 +14,8 @@ from onnx import numpy_helper, parser
 
 import made_runtimes
 from facts import facts
+from ortune.catalogue.facts import facts_of
 from ortune.errors import UsageError
-from ortune.knobs.facts import facts_of
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved, SideText, resolve

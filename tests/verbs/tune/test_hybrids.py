@@ -9,8 +9,8 @@ import pytest
 from onnx import parser
 
 from facts import facts
-from ortune import knobs
-from ortune.knobs.cpu.node_placement import KNOB
+from ortune.catalogue import knobs
+from ortune.catalogue.named import NODE_PLACEMENT
 from ortune.records import Placement, Plan, ProviderSpec
 from ortune.verbs.tune.hybrids import hybrids
 
@@ -44,7 +44,7 @@ def placed(*on_cpu: str, names: tuple[str, ...] = NAMES) -> tuple[Placement, ...
 def values(graph_: ir.Graph, placement: tuple[Placement, ...], version: str = "1.32.0") -> list[str]:
     plans, _ = hybrids(graph_, placement, ON, version)
     assert all(p.plan.providers == ON.providers for p in plans)
-    return [str(p.plan.settings[KNOB.name]) for p in plans]
+    return [str(p.plan.settings[NODE_PLACEMENT.name]) for p in plans]
 
 
 def test_what_follows_an_island_or_precedes_it_is_kept_on_the_cpu() -> None:
@@ -52,7 +52,7 @@ def test_what_follows_an_island_or_precedes_it_is_kept_on_the_cpu() -> None:
     assert after == f"{CPU}(/head/)"
     assert before == f"{CPU}(/body/)"
     for value in (after, before):
-        assert knobs.parse_settings([f"{KNOB.name}={value}"]) == {KNOB.name: value}
+        assert knobs.parse_settings([f"{NODE_PLACEMENT.name}={value}"]) == {NODE_PLACEMENT.name: value}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_names_that_the_setting_cannot_hold_are_none(name: str) -> None:
     graph_ = graph()
     list(graph_)[-1].name = name
     plans, why = hybrids(graph_, placed("/head/IsNaN", names=names), ON, "1.32.0")
-    assert all("body" in str(p.plan.settings[KNOB.name]) for p in plans)
+    assert all("body" in str(p.plan.settings[NODE_PLACEMENT.name]) for p in plans)
     assert not why
 
 

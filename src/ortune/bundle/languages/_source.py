@@ -34,9 +34,9 @@ from ortune.bundle.settings import (
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
-from ortune.knobs.captured_graph import captures
-from ortune.providers import CPU, every, find
-from ortune.providers.provider import Bindings
+from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.provider import Bindings
+from ortune.catalogue.providers import CPU, every, find
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.bundle.languages._literals import QUOTES, Quote, utf16
 from ortune.bundle.languages._source import OPTIONS_CLASS, Language, Provider, spelled
 from ortune.bundle.settings import HUGE_PAGES
-from ortune.providers import every, find
+from ortune.catalogue.providers import every, find
 
 # Control characters in octal: Java reads Unicode escapes before it reads quotes.
 CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
 from ortune.bundle.settings import arena, of, stored_in
-from ortune.providers import CPU, find
+from ortune.catalogue.providers import CPU, find
 from ortune.records import Applied
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.bisection.differences import compare_pairs
 from ortune.engines.bisection.looked_at import Eyes, Running, nudged
 from ortune.engines.bisection.matching import match
@@ -16,7 +17,6 @@ from ortune.engines.bisection.not_finite import first_of
 from ortune.engines.bisection.partings import ordered, partings, stepped
 from ortune.graph.mapping import originals
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring.executor import Executor
 from ortune.measuring.sides import Resolved
 from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.bisection.find import OFF, Side, find
 from ortune.engines.bisection.looked_at import Eyes
 from ortune.engines.bisection.not_finite import first_of
@@ -18,7 +19,6 @@ from ortune.errors import Interrupted, OrtuneError
 from ortune.graph.failing_nodes import NamedNode, sources_by_name
 from ortune.graph.mapping import originals
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring.executor import Executor
 from ortune.measuring.sides import Resolved
 from ortune.records import FeedRef, GraphNode, NotFinite, Plan

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.locks.outputs import step
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.outputs.ways import DEFAULT_LIMITS, LIMITS
 from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
 

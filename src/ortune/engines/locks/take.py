@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.providers import CPU
 from ortune.engines.locks.outputs import output_snapshots
 from ortune.engines.locks.snapshot.exported import exported_operators, locked_model
 from ortune.engines.locks.snapshot.observed import observed_sizes
@@ -18,14 +20,12 @@ from ortune.graph.model.graphs import graphs
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.outputs import random_ops
 from ortune.inputs import workload
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring import failures, feeding
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.reported import reported_file
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
-from ortune.providers import CPU
 from ortune.records import (
     Applied,
     Channel,

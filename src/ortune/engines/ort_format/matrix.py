@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ortune import files, temporary
+from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, XNNPACK
 from ortune.engines.ort_format.aware import Takes
 from ortune.engines.ort_format.convert import Converted, convert
 from ortune.engines.ort_format.places import PLACES, Choice, Place, choose
@@ -18,11 +19,6 @@ from ortune.errors import ModelError, UsageError
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.save import require_free
 from ortune.inputs.value_files import StoredValue
-from ortune.providers import CPU
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Matrix, MatrixEntry, MatrixInput, OrtConversion
 from ortune.rewrites import Tool
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, WEB_WASM, WEB_WEBGPU, XNNPACK, of_target
 from ortune.errors import UsageError
-from ortune.providers import CPU, of_target
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.provider import Provider
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 
 Platform = Literal["any", "arm", "amd64"]
 LEVELS = ("basic", "extended", "all")

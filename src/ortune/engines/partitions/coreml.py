@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
 from ortune.engines.partitions.tables import table
 from ortune.graph.attributes import cast_to
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
-from ortune.providers.coreml import NETWORK
 
 _MOST_RANK = 5
 _MOST_SIZE = 16384

@@ -13,12 +13,11 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.providers import QNN, WEBGPU
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
 from ortune.engines.partitions.tables import FOLDER
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set, type_name
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 _WEIGHTED = op_set("Conv ConvTranspose Gemm MatMul")
 _USUAL = {"float32": "float", "float64": "double"}

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import COREML, NNAPI, QNN, WEBGPU, XNNPACK
+from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.engines.partitions import coreml, nnapi, probed, xnnpack
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
 from ortune.engines.partitions.tables import Table, operators, table
 from ortune.errors import UsageError
 from ortune.graph.model.graphs import subgraphs
-from ortune.providers import Provider
-from ortune.providers.coreml import NETWORK
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.webgpu import PROVIDER as WEBGPU
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import NodeReason
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import XNNPACK
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
 from ortune.engines.partitions.probed import answers, check_answers
 from ortune.engines.partitions.units import Unit
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import operator
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 
 _ACTIVATIONS = op_set("Relu Clip")
 """Taken behind some nodes alone, which take them up."""

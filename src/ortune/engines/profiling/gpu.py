@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ortune import targets
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.engines.profiling.kernels import kernels_a_run, of_kernels
 from ortune.engines.profiling.nodes import Origins
 from ortune.engines.profiling.processes import LEAST_OF_TURN, Process, profile, profiled_arm
@@ -12,7 +13,6 @@ from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import OrtuneError
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import GpuDifference
 
 

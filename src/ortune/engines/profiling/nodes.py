@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ortune import targets
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.providers import short
 from ortune.engines.profiling.kernels import node_times
 from ortune.engines.profiling.memory import Lifetimes, lifetimes
 from ortune.errors import ModelError, OrtuneError
@@ -29,8 +31,6 @@ from ortune.graph.mapping import (
 from ortune.graph.model.graphs import own_name
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.providers import short
 from ortune.records import Plan, ProfiledNode, Workload
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from ortune.catalogue.providers import find
 from ortune.errors import MeasurementError, StoreError
 from ortune.graph.model.extent import written_nodes
 from ortune.measuring.baseline import Baseline
@@ -18,7 +19,6 @@ from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe
 from ortune.measuring.replay import Replay
 from ortune.measuring.reported import reported_file
-from ortune.providers import find
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure

@@ -11,18 +11,18 @@ import msgspec
 import numpy as np
 
 from ortune import rewrites
+from ortune.catalogue.in_page import threads_in_page
+from ortune.catalogue.knobs import too_old
+from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
+from ortune.catalogue.providers import ON_CPU
 from ortune.engines.profiling.kernels import transfers
 from ortune.engines.profiling.memory import memory_of
 from ortune.engines.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.engines.profiling.processes import Seen
-from ortune.knobs import too_old
-from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
-from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
-from ortune.knobs.in_page import threads_in_page
 from ortune.measuring.sides import Resolved
-from ortune.providers import ON_CPU
 from ortune.records import (
     GpuRun,
     MachinePeak,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.catalogue.propose import FIRST
 from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
-from ortune.knobs.propose import FIRST
 from ortune.records import Plan
 from ortune.search import budget
 from ortune.search.halving import CURRENT, Entry, expected

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ortune import knobs
+from ortune.catalogue import knobs
 from ortune.errors import OrtuneError
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.limits import patience_s

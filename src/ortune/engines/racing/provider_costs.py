@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ortune import providers
 from ortune.bundle.settings import providers as options_of
 from ortune.bundle.settings import resolve
+from ortune.catalogue import providers
+from ortune.catalogue.providers import CPU
 from ortune.engines.racing.tuning import Tuning
-from ortune.providers import CPU
 from ortune.records import Figures, Measured, Plan, ProviderCost
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import describe

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import CUDA
 from ortune.graph.nodes import holds
-from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs, options_of
 from ortune.rules._words import listed

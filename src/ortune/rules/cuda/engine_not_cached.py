@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.tensorrt import PROVIDER as TENSORRT
+from ortune.catalogue.providers import TENSORRT
 from ortune.records import Finding
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts

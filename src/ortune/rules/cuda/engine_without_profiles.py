@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.tensorrt import PROVIDER as TENSORRT
+from ortune.catalogue.providers import TENSORRT
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs, options_of
 from ortune.rules._words import listed

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL
 from ortune.graph.model.graphs import op_set, scopes, subgraphs
 from ortune.graph.nodes import holds, is_op
-from ortune.knobs.cpu.graph_optimization_level import KNOB
 from ortune.records import Finding
 from ortune.rewrites.constant_folding import constant_branches
 from ortune.rules._words import counted, name_of
@@ -35,7 +35,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if not holds(facts.model.ir, *_OPERATORS):
         return
-    optimises = facts.plan.settings.get(KNOB.name) != "disable"
+    optimises = facts.plan.settings.get(GRAPH_OPTIMIZATION_LEVEL.name) != "disable"
     branches = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
     matches = [node for scope in scopes(facts.model.ir) for node in _left(scope, branches)]
     if matches:

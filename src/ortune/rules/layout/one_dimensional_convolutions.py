@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import source_of, with_operator
-from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

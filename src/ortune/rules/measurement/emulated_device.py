@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers import short
+from ortune.catalogue.providers import short
 from ortune.records import FUNCTIONAL_ONLY, Finding
 from ortune.rules.facts import Facts
 

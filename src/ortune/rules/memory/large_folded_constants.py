@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.named import CONSTANT_FOLDING_MAX_BYTES
 from ortune.graph.constants import SMALL, constant
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.nodes import source_of
-from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -54,7 +54,7 @@ small (float[1] x) => (float[256,256] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    if facts.model is None or KNOB.name in facts.plan.settings:
+    if facts.model is None or CONSTANT_FOLDING_MAX_BYTES.name in facts.plan.settings:
         return
     sizes = {
         node: size
@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="note",
             what=f"constant folding creates {total >> 20} MiB at session creation: {counted(growing)}",
             where=tuple(map(name_of, growing)),
-            plan=None if in_a_page else Plan(settings={KNOB.name: _LIMIT_BYTES}),
+            plan=None if in_a_page else Plan(settings={CONSTANT_FOLDING_MAX_BYTES.name: _LIMIT_BYTES}),
             safety="advice" if in_a_page else "exact",
         )
 

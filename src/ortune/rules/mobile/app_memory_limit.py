@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import NNAPI
 from ortune.graph.model.graphs import parameters, stored_bytes
 from ortune.graph.shapes.types import n_bytes
-from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._mobile import partition_of
 from ortune.rules._words import name_of

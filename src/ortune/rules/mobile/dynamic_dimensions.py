@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.catalogue.providers import NNAPI, XNNPACK
 from ortune.records import Finding
 from ortune.rules._fixes import fixable
 from ortune.rules._mobile import partition_of

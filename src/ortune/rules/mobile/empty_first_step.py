@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import COREML
 from ortune.graph.shapes.growing import growing_inputs
-from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed

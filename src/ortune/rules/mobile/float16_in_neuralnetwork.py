@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from ortune.providers.coreml import PROVIDER as COREML
+from ortune.catalogue.providers import COREML
 from ortune.records import Finding
 from ortune.rules._mobile import in_program, partition_of
 from ortune.rules._words import counted, name_of

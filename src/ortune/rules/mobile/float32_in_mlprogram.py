@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.providers.coreml import PROVIDER as COREML
+from ortune.catalogue.providers import COREML
 from ortune.records import Finding
 from ortune.rewrites.float32_to_float16 import REWRITE as TO_HALF
 from ortune.rules._mobile import in_program, partition_of

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import NNAPI
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
-from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._browsers import back
 from ortune.rules._words import counted, name_of

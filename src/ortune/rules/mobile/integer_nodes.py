@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.catalogue.providers import NNAPI
 from ortune.records import Finding
 from ortune.rules._fixes import fixable
 from ortune.rules._mobile import ACCELERATORS, partition_of

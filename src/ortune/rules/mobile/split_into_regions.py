@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.catalogue.providers import NNAPI
 from ortune.records import Finding
 from ortune.rules._mobile import ACCELERATORS, partition_of
 from ortune.rules._words import counted, name_of

@@ -18,11 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import COREML, NNAPI, QNN, XNNPACK
 from ortune.graph.nodes import is_op
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Finding, NodeReason
 from ortune.rules._mobile import partition_of
 from ortune.rules._words import counted, name_of

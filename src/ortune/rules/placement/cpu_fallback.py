@@ -17,7 +17,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ortune.providers import ON_CPU, short
+from ortune.catalogue.providers import ON_CPU, short
 from ortune.records import Finding, ProfiledNode
 from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._words import listed, place, plural

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ortune.providers import of_profile, profiled
+from ortune.catalogue.providers import of_profile, profiled
 from ortune.records import Finding, ProfiledNode, ProfileResult
 from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._providers import open_inputs

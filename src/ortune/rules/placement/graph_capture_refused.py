@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune import knobs, providers
+from ortune.catalogue import knobs, providers
+from ortune.catalogue.named import WEB_GRAPH_CAPTURE as CAPTURE
+from ortune.catalogue.providers import ON_CPU
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.model.open import OpenModel
-from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
-from ortune.providers import ON_CPU
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, name_of, place, plural

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers import CPU
+from ortune.catalogue.providers import CPU
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.cast_chain_elimination import KNOB
+from ortune.catalogue.named import CAST_CHAIN_ELIMINATION
 from ortune.records import Finding
 from ortune.rewrites.cast_round_trips import PATTERN, REWRITE
 from ortune.rules._fixes import sure_of
@@ -48,7 +48,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    chains = facts.plan.settings.get(KNOB.name)  # takes out those between which nothing is moved
+    chains = facts.plan.settings.get(
+        CAST_CHAIN_ELIMINATION.name
+    )  # takes out those between which nothing is moved
     ways = [way for way, _ in PATTERN.find(facts.model.ir)[0] if not chains or len(way) > _CASTS]
     casts = list(dict.fromkeys(cast for way in ways for cast in (way[0], way[-1])))
     if casts:

@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ortune.catalogue.named import SET_DENORMAL_AS_ZERO
+from ortune.catalogue.providers import CPU
 from ortune.graph.model.graphs import parameters
 from ortune.graph.model.tensors import pieces
-from ortune.knobs.cpu.set_denormal_as_zero import KNOB
-from ortune.providers import CPU
 from ortune.records import Finding, Plan
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
@@ -52,7 +52,11 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in float32 weights, each read as a whole."""
-    if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
+    if (
+        facts.model is None
+        or facts.target != CPU.target
+        or facts.plan.settings.get(SET_DENORMAL_AS_ZERO.name)
+    ):
         return
     shares = {
         t.name or "": _share(t)
@@ -66,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{len(denormal)} {plural(len(denormal), 'weight')} {'contains' if len(denormal) == 1 else 'contain'} "
             f"denormal numbers, up to {percent(max(denormal.values()))} of a tensor: {listed(denormal)}",
             where=tuple(denormal),
-            plan=Plan(settings={KNOB.name: True}),
+            plan=Plan(settings={SET_DENORMAL_AS_ZERO.name: True}),
             safety="numerics",
         )
 

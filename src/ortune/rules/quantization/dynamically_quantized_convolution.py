@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.dot_products import DOT_PRODUCTS
 from ortune.graph.model.graphs import nodes
-from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.model.graphs import nodes
-from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts

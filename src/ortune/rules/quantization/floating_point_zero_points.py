@@ -17,11 +17,11 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.attributes import int_of
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of
 from ortune.graph.shapes.known import known_values
-from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CUDA
 from ortune.graph.model.graphs import nodes, op_set
-from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rules._browsers import GPU
 from ortune.rules._words import counted, name_of

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.catalogue.named import X64_QUANT_PRECISION
+from ortune.catalogue.providers import CPU
 from ortune.graph.constants import stored
 from ortune.graph.dot_products import saturates
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import operator
-from ortune.knobs.cpu.x64_quant_precision import KNOB
-from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -41,7 +41,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the processor is of that kind and nothing is set against it."""
     if facts.model is None or facts.target != CPU.target or not saturates(facts.host):
         return
-    if facts.plan.settings.get(KNOB.name):
+    if facts.plan.settings.get(X64_QUANT_PRECISION.name):
         return
     products = [node for node in nodes(facts.model.ir) if any(map(_wide, _weights(node)))]
     if products:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.named import DISABLE_QUANT_QDQ
 from ortune.graph.model.graphs import nodes
-from ortune.knobs.cpu.disable_quant_qdq import KNOB
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -24,14 +24,14 @@ CODE = "QNT007"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it where the model has pairs and the setting is made."""
-    if facts.model is None or not facts.plan.settings.get(KNOB.name):
+    if facts.model is None or not facts.plan.settings.get(DISABLE_QUANT_QDQ.name):
         return
     pairs = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear"]
     if pairs:
         yield Finding(
             code=CODE,
-            what=f"{KNOB.name} runs the quantized part in float32: {counted(pairs)}",
+            what=f"{DISABLE_QUANT_QDQ.name} runs the quantized part in float32: {counted(pairs)}",
             where=tuple(map(name_of, pairs)),
-            plan=Plan(settings={KNOB.name: False}),
+            plan=Plan(settings={DISABLE_QUANT_QDQ.name: False}),
             safety="numerics",
         )

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import CPU
 from ortune.graph.constants import stored
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import maker_of, source_of
-from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rewrites.uint8_weights_to_int8 import REWRITE
 from ortune.rules._fixes import mended_by

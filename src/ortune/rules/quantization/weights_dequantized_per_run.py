@@ -18,11 +18,11 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.named import DISABLE_QUANT_QDQ
+from ortune.catalogue.providers import CPU
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import holds, is_op, only_user, source_of, with_operator
-from ortune.knobs.cpu.disable_quant_qdq import KNOB
-from ortune.providers import CPU
 from ortune.records import Finding, Plan
 from ortune.rules._pairs import dequantized
 from ortune.rules._words import counted, name_of
@@ -49,7 +49,7 @@ GOOD = _TEXT.replace("    [bad_weights] d = DequantizeLinear (w, s, z)\n", "").r
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
-    if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
+    if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(DISABLE_QUANT_QDQ.name):
         return
     dequantized_weights = [
         node for node in with_operator(facts.model.ir, "DequantizeLinear") if _is_alone(node)
@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"8-bit weights are converted to float32 on every run: {counted(dequantized_weights)}",
             where=tuple(map(name_of, dequantized_weights)),
-            plan=None if whole else Plan(settings={KNOB.name: True}),
+            plan=None if whole else Plan(settings={DISABLE_QUANT_QDQ.name: True}),
             safety="advice" if whole else "numerics",
             fix="store these weights in float32" if whole else "",
         )

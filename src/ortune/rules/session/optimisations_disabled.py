@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.disabled_optimizers import KNOB as WITHOUT
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
-from ortune.knobs.web.web_graph_optimization_level import KNOB as WEB_LEVEL
+from ortune.catalogue.named import DISABLED_OPTIMIZERS as WITHOUT
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.named import WEB_GRAPH_OPTIMIZATION_LEVEL as WEB_LEVEL
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 

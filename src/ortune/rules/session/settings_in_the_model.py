@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import onnx
 import onnx.parser
 
-from ortune import knobs
+from ortune.catalogue import knobs
 from ortune.records import Finding
 from ortune.rules._words import NAMED, plural, short
 from ortune.rules.facts import Facts

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.execution_mode import KNOB as MODE
-from ortune.knobs.cpu.inter_op_num_threads import KNOB as THREADS
+from ortune.catalogue.named import EXECUTION_MODE as MODE
+from ortune.catalogue.named import INTER_OP_NUM_THREADS as THREADS
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.named import EXECUTION_MODE
 from ortune.graph.model.graphs import op_set
-from ortune.knobs.cpu.execution_mode import KNOB
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
@@ -32,7 +32,7 @@ _LARGE = op_set(
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Finds it in the main graph, where the setting is made."""
-    if facts.model is None or facts.plan.settings.get(KNOB.name) != "parallel":
+    if facts.model is None or facts.plan.settings.get(EXECUTION_MODE.name) != "parallel":
         return
     total, longest = _chain(facts.model.ir.graph)
     if total and longest >= _CHAIN * total:
@@ -44,7 +44,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             what=f"parallel execution is enabled, but {why}",
-            plan=Plan(settings={KNOB.name: "sequential"}),
+            plan=Plan(settings={EXECUTION_MODE.name: "sequential"}),
             safety="exact",
         )
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.allow_spinning import KNOB as SPINNING
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.catalogue.named import ALLOW_SPINNING as SPINNING
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 

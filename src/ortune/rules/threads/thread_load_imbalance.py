@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.dynamic_block_base import KNOB
+from ortune.catalogue.named import DYNAMIC_BLOCK_BASE
 from ortune.records import Finding, Plan
 from ortune.rules._words import NAMED, percent, place
 from ortune.rules.facts import Facts
@@ -36,7 +36,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if run.headroom is not None and run.headroom.busy:
         return  # other programs hold threads up, and smaller parts do not end them
-    if facts.plan.is_web or facts.plan.settings.get(KNOB.name):
+    if facts.plan.is_web or facts.plan.settings.get(DYNAMIC_BLOCK_BASE.name):
         return
     late = sorted(
         (node for node in facts.nodes() if node.imbalance_ns > 0), key=lambda node: -node.imbalance_ns
@@ -49,6 +49,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             "run is spent waiting for late threads",
             where=place(late[:NAMED]),
             share_ratio=share,
-            plan=Plan(settings={KNOB.name: 4}),
+            plan=Plan(settings={DYNAMIC_BLOCK_BASE.name: 4}),
             safety="exact",
         )

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
-from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
-from ortune.knobs.versions import too_old
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
+from ortune.catalogue.versions import too_old
 from ortune.records import Finding, Plan
 from ortune.rules._words import plural
 from ortune.rules.facts import Facts

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import WEB_WASM
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import is_blocked
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
 from ortune.rules._browsers import back
 from ortune.rules._words import counted, name_of

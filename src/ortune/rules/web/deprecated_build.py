@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import JSEP, build_run, shows_build
 from ortune.rules.facts import Facts

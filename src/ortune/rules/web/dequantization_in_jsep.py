@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.graph.model.graphs import nodes
-from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, Plan
 from ortune.rules._browsers import JSEP, build_run
 from ortune.rules._words import counted, name_of

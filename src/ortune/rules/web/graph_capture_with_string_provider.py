@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
-from ortune.knobs.web.web_provider_form import KNOB as FORM
+from ortune.catalogue.named import WEB_GRAPH_CAPTURE as CAPTURE
+from ortune.catalogue.named import WEB_PROVIDER_FORM as FORM
 from ortune.records import Finding, Plan
 from ortune.rules._browsers import NATIVE, build_run
 from ortune.rules.facts import Facts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_proxy import KNOB as PROXY
+from ortune.catalogue.named import WEB_PROXY as PROXY
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.nodes import source_of
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rewrites.int64_to_int32 import REWRITE
 from ortune.rules._browsers import GPU

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_output_location import KNOB as OUTPUTS
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.catalogue.named import WEB_OUTPUT_LOCATION as OUTPUTS
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.records import Finding, Plan
 from ortune.rules._words import are, listed, plural
 from ortune.rules.facts import Facts

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_PRODUCTS, is_fused, saved_at
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, back
 from ortune.rules._words import name_of, subject

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import WEBGPU
 from ortune.graph.model.graphs import nodes, op_set
-from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, JSEP, build_run
 from ortune.rules._words import name_of, subject

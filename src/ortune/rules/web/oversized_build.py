@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.catalogue.providers import WEB_WASM
 from ortune.records import Finding
 from ortune.rules._browsers import build_run, shows_build
 from ortune.rules.facts import Facts

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_isolation import KNOB as ISOLATION
-from ortune.knobs.web.web_threads import KNOB as THREADS
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.catalogue.named import WEB_ISOLATION as ISOLATION
+from ortune.catalogue.named import WEB_THREADS as THREADS
+from ortune.catalogue.providers import WEB_WASM
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

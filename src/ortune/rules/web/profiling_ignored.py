@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.knobs.web.web_profiling import KNOB as PROFILING
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.named import WEB_PROFILING as PROFILING
 from ortune.records import Finding
 from ortune.rules._browsers import NATIVE
 from ortune.rules.facts import Facts

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.catalogue.providers import WEB_WASM, WEB_WEBGPU
 from ortune.graph.model.open import OpenModel
-from ortune.providers.web_wasm import PROVIDER as WEB_WASM
-from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_isolation import KNOB as ISOLATION
-from ortune.knobs.web.web_threads import KNOB as THREADS
+from ortune.catalogue.named import WEB_ISOLATION as ISOLATION
+from ortune.catalogue.named import WEB_THREADS as THREADS
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from ortune import providers, temporary
+from ortune import temporary
+from ortune.catalogue import providers
 from ortune.errors import RuntimeNotFound
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools

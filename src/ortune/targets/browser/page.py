@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune import launcher, monotonic, platform, providers, temporary
+from ortune import launcher, monotonic, platform, temporary
+from ortune.catalogue import providers
 from ortune.errors import RuntimeNotFound
 from ortune.platform import Snapshot
 from ortune.records import (

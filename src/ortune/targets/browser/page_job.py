@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ortune import providers
-from ortune.knobs.in_page import in_page
-from ortune.knobs.web.web_build import build_of_file, default_of
-from ortune.knobs.web.web_isolation import KNOB as ISOLATION
+from ortune.catalogue import providers
+from ortune.catalogue.computed.web_build import build_of_file, default_of
+from ortune.catalogue.in_page import in_page
+from ortune.catalogue.named import WEB_ISOLATION as ISOLATION
 from ortune.records import Applied
 from ortune.targets.browser import setup
 from ortune.targets.browser.given import CannotServe, inputs_of, model_of

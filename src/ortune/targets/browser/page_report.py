@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.catalogue.named import WEB_BUILD as BUILD
 from ortune.records import (
     Applied,
     FailureReason,

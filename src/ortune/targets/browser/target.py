@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ortune.catalogue.provider import EMULATED
 from ortune.errors import RuntimeNotFound
 from ortune.platform import Snapshot
-from ortune.providers.provider import EMULATED
 from ortune.records import Applied, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.offers import refused

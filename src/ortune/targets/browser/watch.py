@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ortune import monotonic, temporary
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.printable import without_password
-from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import (
     PageFile,
     PageSeen,

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import providers
-from ortune.knobs.web.web_build import build_of_file
-from ortune.providers.web_wasm import PROVIDER as WASM
-from ortune.providers.web_webgpu import PROVIDER as WEBGPU
+from ortune.catalogue import providers
+from ortune.catalogue.computed.web_build import build_of_file
+from ortune.catalogue.providers import WEB_WASM as WASM
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.records import (
     PageModel,
     PageRuns,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.objectives import Objective
-from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.verbs._shared.groups import InBrowser
 from ortune.verbs._shared.spelling import RUN, Option, option_fields
 
@@ -56,7 +56,7 @@ class Elsewhere(Listening):
 
     def require_there(self, targets: Sequence[str], objective: Objective, *, pod: bool) -> None:
         """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
-        from ortune.providers import of_target
+        from ortune.catalogue.providers import of_target
 
         if not self.serve:
             for option in option_fields(Elsewhere):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
-    from ortune.knobs import Knob
+    from ortune.catalogue.knobs import Knob
     from ortune.verbs._shared.spelling import OptionField
 
 _FLAGS = ("0", "1")
@@ -56,7 +56,7 @@ def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str],
 
 def _settings(incomplete: str) -> Iterator[Candidate]:
     """Settings by the shortest of their names that begins so; with their values once one is meant."""
-    from ortune import knobs
+    from ortune.catalogue import knobs
 
     begun, sign, _ = incomplete.partition("=")
     named = [
@@ -70,17 +70,11 @@ def _settings(incomplete: str) -> Iterator[Candidate]:
         values = _values(knob) if len(meant) == 1 else ()
         yield from ((f"{name}={value}", "") for value in values)
         if not values and not sign:
-            yield f"{name}=", _title(knob)
+            yield f"{name}=", knob.title
 
 
 def _values(knob: Knob) -> Sequence[str]:
     return knob.choices or (_FLAGS if knob.kind == "bool" else ())
-
-
-def _title(knob: Knob) -> str:
-    from ortune.knobs import modules
-
-    return (modules()[knob.name].__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
 
 def _rewrites(_: str) -> Iterator[Candidate]:
@@ -116,12 +110,12 @@ def _rules(_: str) -> Iterator[Candidate]:
 
 
 def _topics(incomplete: str) -> Iterator[Candidate]:
-    from ortune import knobs
+    from ortune.catalogue import knobs
 
     return itertools.chain(
         _rules(incomplete),
         _rewrites(incomplete),
-        ((knob.name, _title(knob)) for knob in knobs.all_knobs().values()),
+        ((knob.name, knob.title) for knob in knobs.all_knobs().values()),
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.show import qr
 from ortune.verbs._shared.browsers import Listening
 from ortune.verbs._shared.quantities import seconds

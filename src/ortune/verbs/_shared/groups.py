@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
-from ortune.providers import CPU
 from ortune.verbs._shared.common import (
     NON_FINITE,
     Browser,
@@ -163,7 +163,8 @@ class Configured(Feeding):
     @cached_property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
-        from ortune import knobs, targets
+        from ortune import targets
+        from ortune.catalogue import knobs
         from ortune.records import Plan
 
         providers = targets.find(self.first_target).providers

@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 
 from ortune import rules
+from ortune.catalogue.providers import WEB_WASM as WASM  # what every browser runs
 from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing import pasted
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
-from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
     BUSY,
     BUSY_MACHINE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
+from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.measuring.baseline import Baseline
 from ortune.records import (
     BenchProcess,

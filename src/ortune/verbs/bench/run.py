@@ -15,11 +15,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from ortune import knobs
+from ortune.catalogue import knobs
+from ortune.catalogue.named import ARENA_EXTEND_STRATEGY as ARENA
+from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
-from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.measuring import failures, memory_in_turn
 from ortune.measuring.executor import Timing
 from ortune.measuring.first_run import settle

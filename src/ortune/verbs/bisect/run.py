@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
+from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
 from ortune.engines.bisection.find import Found, Side, find
 from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
 from ortune.graph.model.open import open_model
-from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.measuring.first_run import at_level_that_runs, question_side, settle
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ortune import knobs
+from ortune.catalogue import knobs
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as INTRA_OP
 from ortune.engines.conversion.kinds import SourceKind, is_source, kind_of
 from ortune.engines.conversion.opening import python_of, require_fence
 from ortune.engines.conversion.side import sides_of
 from ortune.errors import UsageError
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.records import Plan

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from ortune import files
+from ortune.catalogue.providers import CPU, of_target
 from ortune.errors import MeasurementError, UsageError
 from ortune.outputs.comparison import compare_outputs
-from ortune.providers import CPU, of_target
 from ortune.records import (
     PHONE_SCHEMA,
     Block,

@@ -10,6 +10,7 @@ import msgspec
 
 from ortune import files, rewrites
 from ortune.bundle import phone
+from ortune.catalogue.providers import COREML
 from ortune.engines import verification
 from ortune.engines.ort_format import matrix as sets
 from ortune.engines.ort_format import places
@@ -24,7 +25,6 @@ from ortune.inputs.value_files import read_index
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, SideText
-from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import (
     ConvertResult,
     Envelope,

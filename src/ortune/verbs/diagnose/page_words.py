@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ortune.providers.web_webgpu import PROVIDER as WEBGPU
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.records import DiagnoseResult, Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.show import finding_words
 from ortune.show.answer_commands import lines, told_line

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from ortune import monotonic, rules
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
+from ortune.catalogue.providers import find
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.printable import operand
-from ortune.providers import find
-from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import ModelInfo, PageModel, PageSeen, PageSession, Runtime, Side, WatchedPage
 from ortune.rules import Facts
 from ortune.show.finding_words import measurable

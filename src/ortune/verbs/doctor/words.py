@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ortune.providers import find, short
+from ortune.catalogue.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.show import headline as heads
 from ortune.show.checks import checks, control_words

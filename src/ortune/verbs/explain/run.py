@@ -9,9 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from ortune.catalogue.knobs import all_knobs
 from ortune.errors import UsageError
-from ortune.knobs import all_knobs
-from ortune.knobs import modules as knob_modules
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.records import Described, Envelope, ExplainResult
@@ -62,7 +61,7 @@ def _entries() -> list[Described]:
     return [
         *map(_of_rule, all_rules().values()),
         *(_of_module("rewrite", r.name, r.safety, _rewrite_doc(r.name)) for r in all_rewrites().values()),
-        *(_of_module("setting", k.name, k.safety, _setting_doc(k.name)) for k in all_knobs().values()),
+        *(_of_module("setting", k.name, k.safety, k.documentation) for k in all_knobs().values()),
     ]
 
 
@@ -100,15 +99,11 @@ def _rewrite_doc(name: str) -> str:
     return importlib.import_module(f"ortune.rewrites.{name.replace('-', '_')}").__doc__ or ""
 
 
-def _setting_doc(name: str) -> str:
-    return knob_modules()[name].__doc__ or ""
-
-
 def _doc(entry: Described) -> str:
     """All that an entry says of itself."""
     if entry.kind == "rewrite":
         return _rewrite_doc(entry.name)
-    return _setting_doc(entry.name) if entry.kind == "setting" else all_rules()[entry.code].doc
+    return all_knobs()[entry.name].documentation if entry.kind == "setting" else all_rules()[entry.code].doc
 
 
 def _whole(entry: Described) -> Described:

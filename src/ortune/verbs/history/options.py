@@ -41,7 +41,7 @@ class Options(Resumable):
     @cached_property
     def releases(self) -> tuple[str, ...]:
         """The releases to run, newest first."""
-        from ortune.knobs import version
+        from ortune.catalogue.knobs import version
         from ortune.runtimes.packages import RELEASES, require_recipes
         from ortune.search.figures import require_objective
 
@@ -58,7 +58,7 @@ class Options(Resumable):
     @cached_property
     def plan(self) -> Plan:
         """What every release runs with."""
-        from ortune.knobs import parse_settings
+        from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 
         return Plan(settings=parse_settings(list(self.set)))

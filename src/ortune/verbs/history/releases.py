@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ortune.catalogue.knobs import version
 from ortune.errors import MeasurementError
-from ortune.knobs import version
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 from pathlib import Path
 
+from ortune.catalogue.providers import find
 from ortune.printable import operand
-from ortune.providers import find
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
 from ortune.show.answer_commands import as_said, lines, plan_options, workload_options
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone

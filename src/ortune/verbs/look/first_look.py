@@ -8,12 +8,13 @@ import msgspec
 import numpy as np
 
 from ortune import targets
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.providers import find
 from ortune.engines.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
 from ortune.errors import MeasurementError, UsageError
 from ortune.graph.cost import CountingStopped
 from ortune.graph.model.extent import written_nodes
 from ortune.graph.model.open import OpenModel
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.measuring import memory_in_turn
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm, Timing
@@ -24,7 +25,6 @@ from ortune.measuring.reported import reported_file
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.row_check import check_base
 from ortune.measuring.sides import Resolved
-from ortune.providers import find
 from ortune.records import (
     FeedRef,
     Headroom,

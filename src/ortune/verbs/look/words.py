@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from ortune.catalogue.providers import profiled, short
 from ortune.durations import in_words
-from ortune.providers import profiled, short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
 from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
 from ortune.show.document import Code, Column, Document, Line, Pairs, Points, table

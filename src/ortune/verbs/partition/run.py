@@ -12,6 +12,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites, targets
+from ortune.catalogue.providers import COREML
 from ortune.engines.partitions import summary, support
 from ortune.engines.partitions.improve import Candidates, Improving, rewritten
 from ortune.engines.partitions.partition import Partition, partition
@@ -24,7 +25,6 @@ from ortune.graph.shapes.known import Values
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import (
     CostliestOperator,
     Envelope,

@@ -5,12 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ortune.providers.coreml import NETWORK
-from ortune.providers.coreml import PROVIDER as COREML
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.webgpu import PROVIDER as WEBGPU
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.catalogue.providers import COREML, NNAPI, QNN, WEBGPU, XNNPACK
+from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.records import (
     CostliestOperator,
     Envelope,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ortune.catalogue.providers import short
 from ortune.durations import in_words
-from ortune.providers import short
 from ortune.records import ProfileResult, TraceInfo
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.placement_words import placed

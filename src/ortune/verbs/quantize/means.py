@@ -8,6 +8,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
+from ortune.catalogue.providers import CPU
 from ortune.engines.quantizing.quantizing import (
     DYNAMIC,
     STATIC,
@@ -19,7 +20,6 @@ from ortune.engines.quantizing.quantizing import (
 )
 from ortune.graph.dot_products import saturates
 from ortune.graph.nodes import holds
-from ortune.providers import CPU
 from ortune.records import Host, Plan, RewriteSpec
 
 _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")

@@ -68,7 +68,7 @@ class Options(Resumable, Load):
     @cached_property
     def plan(self) -> Plan:
         """What the float model runs with, and every other one too."""
-        from ortune.knobs import parse_settings
+        from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 
         return Plan(settings=parse_settings(list(self.set)))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import __version__, files, knobs
+from ortune import __version__, files
 from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
+from ortune.catalogue import knobs
+from ortune.catalogue.spinning import spins
 from ortune.errors import OrtuneError, StoreError, UsageError
-from ortune.knobs.spinning import spins
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession

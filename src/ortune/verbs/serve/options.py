@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.verbs._shared.browsers import Listening
 from ortune.verbs._shared.common import Target
 from ortune.verbs._shared.groups import OneBench

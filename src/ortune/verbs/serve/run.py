@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ortune.catalogue.providers import of_target
 from ortune.errors import UsageError
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
-from ortune.providers import of_target
 from ortune.records import BenchResult, Envelope
 from ortune.targets import in_browsers
 from ortune.verbs._shared.elsewhere import browser_elsewhere

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import msgspec
 
 from ortune import rewrites, targets
+from ortune.catalogue.facts import ModelFacts
+from ortune.catalogue.propose import strict_settings
+from ortune.catalogue.providers import CPU, find, of_target
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.knobs.facts import ModelFacts
-from ortune.knobs.propose import strict_settings
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.sides import Resolved, in_pages
 from ortune.objectives import Objective
-from ortune.providers import CPU, find, of_target
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
 from ortune.runtimes import made
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on

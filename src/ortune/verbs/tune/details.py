@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
-from ortune.providers import CPU
 from ortune.records import (
     BudgetReport,
     Comparison,

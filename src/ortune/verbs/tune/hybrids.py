@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import msgspec
 import onnx_ir as ir
 
-from ortune import knobs
-from ortune.knobs.cpu.node_placement import KNOB as PLACEMENT
-from ortune.knobs.facts import HEAVY
-from ortune.providers import CPU, find, short
+from ortune.catalogue import knobs
+from ortune.catalogue.facts import HEAVY
+from ortune.catalogue.named import NODE_PLACEMENT as PLACEMENT
+from ortune.catalogue.providers import CPU, find, short
 from ortune.records import Placement, Plan
 from ortune.search.proposals import Proposed
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ortune import rewrites, rules, targets
+from ortune.catalogue import facts
 from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
-from ortune.knobs import facts
 from ortune.measuring.clock import Pace
 from ortune.measuring.replay import Places
 from ortune.objectives import Objective

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
+from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
-from ortune.providers import CPU
 from ortune.verbs._shared.browsers import Elsewhere
 from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable
@@ -155,7 +155,8 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     def require_searchable(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
-        from ortune import knobs, rewrites, targets
+        from ortune import rewrites, targets
+        from ortune.catalogue import knobs
         from ortune.records import BUSY
         from ortune.search.figures import require_objective
         from ortune.search.guards import GUARDS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ortune import rewrites
+from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, OrtuneError
-from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Measured, Plan, RewriteSpec
 from ortune.search.blocks import measured
 from ortune.search.halving import Entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.providers import short
+from ortune.catalogue.providers import short
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
 from ortune.show.numbers import duration, operations

@@ -1,0 +1,16 @@
+"""Whether runs of a plan are replays of a graph that was captured on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortune.catalogue import providers
+from ortune.records import Applied, Plan
+
+
+def captures(plan: Plan, applied: Iterable[Applied]) -> bool:
+    """Returns whether a provider of the plan captures: as a setting says, else as the provider's own options do."""
+    graph = {name: providers.find(name).graph_option for name in plan.provider_names}
+    asked = {spec.name: spec.options.get(graph[spec.name], "") for spec in plan.providers}
+    asked |= {s.provider: str(s.value) for s in applied if s.key and s.key == graph.get(s.provider)}
+    return "1" in asked.values()

@@ -1,0 +1,17 @@
+"""The styles of a call that are worth trying on a model, and the providers that have device buffers."""
+
+from ortune.catalogue import providers
+from ortune.catalogue.knob import OFTEN, SELDOM, Computed
+
+TINY = 40
+"""Up to so many nodes a run can cost less than calling it."""
+
+_WITH_MEMORY = tuple(p.name for p in providers.that(lambda p: p.memory))
+
+COMPUTED: Computed = {
+    "only": {"device_binding": _WITH_MEMORY, "device_resident": _WITH_MEMORY},
+    "worth": lambda model, _: {
+        "io_binding": 0.3 if model.n_nodes <= TINY else SELDOM,
+        "device_binding": OFTEN,
+    },
+}

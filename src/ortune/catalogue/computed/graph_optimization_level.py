@@ -1,0 +1,24 @@
+"""The levels of optimisation that can differ from the default in a model."""
+
+from __future__ import annotations
+
+from ortune.catalogue.facts import ModelFacts
+from ortune.catalogue.knob import OFTEN, Computed
+
+_LAYOUT = (
+    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "FusedConv",
+    "QLinearConv", "ConvInteger", "QLinearAveragePool", "QLinearGlobalAveragePool",
+)  # fmt: skip
+
+
+def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
+    """Lower levels that can differ from the default: only layouts lie above ``extended``, only float16 above those."""
+    levels = ["basic"] if model.n_nodes > 1 else []
+    if model.float16 or model.has(*_LAYOUT):
+        levels.append("extended")
+    if model.float16:
+        levels.append("layout")
+    return dict.fromkeys([*levels, "disable"], OFTEN)
+
+
+COMPUTED: Computed = {"worth": _worth}

@@ -1,0 +1,76 @@
+"""From settings to what a page is told: which build it imports, ``ort.env``, and the options of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ortune.catalogue import knobs
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.named import WEB_INPUT_LOCATION as INPUTS
+from ortune.catalogue.named import WEB_ISOLATION as ISOLATION
+from ortune.catalogue.named import WEB_PROVIDER_FORM as FORM
+from ortune.catalogue.named import WEB_THREADS as THREADS
+from ortune.records import Applied, ProviderSpec, Value
+
+_USUAL_THREADS = 4  # at most, where none are asked for: half of the processors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPage:
+    """One provider with all that is set for it, as plain values of JSON.
+
+    Attributes:
+        build: The build of onnxruntime-web by the name that ``web_build`` has for it; "" where nothing is said.
+        env: Values for ``ort.env`` by their keys, with dots between the parts.
+        session: The options of ``InferenceSession.create``, the provider among them.
+        inputs: Where the inputs of a run are made: "cpu" or "gpu-buffer".
+    """
+
+    build: str
+    env: dict[str, Any]
+    session: dict[str, Any]
+    inputs: str
+
+
+def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
+    """What a page is told for a provider: the settings that are everyone's, and its own."""
+    own = [s for s in applied if s.provider in ("", provider.name)]
+    page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
+    session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
+    for setting in own:
+        if setting.channel == "web_session":
+            _put(session, setting.key.split("."), _value(setting))
+    return InPage(
+        build=page.get(BUILD.name, ""),
+        env={s.key: _value(s) for s in own if s.channel == "web_env"},
+        session=session,
+        inputs=page.get(INPUTS.name, "cpu"),
+    )
+
+
+def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
+    """Threads of WebAssembly on a machine with so many processors: as asked for, else as onnxruntime-web takes them."""
+    if settings.get(ISOLATION.name) is False:
+        return 1
+    asked = settings.get(THREADS.name)
+    return min(asked, cpus) if isinstance(asked, int) and asked > 0 else min(_USUAL_THREADS, -(-cpus // 2))
+
+
+def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
+    """The provider as an object, or by its name alone where that is asked for and holds all."""
+    entry: dict[str, Any] = {"name": provider.name}
+    entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
+    entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})
+    return provider.name if form == "string" and len(entry) == 1 else entry
+
+
+def _value(setting: Applied) -> Any:
+    return knobs.find(setting.knob).javascript(setting.value)
+
+
+def _put(tree: dict[str, Any], way: Sequence[str], value: object) -> None:
+    for part in way[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[way[-1]] = value

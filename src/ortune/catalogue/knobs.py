@@ -1,0 +1,197 @@
+"""Every setting, as the rows of the catalogue describe it.
+
+``propose`` turns settings and what a model holds into the changes that tuning tries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ortune.catalogue import computed
+from ortune.catalogue.files import provider_tables, setting_tables
+from ortune.catalogue.knob import OFTEN, SELDOM, Knob
+from ortune.catalogue.versions import too_old, version
+from ortune.errors import UsageError
+from ortune.records import Value
+
+__all__ = [
+    "Knob",
+    "all_knobs",
+    "check_conflicts",
+    "check_devices",
+    "find",
+    "parse_settings",
+    "parse_value",
+    "rows",
+    "too_old",
+    "version",
+]
+
+_PRIORS = {"often": OFTEN, "seldom": SELDOM}
+
+
+@cache
+def rows() -> dict[str, Knob]:
+    """Return every setting by name as its row has it, where only one of two settings that conflict names the other."""
+    knobs = {knob.name: knob for knob in _read()}
+    for info in pkgutil.iter_modules(computed.__path__):
+        module = importlib.import_module(f"{computed.__name__}.{info.name}")
+        knobs[info.name] = msgspec.structs.replace(knobs[info.name], **module.COMPUTED)
+    return dict(sorted(knobs.items()))
+
+
+def _read() -> Iterator[Knob]:
+    for file, table in setting_tables().items():
+        provider = provider_tables()[file].get("provider", {}).get("name", "")
+        for name, row in table.get("general", {}).items():
+            yield _knob(file, {"name": name, **row})
+        for name, row in table.get("settings", {}).items():
+            yield _knob(file, {"name": name, "provider": provider, "channel": "provider_option", **row})
+
+
+def _knob(file: str, row: dict[str, Any]) -> Knob:
+    try:
+        return msgspec.convert(
+            {**row, **_in_numbers({k: row[k] for k in ("prior", "priors") if k in row})}, Knob
+        )
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{file}.toml: {row['name']}: {error}") from error
+
+
+def _in_numbers(priors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return priors as numbers, which a row may give in words."""
+    return {
+        name: _in_numbers(value) if isinstance(value, Mapping) else _PRIORS.get(value, value)
+        for name, value in priors.items()
+    }
+
+
+@cache
+def all_knobs() -> dict[str, Knob]:
+    """Return every setting by name, where each of two settings that conflict names the other."""
+    knobs = rows()
+    against = {name: set(knob.conflicts) for name, knob in knobs.items()}
+    for name, knob in knobs.items():
+        for other in knob.conflicts:
+            against[other].add(name)
+    return {
+        name: msgspec.structs.replace(knob, conflicts=tuple(sorted(against[name])))
+        for name, knob in knobs.items()
+    }
+
+
+DEVICE = "device_type"
+"""The option of a provider that chooses its device."""
+
+
+def find(name: str, where: str = "--set") -> Knob:
+    """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
+
+    Args:
+        name: Of a setting.
+        where: The option or the file that names it.
+    """
+    import difflib
+
+    knobs = all_knobs()
+    if name in knobs:
+        return knobs[name]
+    for knob in knobs.values():
+        if name in knob.aliases:
+            return knob
+    names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
+    near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name, names, n=3))
+    family = sorted(other for other in knobs if other.startswith(f"{name.partition('_')[0]}_"))
+    do = (
+        f"did you mean {', '.join(near)}?"
+        if near
+        else f"the settings are {', '.join(family or sorted(knobs))}"
+    )
+    raise UsageError(f"no setting is called {name!r}", where=where, do=do)
+
+
+def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:
+    """Text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
+    value = text.strip()
+    if knob.kind == "bool":
+        yes, no = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
+        if value.lower() in yes + no:
+            return value.lower() in yes
+        raise _refused(knob, where, text, "0 or 1")
+    if knob.kind == "int":
+        try:
+            number = int(value)
+        except ValueError:
+            raise _refused(knob, where, text, "an integer") from None
+        if knob.minimum is not None and number < knob.minimum:
+            raise _refused(knob, where, text, f"at least {knob.minimum}")
+        if number > knob.maximum:
+            raise _refused(knob, where, text, f"at most {knob.maximum}")
+        return number
+    if knob.choices and value.lower() not in knob.choices:
+        raise _refused(knob, where, text, " | ".join(knob.choices))
+    if knob.pattern and not re.fullmatch(knob.pattern, value):
+        raise _refused(knob, where, text, f"what matches {knob.pattern}")
+    return value.lower() if knob.choices else value
+
+
+def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
+    """``KNOB=VALUE`` pairs as a plan's settings, names made canonical and conflicts refused.
+
+    Args:
+        pairs: As they were written.
+        where: The option or the file that they are from, for errors.
+    """
+    settings: dict[str, Value] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            example = f"{where} intra=4" if where.startswith("--") else "intra=4"
+            raise UsageError(f"{pair!r} is not KNOB=VALUE", where=where, do=f"write e.g. {example}")
+        knob = find(name.strip(), where)
+        settings[knob.name] = parse_value(knob, text, where)
+    return check_conflicts(settings, where)
+
+
+def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[str, Value]:
+    """The settings unchanged, or UsageError when two of them exclude each other."""
+    for name in settings:
+        for other in find(name).conflicts:
+            if other in settings:
+                raise UsageError(
+                    f"{name} and {other} are mutually exclusive", where=where, do="omit one of them"
+                )
+    chosen = {find(name).provider: str(value) for name, value in settings.items() if find(name).key == DEVICE}
+    return check_devices(settings, chosen, where)
+
+
+def check_devices(
+    settings: dict[str, Value], chosen: Mapping[str, str], where: str = "--set"
+) -> dict[str, Value]:
+    """The settings unchanged, or UsageError when one is of another device than the provider runs on.
+
+    Args:
+        settings: Of a plan.
+        chosen: The device of each execution provider that was given one.
+        where: The option or the file that they are from, for errors.
+    """
+    for knob in map(find, settings):
+        device = chosen.get(knob.provider, knob.device).upper()
+        if knob.device and device != knob.device:
+            raise UsageError(
+                f"{knob.name} is a setting of the {knob.device} device and has no effect in a session on {device}",
+                where=where,
+                do=f"omit it, or run on {knob.device}",
+            )
+    return settings
+
+
+def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
+    return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")

@@ -1,0 +1,43 @@
+"""The values that an option of an execution provider can have, by the setting that stands for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ortune.catalogue.knob import Knob
+from ortune.catalogue.knobs import all_knobs
+
+_SWITCH = {"0": "0", "1": "1", "false": "0", "true": "1"}
+
+
+def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first option with a value that it cannot have, as ``name=value``, and what is allowed; None for none.
+
+    A provider takes many such values without an error and runs without the option.
+    """
+    own = {
+        k.key: k for k in all_knobs().values() if k.provider == provider and k.channel == "provider_option"
+    }
+    for name, value in options.items():
+        allowed = _allowed(own[name], value) if name in own else ""
+        if allowed:
+            return f"{name}={value}", allowed
+    return None
+
+
+def _allowed(knob: Knob, value: str) -> str:
+    """What an option can be, where the value is not that; "" where it is."""
+    if knob.kind == "int":
+        if not re.fullmatch(r"-?\d+", value, re.ASCII):
+            return "an integer"
+        least = knob.minimum if knob.minimum is not None else int(value)
+        inside = knob.beyond or least <= int(value) <= knob.maximum
+        return "" if inside else f"{knob.minimum} to {knob.maximum}"
+    if knob.kind == "text":
+        return "" if re.fullmatch(knob.pattern, value) else f"what matches {knob.pattern}"
+    spelled = [str(knob.applied(choice).value) for choice in knob.choices]
+    switch = {_SWITCH.get(choice) for choice in spelled} == {"0", "1"}
+    if knob.beyond or value in spelled or (switch and value.lower() in _SWITCH):
+        return ""
+    return ", ".join(spelled)

@@ -1,0 +1,164 @@
+"""The changes of one setting that tuning tries, best prior first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ortune.catalogue import knobs, priors
+from ortune.catalogue.computed.web_build import build_of, idle_in
+from ortune.catalogue.facts import ModelFacts
+from ortune.catalogue.knob import WEB, Knob, Together, prior_of
+from ortune.catalogue.named import WEB_BUILD as BUILD
+from ortune.catalogue.providers import CPU, find
+from ortune.objectives import Objective
+from ortune.records import Channel, Value
+
+FIRST = 0.15
+"""From this prior on a change is tried before the time runs short."""
+
+_HOST_OF_A_GPU = 0.3
+"""What is left of the prior of a setting of threads or the host's memory, where a GPU computes."""
+
+_CHANGES: Mapping[str, str] = {
+    "numerics": "changes outputs within the tolerance",
+    "behaviour": "changes how the process behaves",
+    "advice": "needs manual work",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One change from the default.
+
+    Attributes:
+        settings: The change, with the settings that it needs.
+        origin: Where it comes from, for people.
+        prior: How likely it is that the change pays, 0 to 1.
+    """
+
+    settings: dict[str, Value]
+    origin: str
+    prior: float
+
+
+def proposals(
+    facts: ModelFacts,
+    cpus: int,
+    ort_version: str,
+    allocators: Collection[str],
+    *,
+    objective: Objective = "latency",
+    allow: Collection[str] = (),
+    providers: Collection[str] = (),
+    channels: Collection[Channel] = (),
+    asked: Mapping[str, Value] | None = None,
+    latency_ns: float | None = None,
+) -> tuple[list[Proposal], list[str]]:
+    """What to try, one change at a time from the default.
+
+    Args:
+        facts: What the model holds.
+        cpus: CPUs that the process really has.
+        ort_version: The runtime that is measured.
+        allocators: Memory allocators that can be preloaded here.
+        objective: What is to become better.
+        allow: Safety classes beside ``exact`` ("numerics", "behaviour") or single settings that may be proposed.
+        providers: Execution providers of the plan, none for the CPU's; settings of others are not proposed.
+        channels: The ways in which settings reach where the plan runs; () is all but a page's.
+        asked: Settings of the plan that are there in any case.
+        latency_ns: What a run takes by default; None where it is not known.
+
+    Returns:
+        Proposals, best prior first; and what is not proposed though it might help, each with the reason.
+    """
+    proposed: list[Proposal] = []
+    left_out = []
+    for knob, text, by_kind in _candidates(facts, cpus, ort_version, objective):
+        if not _belongs(knob, text, providers, channels):
+            continue
+        reason = refusal(knob, text, ort_version, allocators, allow)
+        if reason:
+            left_out.append(reason)
+            continue
+        idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))
+        # Else the build that reads the setting is proposed with it; one that was asked for is not exchanged.
+        if idle and BUILD.name in (asked or {}):
+            left_out.append(idle)
+            continue
+        needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
+        settings = {**needs, knob.name: knobs.parse_value(knob, text)}
+        prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
+        variants = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
+        variants += _together(settings, knob.together, objective)
+        # The table holds times of runs, which say nothing of memory or loading.
+        if objective in ("latency", "throughput"):
+            moved = [priors.moved(variant.prior, variant.settings, cpus, latency_ns) for variant in variants]
+            variants = [replace(variant, prior=prior) for variant, prior in zip(variants, moved, strict=True)]
+        proposed += variants
+    # The sort is stable: equals stay in the order of their names.
+    return sorted(proposed, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
+
+
+def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
+    """Returns whether a setting is of the host's threads and memory, while a GPU computes."""
+    on_gpu = any(find(name).hardware == "gpu" for name in providers)
+    return on_gpu and not knob.provider and knob.channel != "call_style"
+
+
+def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:
+    """Returns whether a setting reaches where a plan runs, and can run there."""
+    if knob.channel not in channels if channels else knob.channel in WEB:
+        return False
+    if knob.provider and knob.provider not in providers:
+        return False
+    return any(knob.runs(text, provider) for provider in providers or (CPU.name,))
+
+
+def _together(
+    settings: dict[str, Value], others: Sequence[Together], objective: Objective
+) -> Iterator[Proposal]:
+    """A change with each setting that is right only beside it."""
+    for other in others:
+        prior = prior_of(other.priors, objective)
+        if prior:
+            both = {**settings, **knobs.parse_settings([other.setting])}
+            yield Proposal(settings=both, origin=other.origin, prior=prior)
+
+
+def _candidates(
+    facts: ModelFacts, cpus: int, ort_version: str, objective: Objective
+) -> Iterator[tuple[Knob, str, float]]:
+    for knob in knobs.all_knobs().values():
+        for text, by_model in _filled(knob.values(facts, ort_version), cpus).items():
+            prior = knob.prior_for(objective, text, by_model)
+            if prior > 0:
+                yield knob, text, prior
+
+
+def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
+    """The values with CPUs filled in, those that say the same twice, or make no sense here, dropped; their priors."""
+    places = {"{cpus}": cpus, "{cpus/2}": cpus // 2, "{cpus-1}": cpus - 1}
+    # One is a value of its own where it is worth trying; as half of two it would say nothing new.
+    return {str(places.get(text, text)): prior for text, prior in values.items() if places.get(text, 2) > 1}
+
+
+def refusal(
+    knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
+) -> str:
+    """Why a change is not proposed, "" where it is; the arguments are those of ``proposals``."""
+    too_old = knobs.too_old(knob, ort_version)
+    if too_old:
+        return too_old
+    if knob.channel == "preload" and text not in allocators:
+        return f"{knob.name}={text}: the library is not installed here"
+    safety = knob.safety_of(text)
+    if safety != "exact" and not {safety, knob.name} & set(allow):
+        return f"{knob.name}={text} {_CHANGES[safety]}: --allow {safety}"
+    return ""
+
+
+def strict_settings(provider: str) -> dict[str, Value]:
+    """Returns the settings with which a provider computes in the model's own types; {} where it always does."""
+    strict = (knob for knob in knobs.all_knobs().values() if knob.strict and knob.provider == provider)
+    return {knob.name: knobs.parse_value(knob, knob.strict) for knob in strict}

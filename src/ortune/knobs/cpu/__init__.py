@@ -1,1 +1,0 @@
-"""Settings of the CPU execution provider and its process."""

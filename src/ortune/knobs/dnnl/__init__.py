@@ -1,1 +1,0 @@
-"""Settings of the oneDNN execution provider, and of builds with OpenMP."""

@@ -1,1 +1,0 @@
-"""Settings of onnxruntime-web: of its environment, its sessions, its execution providers and the page."""

@@ -1,1 +1,0 @@
-"""Settings of the native WebGPU execution provider."""

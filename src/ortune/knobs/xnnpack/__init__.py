@@ -1,1 +1,0 @@
-"""Settings of the XNNPACK execution provider."""
