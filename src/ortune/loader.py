@@ -98,7 +98,7 @@ def load(
         ) from error
     try:
         return _session(ort, folder, info, providers, custom_ops, fallback, cache)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Without the error itself, whose text may come from the bundle and would be printed as it is.
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
@@ -259,7 +259,7 @@ def _created(ort: ModuleType, model: Path, options: Any, arguments: dict[str, An
     """A session of a model, or a UsageError in place of ONNX Runtime's error, whose text may hold the model's names."""
     kinds = [kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values() if isinstance(kind, type)]
     refusals: tuple[type[Exception], ...] = tuple(kind for kind in kinds if issubclass(kind, Exception))
-    refusals += (RuntimeError,)
+    refusals += (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError)  # of C++ in Python
     try:
         session: InferenceSession = ort.InferenceSession(str(model), options, **arguments)
     except refusals as error:

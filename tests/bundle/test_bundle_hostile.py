@@ -176,6 +176,8 @@ def printed(refused: pytest.ExceptionInfo[BaseException]) -> str:
     [
         lambda bundle: commands.bundle_index(bundle, plan_settings={EVIL: 1}),
         lambda bundle: commands.bundle_index(bundle, plan_settings={"allow_spinning": EVIL}),
+        lambda bundle: commands.bundle_index(bundle, plan_settings={"dynamic_block_base": 2**70}),
+        lambda bundle: commands.bundle_index(bundle, plan_settings={"intra_op_num_threads": 10**400}),
         lambda bundle: (bundle / "ortune.json").write_text(f'{{"schema": "{EVIL}'),
         lambda bundle: not_a_model(bundle, EVIL.encode()),
         lambda bundle: not_a_model(bundle, renamed(bundle)),
@@ -215,6 +217,27 @@ def test_load_looks_at_the_digests(bundle: Path) -> None:
     (bundle / digests.SUMS).unlink()
     with pytest.raises(UsageError, match=digests.SUMS):
         ortune.load(bundle)
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "inputs/more"])
+@pytest.mark.parametrize("opened", ["load", "compare"])
+def test_a_link_that_no_list_names_is_refused_too(
+    bundle: Path, tmp_path: Path, name: str, opened: str
+) -> None:
+    """A model may name any file of its folder as external data."""
+    (bundle / name).parent.mkdir(exist_ok=True)
+    (bundle / "kept").write_text("inside")
+    (bundle / name).symlink_to(bundle / "kept")
+    ortune.load(bundle)
+    (bundle / name).unlink()
+    (tmp_path / "secret").write_text("hunter2")
+    (bundle / name).symlink_to(tmp_path / "secret")
+    with pytest.raises(UsageError, match="link") as refused:
+        if opened == "load":
+            ortune.load(bundle)
+        else:
+            resolve_side(SideText(text=str(bundle)), common=Plan(), scratch=tmp_path)
+    assert name in refused.value.where
 
 
 @pytest.mark.parametrize("name", ["SHA256SUMS", "ortune.json", "model"])

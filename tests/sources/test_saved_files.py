@@ -69,6 +69,17 @@ def test_code_and_modules_beyond_keras_are_refused_by_name(
     assert told in error.value.what and error.value.do
 
 
+@pytest.mark.parametrize("name", ["StringLookup", "TextVectorization", "mine>Lookup"])
+def test_a_vocabulary_in_another_file_is_named_with_what_to_do(tmp_path: Path, name: str) -> None:
+    layer = {"module": "keras.layers", "class_name": name, "config": {"vocabulary": "/home/me/words.txt"}}
+    with pytest.raises(Refused) as error:
+        copy_keras(str(written(tmp_path / "net.keras", layer)), str(tmp_path / "copy.keras"))
+    assert name in error.value.what and "/home/me/words.txt" in error.value.what
+    assert "vocabulary=[" in error.value.do
+    layer["config"] = {"vocabulary": ["a", "b"]}
+    copy_keras(str(written(tmp_path / "net.keras", layer)), str(tmp_path / "copied.keras"))
+
+
 @pytest.mark.parametrize(
     "name", ["code.py", "assets/../../a", "../a", "/a", "model.weights.pkl", "assets/a\nb"]
 )
@@ -102,6 +113,25 @@ def test_a_saved_model_is_its_graph_and_its_variables(tmp_path: Path) -> None:
     assert found == {
         "saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables", "variables/variables.index"])
+def test_a_link_out_of_a_saved_model_is_named_and_one_inside_is_followed(tmp_path: Path, name: str) -> None:
+    (source := tmp_path / "net").mkdir()
+    (source / "variables").mkdir()
+    for part in ("saved_model.pb", "variables/variables.index"):
+        (source / part).write_bytes(b"x")
+    place = source / name
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refused) as error:
+        copy_saved_model(str(source), str(tmp_path / "copy"))
+    assert name in error.value.what and "cp -rL" in error.value.do
+    place.unlink()
+    (tmp_path / "elsewhere").rename(source / "moved")
+    place.symlink_to(source / "moved")
+    copy_saved_model(str(source), str(tmp_path / "copied"))
+    assert (tmp_path / "copied" / "saved_model.pb").read_bytes() == b"x"
 
 
 def test_operators_that_name_files_or_call_python_are_on_no_list() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
@@ -53,8 +54,22 @@ def require_intact_model(folder: Path, model: str, plain_model: str | None) -> N
     )
 
 
+def _require_no_link_out(folder: Path) -> None:
+    """Refuse a bundle with a link, in any of its folders, to a place outside of it.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(place, name)
+            if path.is_symlink():
+                require_no_way_out(folder, path.relative_to(folder).as_posix())
+
+
 def _require(folder: Path, needed: list[str], checked: Callable[[Iterable[str]], list[str]]) -> None:
     require_no_way_out(folder, SUMS)
+    _require_no_link_out(folder)  # external data that the list does not name too
     try:
         digests = _listed(files.read(folder / SUMS).decode())
     except UnicodeDecodeError:

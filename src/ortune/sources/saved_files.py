@@ -60,13 +60,40 @@ def _require_layers(config: Any) -> None:
             raise Refused("the file contains code, such as a Lambda layer: %s" % name[:200], INSTEAD)
         if module is not None and not _MODULE.fullmatch(str(module)):
             raise Refused("the file creates %s of %s" % (name[:200], str(module)[:200]), INSTEAD)
+        settings = part.get("config")
+        words = settings.get("vocabulary") if isinstance(settings, dict) else None
+        if isinstance(words, str):
+            raise Refused(
+                "the layer %s reads its vocabulary from a file outside of the archive: %r"
+                % (name[:200], words[:200]),
+                "create the layer with the words themselves, vocabulary=[...], and save the model again",
+            )
 
 
 def copy_saved_model(folder: str, target: str) -> None:
-    """Copies a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked."""
+    """Copies a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked.
+
+    Raises:
+        Refused: A part of it is a link to a place outside of its folder; names the part.
+    """
     os.makedirs(os.path.join(target, "variables"))
-    shutil.copyfile(os.path.join(folder, "saved_model.pb"), os.path.join(target, "saved_model.pb"))
+    _copy(folder, "saved_model.pb", target)
+    _require_inside(folder, "variables")
     variables = os.path.join(folder, "variables")
     for name in sorted(os.listdir(variables)) if os.path.isdir(variables) else ():
         if _VARIABLES.fullmatch(name):
-            shutil.copyfile(os.path.join(variables, name), os.path.join(target, "variables", name))
+            _copy(folder, os.path.join("variables", name), target)
+
+
+def _copy(folder: str, name: str, target: str) -> None:
+    _require_inside(folder, name)
+    shutil.copyfile(os.path.join(folder, name), os.path.join(target, name))
+
+
+def _require_inside(folder: str, name: str) -> None:
+    own, place = os.path.realpath(folder), os.path.realpath(os.path.join(folder, name))
+    if os.path.commonpath([own, place]) != own:
+        raise Refused(
+            "%s is a link to a place outside of the folder" % name,
+            "copy the folder with what its links lead to (cp -rL), and pass the copy",
+        )

@@ -20,8 +20,10 @@ import ortune
 import ten_sources
 from ortune import launcher, platform
 from ortune.errors import OrtuneError
+from ortune.measuring.watcher import Watcher
 from ortune.runtimes.converters import TENSORFLOW, TORCH, Converter
 from ortune.verbs.convert import run as convert
+from ortune.verbs.convert.options import Options
 from ten_sources import SmallSource
 
 pytestmark = pytest.mark.long
@@ -90,6 +92,22 @@ def test_what_an_exporter_left_is_named_with_what_mends_it(
     assert wanted in finding.fix and wanted in answer.summary()
     answer = ortune.convert(f"torch_sources:{better}", **mended, **more)
     assert answer.verdict == "written" and rule not in [each.code for each in answer.result.findings]
+
+
+def test_what_to_fix_is_said_before_the_file_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has to export again need not wait for the rest, nor find the sentence below the answer."""
+    monkeypatch.chdir(folder)
+    said: list[tuple[str, bool]] = []
+    options = Options(
+        source="torch_sources:swish_by_hand", output=Path("said.onnx"), source_python=python_of(TORCH)
+    )
+    answer = convert.run(options, Watcher(say=lambda text: said.append((text, Path("said.onnx").exists()))))
+    assert answer.verdict == "written" and Path("said.onnx").exists()
+    ((text, was_there),) = ((text, there) for text, there in said if "GRA017" in text)
+    assert not was_there and "--dynamic batch" in text and "said.onnx" in text
+    assert any("--dynamic batch" in note for note in answer.result.notes)
 
 
 def test_an_exporter_that_writes_another_opset_is_named(
