@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ortune.graph.attributes import int_of, ints_of, texts_of
 from ortune.graph.constants import constant
+from ortune.graph.kinds import MOVES
 from ortune.graph.model.graphs import op_set
 
 __all__ = ["CLASSIFIERS", "LabelSource", "TracedLabels", "label_source", "traced"]
@@ -26,7 +27,6 @@ Array = NDArray[Any]
 
 CLASSIFIERS = op_set("TreeEnsembleClassifier LinearClassifier SVMClassifier")
 _SAME = op_set("Identity Cast CastLike Dropout")
-_MOVES = op_set("Reshape Flatten Squeeze Unsqueeze Transpose Slice")
 _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "Add": np.add,
     "Sub": np.subtract,
@@ -101,7 +101,7 @@ def takes_one(node: ir.Node) -> bool:
 
 def follows(node: ir.Node, at: int) -> bool:
     """Returns whether a node that reads labels as its input ``at`` is one of those that are followed."""
-    if node.op_type in _SAME | _MOVES or node.op_type in _ARITHMETIC:
+    if node.op_type in _SAME | MOVES or node.op_type in _ARITHMETIC:
         return at == 0 or node.op_type in ("Add", "Mul")
     # Labels are looked up in a table; positions in a list of labels are followed where they are constant.
     return node.op_type in _LOOKED_UP

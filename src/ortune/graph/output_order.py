@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
+from ortune.graph.kinds import BROADCASTING, UNARY
 from ortune.graph.model.graphs import op_set
 from ortune.graph.shapes.known import Dims, Values
 
@@ -28,11 +29,7 @@ _JOINT: Roles = ("joint",)
 Sized = Callable[[], Values]
 """Returns the inferred shapes of a model; inferring them costs time, and most models need none."""
 
-_ELEMENTWISE = op_set(
-    "Identity Cast CastLike Dropout Add Sub Mul Div Mod Pow Neg Abs Floor Ceil Round Sign Min Max Clip Where Sum "
-    "Sigmoid Tanh Exp Log Sqrt Reciprocal Relu LeakyRelu HardSigmoid Erf Equal Greater GreaterOrEqual Less "
-    "LessOrEqual Not And Or Xor BitShift BitwiseAnd QuantizeLinear DequantizeLinear LabelEncoder"
-)
+_ELEMENTWISE = UNARY | BROADCASTING | {"LabelEncoder"}
 _OF_TWO = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
 _REDUCE = op_set(
     "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare "

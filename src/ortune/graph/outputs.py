@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to, int_of, ints_of, texts_of
 from ortune.graph.dataflow import Flow
+from ortune.graph.kinds import COMPARISONS, LOGICAL
 from ortune.graph.labels import CLASSIFIERS, LabelSource, follows, label_source, takes_one
 from ortune.graph.model.graphs import element_type, op_set
 from ortune.graph.output_order import Roles, Sized, decided_roles, followed_roles
@@ -80,7 +81,7 @@ _MOVES = op_set(
     "CategoryMapper FeatureVectorizer"
 )
 _GATHERS = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
-_COMPARES = op_set("Equal Greater GreaterOrEqual Less LessOrEqual Not And Or Xor IsNaN IsInf")
+_COMPARES = COMPARISONS | LOGICAL | op_set("IsInf IsNaN")
 # Arithmetic on positions gives positions: the class of a flattened position, the row it lies in.
 _COMBINES = op_set(
     "Add Sub Mul Div Mod Neg Abs Floor Ceil Round Sign Min Max Clip Where Pow Sum BitShift BitwiseAnd Concat"

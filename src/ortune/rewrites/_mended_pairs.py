@@ -14,12 +14,13 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import stored
+from ortune.graph.kinds import MOVES
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
 from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites.dead_nodes import remove
 
-_MOVES = op_set("Concat Flatten Gather Identity Reshape Slice Split Squeeze Transpose Unsqueeze")
+_MOVES = MOVES | op_set("Concat Gather Split")
 """What only moves values: behind it a scale is what it was before."""
 _TO_SCORES = op_set("Exp LogSoftmax Sigmoid Softmax Tanh")
 """What the last layer of a model often is: its values differ by orders of magnitude."""

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
+from ortune.graph.kinds import COMPARISONS
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Values, known_values
 
@@ -119,7 +120,7 @@ def _range(  # noqa: PLR0911  (one a kind)
     if node.op_type in _PICKED:
         size = _size(values.sizes(node.inputs[0]), int_of(node, "axis", 0))
         return None if size is None else (0, size - 1)
-    if not is_known(node) or node.op_type in _COMPARING:
+    if not is_known(node) or node.op_type in COMPARISONS:
         return None
     own = [range_of(node.inputs[place], ranges) for place in wide_inputs(node)]
     operands = [operand for operand in own if operand is not None]
@@ -216,15 +217,14 @@ _RULES: dict[str, _Rule] = {
     "Range": _counted,
 }
 
-_COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
-COMPUTING = _COMPARING | {
+COMPUTING = COMPARISONS | {
     "Add", "Sub", "Mul", "Div", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin", "Min", "Max", "Where",
 }  # fmt: skip
 """Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or (Mod, Neg, Abs, Sign) run on the
 CPU either way."""
 
 _TYPED: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys((*_COMPARING, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
+    **dict.fromkeys((*COMPARISONS, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
     **dict.fromkeys(
         ("Neg", "Abs", "Sign", "Identity", "Transpose", "Flatten", "Reshape", "Squeeze", "Unsqueeze"), (0,)
     ),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
-from ortune.graph.model.graphs import op_set
+from ortune.graph.kinds import MOVES
 from ortune.graph.nodes import is_op, only_user
 from ortune.graph.shapes.known import Known
 from ortune.rewrites._editor import Editor, name_conflict, takes_name
@@ -25,7 +25,7 @@ _SMALLER = {
     ir.DataType.FLOAT: (ir.DataType.FLOAT16, ir.DataType.BFLOAT16),
     ir.DataType.DOUBLE: (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16),
 }
-_MOVES = op_set("Transpose Reshape Flatten Squeeze Unsqueeze Slice Expand Identity")
+_MOVES = MOVES | {"Expand"}
 """What only moves its first input about, one tensor to one."""
 
 

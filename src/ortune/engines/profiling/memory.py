@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import msgspec
 import onnx_ir as ir
 
+from ortune.graph.kinds import VIEWS
 from ortune.graph.model.graphs import op_set, own_name, subgraphs
 from ortune.records import Case, MemoryProfile
 from ortune.trace.memory import BEFORE, Lifetime, Resident, liveness, memory
 from ortune.trace.table import NO_PARENT, Trace
 from ortune.trace.tensors import n_bytes, tensors
 from ortune.trace.traffic import Step
-
-_SAME_BUFFER = op_set("Reshape Squeeze Unsqueeze Flatten Identity")
-"""Operators whose output is their input's memory under another shape."""
 
 _IN_PLACE = op_set(
     "Add Sub Mul Div Sum Relu LeakyRelu Elu Sigmoid HardSigmoid Tanh Clip Abs Neg Floor Ceil Reciprocal Sqrt Exp Log"
@@ -78,7 +76,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
             value_read.last = step
         outputs_here = [value for value in node.outputs if value.name]
         source = values_of.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
-        if node.op_type in _SAME_BUFFER and source is not None and outputs_here:
+        if node.op_type in VIEWS and source is not None and outputs_here:
             values_of[outputs_here[0]] = source
             steps.append(Step(node=name))
             continue

@@ -6,6 +6,7 @@ import math
 
 from ortune.graph.cost.activations import PER_ELEMENT
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, no_work, work
+from ortune.graph.kinds import VIEWS
 from ortune.graph.model.graphs import op_set
 
 
@@ -112,7 +113,7 @@ _MOVED = op_set(
     "SequenceInsert SequenceLength RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
 )
 _CONTRIB_ONLY = {"FastGelu", "QuickGelu", "Silu"}
-_VIEWS = op_set("Flatten Identity Reshape Squeeze Unsqueeze Dropout")
+_VIEWS = VIEWS | {"Dropout"}
 _SELECTED = op_set("Gather GatherND Slice")
 
 FORMULAS: dict[str, dict[str, Formula]] = {

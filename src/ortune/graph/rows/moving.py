@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.kinds import BROADCASTING, UNARY
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of
 from ortune.graph.rows.state import GONE, Found, Handler, Step
@@ -142,16 +143,7 @@ def _shared_range(step: Step) -> Found | list[Found]:
     return [GONE if axis is None else Found(axis), Found(), Found()]
 
 
-_UNARY = op_set(
-    "Abs Acos Asin Atan BatchNormalization BiasGelu Cast CastLike Ceil Celu Clip Cos DequantizeLinear Dropout "
-    "Elu Erf Exp FastGelu Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log "
-    "Mish Neg Not PRelu QLinearLeakyRelu QLinearSigmoid QuantizeLinear QuickGelu Reciprocal Relu Round Selu Shrink "
-    "Sigmoid Sign Sin Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu OneHot"
-)
-_PAIRS = op_set(
-    "Add And BitwiseAnd BitwiseOr Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or Pow Sub "
-    "Sum Where Xor QLinearAdd QLinearMul"
-)
+_SAME_AXES = UNARY | op_set("BatchNormalization OneHot PRelu Trilu")
 _BATCH_FIRST = op_set(
     "AveragePool GlobalAveragePool GlobalMaxPool GlobalLpPool InstanceNormalization GroupNormalization LRN LpPool "
     "MaxPool Resize Upsample DepthToSpace SpaceToDepth QLinearAveragePool QLinearGlobalAveragePool Attention "
@@ -159,11 +151,11 @@ _BATCH_FIRST = op_set(
     "SkipSimplifiedLayerNormalization RotaryEmbedding Normalizer Scaler LinearClassifier LinearRegressor "
     "TreeEnsembleClassifier TreeEnsembleRegressor SVMClassifier SVMRegressor Pad Tile"
 )
-ELEMENTWISE = _UNARY | _PAIRS
+ELEMENTWISE = _SAME_AXES | BROADCASTING
 """Operators that see one element of each input at a time."""
 HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(_UNARY, _same),
-    **dict.fromkeys(_PAIRS, _broadcast),
+    **dict.fromkeys(_SAME_AXES, _same),
+    **dict.fromkeys(BROADCASTING, _broadcast),
     **dict.fromkeys(_BATCH_FIRST, _first_alone),
     **dict.fromkeys(op_set("Concat Split"), _along),
     "DynamicQuantizeLinear": _shared_range,

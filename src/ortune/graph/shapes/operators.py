@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.graph.model.graphs import subgraphs
+from ortune.graph.kinds import BROADCASTING, MOVES, UNARY
+from ortune.graph.model.graphs import op_set, subgraphs
 from ortune.graph.nodes import input_of
 from ortune.graph.shapes import rules_attention, rules_compute, rules_data
 from ortune.graph.shapes.helpers import broadcast
@@ -15,27 +16,13 @@ from ortune.graph.shapes.walk import Shape, Walk
 
 HANDLERS = rules_attention.HANDLERS | rules_compute.HANDLERS | rules_data.HANDLERS
 
-_ELEMENTWISE = frozenset({
-    "Abs", "Acos", "Asin", "Atan", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "Binarizer",
-    "Cast", "CastLike", "Ceil", "Celu", "Clip", "ComplexMul", "Cos", "CumSum", "DequantizeLinear",
-    "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Floor", "Gelu", "GroupNorm", "GroupNormalization",
-    "HardSigmoid", "HardSwish", "Hardmax", "Identity", "Imputer", "IsInf", "IsNaN", "LRN", "LeakyRelu",
-    "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
-    "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuantizeLinear", "QuickGelu", "Reciprocal",
-    "Relu", "RotaryEmbedding", "Round", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shrink",
-    "Sigmoid", "Sign", "Sin", "SkipGroupNorm", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish",
-    "Tan", "Tanh", "ThresholdedRelu", "Trilu",
-})  # fmt: skip
+_FIRST_SHAPE = UNARY | op_set(
+    "BiasAdd BiasDropout BiasSoftmax Binarizer ComplexMul CumSum GroupNorm GroupNormalization Hardmax Imputer LRN "
+    "LogSoftmax LpNormalization MeanVarianceNormalization PRelu QLinearSoftmax RotaryEmbedding Scatter ScatterElements "
+    "ScatterND SkipGroupNorm Softmax Trilu"
+)
 """Every output has the shape of the first input."""
-_BROADCAST = frozenset({
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "Div", "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "QLinearAdd", "QLinearMul",
-    "Sub", "Sum", "Where", "Xor",
-})  # fmt: skip
-_SAME_VALUES = frozenset({
-    "Cast", "CastLike", "Clip", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice",
-    "Squeeze", "Transpose", "Unsqueeze",
-})  # fmt: skip
+_SAME_VALUES = MOVES | op_set("Cast CastLike Clip Dropout Expand")
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
@@ -60,12 +47,12 @@ def _visit(walk: Walk, node: ir.Node) -> None:
         if first in walk.uppers:
             walk.uppers[node.outputs[0]] = walk.uppers[first]
     result: Shape | Sequence[Shape | None] | None = None
-    if node.op_type in _ELEMENTWISE:
+    if node.op_type in _FIRST_SHAPE:
         result = [walk.shape(first)] * len(node.outputs)
         content = walk.content(first)
         if node.op_type in {"Cast", "Identity"} and content is not None:
             walk.set_content(node.outputs[0], content)
-    elif node.op_type in _BROADCAST:
+    elif node.op_type in BROADCASTING:
         result = _broadcast_node(walk, node)
     elif (handler := HANDLERS.get(node.op_type)) is not None:
         result = handler(walk, node)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from ortune.graph.attributes import optional_int, tensor_of
+from ortune.graph.kinds import COMPARISONS, LOGICAL
 from ortune.graph.model.graphs import element_type, op_set
 
 _Type = ir.DataType | None
@@ -16,7 +17,7 @@ _FIXED: dict[str, ir.DataType] = {
     **dict.fromkeys(
         op_set("ArgMax ArgMin NonZero Shape Size NonMaxSuppression SequenceLength"), ir.DataType.INT64
     ),
-    **dict.fromkeys(op_set("And Or Not Xor Equal Greater GreaterOrEqual Less LessOrEqual"), ir.DataType.BOOL),
+    **dict.fromkeys(COMPARISONS | LOGICAL, ir.DataType.BOOL),
     **dict.fromkeys(op_set("IsNaN IsInf IsAllFinite OptionalHasElement"), ir.DataType.BOOL),
     **dict.fromkeys(
         op_set("LinearRegressor SVMRegressor Scaler Normalizer OneHotEncoder"), ir.DataType.FLOAT

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.kinds import MOVES
 from ortune.graph.model.graphs import op_set
 from ortune.records import Finding
 from ortune.rules._words import KINDS, percent
@@ -22,9 +23,8 @@ CODE = "LAY001"
 
 _SHARE = 0.1
 # Operators that compute nothing: they move, copy or convert.
-_MOVES = op_set(
-    "Transpose Cast Reshape Concat Split Slice Gather Expand Tile Pad Squeeze Unsqueeze Flatten Identity "
-    "ReorderInput ReorderOutput MemcpyToHost MemcpyFromHost"
+_MOVES = MOVES | op_set(
+    "Cast Concat Expand Gather MemcpyFromHost MemcpyToHost Pad ReorderInput ReorderOutput Split Tile"
 )
 
 

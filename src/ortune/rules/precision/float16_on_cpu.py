@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.kinds import MOVES
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.shapes.known import Values, known_values
 from ortune.records import Finding
@@ -51,9 +52,7 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 """
 
 
-_MOVES = op_set(
-    "Cast Concat Expand Flatten Gather Identity Pad Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
-)
+_MOVES = MOVES | op_set("Cast Concat Expand Gather Pad Split Tile")
 """Operators that compute nothing, whatever the type is."""
 
 

@@ -13,15 +13,13 @@ from onnx import GraphProto, NodeProto
 
 from ortune.engines.locks.snapshot.structure import all_nodes, graphs_of
 from ortune.graph.cost.graph import GraphCounter
+from ortune.graph.kinds import VIEWS
 from ortune.graph.model.graphs import graphs
 from ortune.graph.nodes import operator
 from ortune.graph.shapes.types import n_bytes
 
 Sizes = dict[str, int]
 """Bytes by value name; a value that is missing is not known."""
-
-_SAME_BUFFER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
-"""Operators whose output is the input's memory under another shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,7 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
         for name in _reads(node):
             # Who reads a view keeps the buffer alive that it is a view of.
             last[owner.get(name, name)] = step
-        if operator(node) in _SAME_BUFFER and node.input and node.input[0] not in weights:
+        if operator(node) in VIEWS and node.input and node.input[0] not in weights:
             owner[node.output[0]] = owner.get(node.input[0], node.input[0])
     for value in graph.output:
         last[owner.get(value.name, value.name)] = len(nodes)

@@ -1,0 +1,28 @@
+"""Kinds of operators: what each does with the elements of its inputs. Lists that are longer are unions with these."""
+
+from __future__ import annotations
+
+from ortune.graph.model.graphs import op_set
+
+VIEWS = op_set("Flatten Identity Reshape Squeeze Unsqueeze")
+"""The output holds the elements of the first input in their order, under another shape."""
+
+MOVES = VIEWS | op_set("Slice Transpose")
+"""The output holds elements of the first input, in any order."""
+
+UNARY = op_set(
+    "Abs Acos Asin Atan BiasGelu Cast CastLike Ceil Celu Clip Cos DequantizeLinear Dropout Elu Erf Exp FastGelu Floor "
+    "Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not QLinearLeakyRelu QLinearSigmoid "
+    "QuantizeLinear QuickGelu Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Softplus Softsign Sqrt Swish Tan Tanh "
+    "ThresholdedRelu"
+)
+"""Each element of the output depends on the same element of the first input, and on parameters."""
+
+COMPARISONS = op_set("Equal Greater GreaterOrEqual Less LessOrEqual")
+
+LOGICAL = op_set("And Not Or Xor")
+
+BROADCASTING = COMPARISONS | op_set(
+    "Add And BitShift BitwiseAnd BitwiseOr Div Max Mean Min Mod Mul Or Pow QLinearAdd QLinearMul Sub Sum Where Xor"
+)
+"""Each element of the output depends on one element of each input, whose shapes are broadcast."""
