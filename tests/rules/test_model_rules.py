@@ -338,3 +338,14 @@ def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
     product.attribute.extend([*kept, helper.make_attribute(name, value)])
     found = rule.findings(Facts(model=opened(proto, tmp_path), target=rule.target or "cpu"))
     assert [each.code for each in found] == ["QNT008"]  # as if it were not there
+
+
+def test_of_a_sum_of_dimensions_each_part_is_named_as_dim_takes_it(tmp_path: Path) -> None:
+    nodes = [node("Relu", ["x"], ["y"])]
+    for dims, offered in ((["p+s", 96], ("--dim p=N", "--dim s=N")), (["2*p", 96], ("--dim p=N",))):
+        given = [info("x", TensorProto.FLOAT, dims)]
+        chosen = InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,))
+        known = facts_of(tmp_path, nodes, inputs=given, work=work(chosen))
+        found = findings_of(known)["guessed-dimensions"]
+        assert found.fix is not None and all(option in found.fix for option in offered), found
+        assert found.fix.count("--dim") == len(offered)

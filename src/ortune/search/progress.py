@@ -29,7 +29,7 @@ def forecast(
     left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
         f"each trial takes {trial_ns / 1e9:.2f} s ({load_ns / 1e9:.2f} s to load); {in_words(left_ns / 1e9)} are left "
-        f"for {int(left_ns / trial_ns)} trials, enough for {split.plans} of {wanted} configurations "
+        f"for {int(left_ns / trial_ns)} trials, about enough for {split.plans} of {wanted} configurations "
         f"and to confirm one to about ±{100 * confirmed:.0f} % on a quiet machine"
     )
     if split.plans == wanted:

@@ -45,7 +45,7 @@ def worded(headroom: Headroom) -> Headroom:
 
 def sentence(headroom: Headroom) -> str:
     """All of it in one sentence."""
-    why = f"the possible saving has no upper bound ({headroom.unbounded}); " if headroom.unbounded else ""
+    why = f"the possible saving is unknown ({headroom.unbounded}); " if headroom.unbounded else ""
     if headroom.settings_ratio is None:
         return f"{why}{_disturbed(headroom)}{_plain(headroom)}"
     inside = _device(headroom.device_ratio) if headroom.device_ratio > SMALL else _kernels(headroom)

@@ -132,6 +132,10 @@ def difference(relative: float) -> str:
     return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
 
 
+ROOM = 1.2
+"""Times what measuring takes: a budget with room to spare."""
+
+
 def waiting(seconds: float) -> str:
     """A time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
@@ -142,8 +146,8 @@ def waiting(seconds: float) -> str:
 
 def enough(seconds: float) -> str:
     """A budget that holds so many seconds of measuring with room to spare, as it is typed."""
-    # A fifth more, in tens: 70 s of measuring are --budget 90s.
-    return f"--budget {as_option(math.ceil(1.2 * seconds / 10) * 10)}"
+    # In tens: 70 s of measuring are --budget 90s.
+    return f"--budget {as_option(math.ceil(ROOM * seconds / 10) * 10)}"
 
 
 def likeness(cosine: float) -> str:

@@ -173,7 +173,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
     which = f"the next {len(top)}" if after else f"the most expensive {len(top)}"
-    about = [f"{which} of {len(result.nodes)}"] if more else []
+    about = [f"{which} of {len(result.nodes)} in the optimised graph"] if more else []
     about += ["without interference"] if disturbed else []
     title = f"nodes ({', '.join(about)})" if about else "nodes"
     return _named(title, heads, rows)

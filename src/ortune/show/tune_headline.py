@@ -6,7 +6,7 @@ import msgspec
 
 from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
-from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Comparison, Plan, TuneResult
+from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Candidate, Comparison, Plan, TuneResult
 from ortune.show import headline as heads
 from ortune.show import others_words, precision_words
 from ortune.show import output_words as compare_outputs
@@ -206,13 +206,21 @@ def counted(rewrites: int, settings: int) -> str:
     return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
 
 
-def _exploratory(result: TuneResult) -> list[str]:
-    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+def leading(result: TuneResult) -> Candidate | None:
+    """Return what looks fastest where nothing could be confirmed; None if nothing looks worth a change."""
+    if not result.budget.exploratory:
+        return None
     wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")
     best = min(wanted, key=lambda c: c.ratio or 1.0, default=None)
+    return best if best is not None and (best.ratio or 1.0) < 1 - result.worth_ratio else None
+
+
+def _exploratory(result: TuneResult) -> list[str]:
+    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    best = leading(result)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
-    if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
+    if best is not None and best.ratio is not None:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
         blocks = heads.count(best.n_blocks, "block")
         looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
@@ -329,11 +337,17 @@ def outputs(result: TuneResult) -> str:
     return f"outputs {compare_outputs.alike(difference)}"
 
 
+HERE = "."
+"""The place of a bundle on its own page."""
+
+
 def bundled(result: TuneResult) -> str:
     """The place of the bundle, and its content if no change is proposed."""
     if not kept(result):
         return result.bundle
     which = "current" if today(result) is not None else "default"
+    if result.bundle == HERE:
+        return f"this bundle contains the {which} configuration"
     return f"{result.bundle} (no change is proposed: it contains the {which} configuration)"
 
 

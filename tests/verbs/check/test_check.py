@@ -22,6 +22,8 @@ from onnx_text import assemble
 from ortune import rules
 from ortune.cli import main
 from ortune.errors import UsageError
+from ortune.records import CheckedModel, CheckResult, Envelope, Finding
+from ortune.show.html import pages
 from ortune.verbs.check import run as check
 
 OLD = """
@@ -393,3 +395,16 @@ def _head(number: int, length: int) -> bytes:
         found.append(length & 0x7F | 0x80)
         length >>= 7
     return bytes([*found, length])
+
+
+def test_the_page_has_a_row_for_each_finding_with_its_share_as_a_bar(folder: Path) -> None:
+    write(folder, OLD)
+    asked("check", "m.onnx", "--report", "check.html")
+    text = (folder / "check.html").read_text(encoding="utf-8")
+    facts(text, "<b>1</b>", "finding in 1 model", "m.onnx", "rule", "GRA002", "warning")
+    # Of the share of a finding whose nodes have work there is a bar.
+    finding = Finding(code="GRA014", what="1 node", severity="warning", share_ratio=0.54)
+    model = CheckedModel(path="m.onnx", findings=(finding,), n_nodes=2)
+    result = CheckResult(models=(model,), n_rules=1, fail_on="warning", failed=True)
+    page = pages.render(Envelope(schema="ortune/check/1", ortune="0.1.0", status="ok", result=result))
+    facts(page, "GRA014", "54 %", 'class="box time sure"')

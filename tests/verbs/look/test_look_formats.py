@@ -7,7 +7,7 @@ import pytest
 
 import golden
 from facts import facts
-from golden_answers import CPU, looked
+from golden_answers import CPU, OPERATORS, looked
 from ortune.records import (
     FUNCTIONAL_ONLY,
     Envelope,
@@ -22,6 +22,7 @@ from ortune.records import (
     RepeatedRegion,
 )
 from ortune.show import markdown
+from ortune.show.html import pages
 from ortune.show.placement_words import placed_or_why
 from ortune.verbs.look import words
 
@@ -207,3 +208,30 @@ def test_no_time_of_an_emulated_device_is_shown() -> None:
     )
     facts(text, "functional only", "QNN", "no speed is shown")
     assert " ms" not in text and "FLOP/s" not in text
+
+
+def test_a_model_that_does_not_run_has_its_reason_once_above_all_else() -> None:
+    error = ErrorInfo(code="usage", what="Reshape works only with batch=8", where="", do="")
+    text = shown(looked(error, timing=None, profile=None, findings=()), 100)
+    assert text.splitlines()[0].startswith("not run: Reshape works only with batch=8")
+    assert text.count("only with batch=8") == 1
+
+
+def test_one_parameter_is_singular() -> None:
+    text = shown(looked(parameters=1, parameter_bytes=8, weight_types={"int64": 8}), 100)
+    assert "1 parameter, 8 B" in text
+
+
+def test_the_page_has_the_time_in_large_letters_and_a_bar_for_each_operator() -> None:
+    page = pages.render(looked())
+    facts(page, "<b>59.0 ms</b>", "a run", OPERATORS[0][0])
+    assert page.count('class="box time sure"') == min(words.TOP_OPERATORS, len(OPERATORS))
+    unprofiled = pages.render(looked(profile=None))
+    facts(unprofiled, "in file, by operator", "Add", "89", 'class="box time sure"', "Conv")
+    untimed = pages.render(looked(timing=None, profile=None))
+    assert "Not timed" in untimed
+
+
+def test_the_settings_that_a_model_needs_are_in_its_headline() -> None:
+    result = looked(plan=Plan(settings={"graph_optimization_level": "disable"})).result
+    facts(words.headline(result), "59.0 ms", "graph_optimization_level=disable")

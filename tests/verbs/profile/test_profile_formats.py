@@ -91,7 +91,7 @@ def test_everything_that_was_found_is_said() -> None:
         "the run 58.90 100.0",
         "nothing in: copies between devices, waiting for the device, control flow",
         "MatMul 30.0 ms 50.9 % 9",
-        "nodes (the most expensive 5 of 36) node time share x roofline bound wait",
+        "nodes (the most expensive 5 of 36 in the optimised graph) node time share x roofline bound wait",
         "12 %",
         "encoder/layer.0 22.4 ms 38.0 % 9",
         "- Cast takes 5.8 % of the run",

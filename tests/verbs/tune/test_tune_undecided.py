@@ -21,6 +21,7 @@ from ortune.records import (
     Plan,
     ProviderSpec,
     StoredSession,
+    TradeRow,
     UntestedTarget,
 )
 from ortune.search.halving import ENDED, Entry
@@ -86,7 +87,7 @@ def test_the_fastest_that_worsens_another_metric_is_rejected_in_the_table_and_no
     both = msgspec.structs.replace(found, candidates=(worse, best))
     rows = [[cell.text for cell in row][1:] for row in tune_words.explored(both).rows]
     assert rows == [
-        ["2.00x", "2", f"exploratory, rejected: {WORSENS}"],
+        ["2.00x", "2", "exploratory, rejected: peak memory +30 %, limit +26 %"],
         ["1.11x", "2", "exploratory, unconfirmed"],
     ]
     assert "looks 1.11x faster" in tune_headline.headline(both)
@@ -272,3 +273,25 @@ def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
     missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
     quiet = msgspec.structs.replace(found, controls=(missed,))
     assert "the minimum detectable effect is not known" in tune_headline.headline(quiet)
+
+
+def test_what_leads_is_what_the_first_command_confirms() -> None:
+    best = golden_tune.exploratory().result.candidates[0]
+    combination = msgspec.structs.replace(best, plan=Plan(settings={"intra_op_num_threads": 1}))
+    envelope = golden_tune.exploratory(candidates=(combination,), reproduce="ortune tune m.onnx --budget 40s")
+    assert tune_headline.leading(envelope.result) == combination
+    first = tune_words.next_commands(envelope)[0]
+    facts(first, "ortune compare m.onnx", "--b-set intra_op_num_threads=1")
+    assert tune_headline.leading(golden_tune.exploratory(1.02).result) is None
+
+
+def test_a_default_that_nothing_confirmed_is_not_called_the_fastest_above_a_faster_row() -> None:
+    row = TradeRow(title="fastest", plan=Plan(), latency_ns=242e6, cpu_per_run_ns=4e8, kept=True)
+    assert tune_details.trade_cells(row)[0] == "fastest confirmed"
+    assert tune_details.trade_cells(msgspec.structs.replace(row, kept=False))[0] == "fastest"
+
+
+def test_the_page_in_a_bundle_without_gain_says_what_the_bundle_contains() -> None:
+    page = pages.render(golden_tune.default_best(bundle=tune_headline.HERE))
+    facts(page, "No change is proposed", "This bundle contains the default configuration")
+    assert "ready to ship" not in page

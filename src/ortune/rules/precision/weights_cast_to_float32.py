@@ -48,6 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{len(weights)} {plural(len(weights), 'weight')} {are(len(weights))} stored in {dtype} and cast to "
             "float32 before use, which saves disk space but no memory",
             where=tuple(weights),
+            fix="use weights that stay quantized, as ortune quantize writes them, to save memory too",
         )
 
 

@@ -46,7 +46,9 @@ def find(facts: Facts) -> Iterator[Finding]:
             dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]
             shapes.append(f"--shape {shlex.quote(choice.name + ':' + 'x'.join(dims))}")
         else:
-            named |= dict.fromkeys(symbols.values())
+            # Of a sum such as p+s, --dim takes each part.
+            of_axes = [terms[axis].terms for axis in symbols if terms is not None]
+            named |= dict.fromkeys(symbol for parts in of_axes for symbol, _ in parts)
     if sizes:
         yield Finding(
             code=CODE,

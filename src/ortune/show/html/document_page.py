@@ -21,7 +21,10 @@ PRODUCTS = {
 }
 """What a page is called where that is not its verb's name."""
 ANSWERS = ("strong", "good", "bad", "unsure")
-BASIS = "Intervals are 95 % confidence intervals over fresh processes; values without one are single observations."
+BASIS = (
+    "Intervals are confidence intervals over fresh processes, at 95 % unless a level is named; values without one are "
+    "single observations."
+)
 UNTIMED = frozenset({"bisect", "check", "explain", "lock", "partition", "rewrite", "runtime"})
 """Verbs that time nothing, so that no figure of theirs has an interval."""
 FIRST = 10
@@ -44,6 +47,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
     answer = _answer(answers, verb, envelope) or subject or document.title
     product = PRODUCTS.get(verb, verb)
     host = envelope.host if envelope else None
+    session: str = getattr(envelope.result, "session", "") if envelope else ""
     return frame.page(
         "document.html.j2",
         product=product,
@@ -52,7 +56,8 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         title=f"{head.large} {head.unit}".strip() or product,
         basis=head.basis or ("Nothing was timed." if verb in UNTIMED else BASIS),
         ortune=envelope.ortune if envelope else "",
-        session=getattr(envelope.result, "session", "") if envelope else "",
+        session=session,
+        date=f"{session[:4]}-{session[4:6]}-{session[6:8]}" if session[:8].isdigit() else "",
         styles=["style.css"],
         stored=stored,
         before=document.before,

@@ -44,8 +44,11 @@ def with_bundle(
         The document, with the bundle's place, or with the reason why there is none.
     """
     from ortune.show.html.pages import render
+    from ortune.show.tune_headline import HERE
 
     result, baseline = envelope.result, run.baseline
+    # Without a change, the page in the bundle says what the bundle contains.
+    page = envelope if result.changes else _at(envelope, HERE)
     try:
         path = write_bundle(
             answer,
@@ -55,7 +58,7 @@ def with_bundle(
             rewritten=run.models.made(result.winner),
             feeds=Path(baseline.refs[0].path),
             outputs=run.reference_outputs(),
-            report_html=render(envelope),
+            report_html=render(page),
             directory=directory,
             force=force,
             model_settings=_model_settings(result.winner),
@@ -82,6 +85,11 @@ def with_bundle(
     result = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     envelope = msgspec.structs.replace(envelope, result=result)
     return _lacking(envelope, lacking) if lacking else envelope
+
+
+def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
+    """Return the document with the place of the bundle."""
+    return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, bundle=bundle))
 
 
 def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:

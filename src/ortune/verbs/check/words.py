@@ -34,23 +34,28 @@ def document(envelope: Envelope[CheckResult]) -> Document:
     blocks: list[Block] = []
     for model in result.models:
         blocks += [
-            Line(f"{model.path}: {_told(finding)}", _TONES[finding.severity], whole=True)
+            Line(f"{model.path}: {told(finding)}", TONES[finding.severity], whole=True)
             for finding in model.findings
         ]
-        if model.fixed is not None:
-            blocks += _fixed(model.path, model.fixed)
-        if model.error is not None:
-            blocks.append(Line(f"{_trouble(model)} {model.error.do}", "stop", whole=True))
-    blocks += _end(result)
+        blocks += after_findings(model)
+    blocks += end(result)
     annotations = [annotation for model in result.models for annotation in _annotations(model)]
     return Document(title="ortune check", blocks=blocks, annotations=annotations, dense=True)
 
 
-_TONES: Mapping[Severity, Tone] = {"error": "stop", "warning": "look", "note": ""}
+def after_findings(model: CheckedModel) -> Iterator[Block]:
+    """What was fixed in a model, and why it could not be checked."""
+    if model.fixed is not None:
+        yield from _fixed(model.path, model.fixed)
+    if model.error is not None:
+        yield Line(f"{_trouble(model)} {model.error.do}", "stop", whole=True)
+
+
+TONES: Mapping[Severity, Tone] = {"error": "stop", "warning": "look", "note": ""}
 _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def _told(finding: Finding) -> str:
+def told(finding: Finding) -> str:
     """Words a finding: code, fixable or not, what, where, why, how much it is about, and what to do."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f"; {evidence}" if evidence else ""
@@ -128,7 +133,7 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[st
     yield f"all: {sum(before.values())} -> {sum(after.values())}"
 
 
-def _end(result: CheckResult) -> Iterator[Block]:
+def end(result: CheckResult) -> Iterator[Line]:
     """How many findings there are, how many a command fixes, and what proves it."""
     findings = [finding for model in result.models for finding in model.findings]
     unread = sum(model.error is not None and not model.n_nodes for model in result.models)
@@ -157,7 +162,7 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
         yield Annotation(
             level=_LEVELS[finding.severity],
             title=f"ortune {finding.code}",
-            lines=[f"{model.path}: {_told(finding)}"],
+            lines=[f"{model.path}: {told(finding)}"],
             file=model.path,
         )
     if model.error is not None:
@@ -210,7 +215,7 @@ def _result(path: str, finding: Finding) -> dict[str, object]:
     return {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": _told(finding)},
+        "message": {"text": told(finding)},
         "locations": [location],
     }
 

@@ -28,7 +28,18 @@ def document(envelope: Envelope[CompareResult]) -> Document:
         # The list of reasons is the beginning of the tables.
         support = [b for b in support if not (isinstance(b, Points) and b.title == compare_words.REASONS)]
         support.append(difference.why(result.why))
-    return replace(plain, blocks=blocks, support=support, head=_head(result))
+    return replace(
+        plain, blocks=blocks, support=support, head=replace(_head(result), origin=_origin(envelope))
+    )
+
+
+def _origin(envelope: Envelope[CompareResult]) -> str:
+    """Name the machine and the ONNX Runtime of each side."""
+    result = envelope.result
+    sides_ = [side.side for side in result.candidates] or [result.new]
+    builds = dict.fromkeys(side.runtime.build for side in (result.base, *sides_))
+    machine = f"on {envelope.host.cpu}, " if envelope.host is not None and envelope.host.cpu else ""
+    return f"{machine}{' and '.join(builds)}"
 
 
 def _head(result: CompareResult) -> Head:

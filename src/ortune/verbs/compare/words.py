@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ortune.durations import in_words
+from ortune.durations import as_option, in_words
 from ortune.records import (
     CompareResult,
     Envelope,
@@ -39,7 +40,7 @@ from ortune.show.document import (
     stopped,
     table,
 )
-from ortune.show.numbers import change, duration, enough, span
+from ortune.show.numbers import ROOM, change, duration, span
 from ortune.show.output_words import by_output
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import TONES, cases, ranking, setting, spread
@@ -283,10 +284,11 @@ def _of_gate(gate: Gate | None) -> list[str]:
 
 def _longer(result: CompareResult) -> list[str]:
     """The budget that would tell, as the answer names it; ten minutes where that is not known."""
-    needed_s, c = max(result.enough_s or 0.0, telling_s(result)), result.comparison
-    if not needed_s and c is not None and c.more_s:
-        needed_s = result.elapsed_s + c.more_s
-    return enough(needed_s).split() if needed_s else ["--budget", "10m"]
+    c = result.comparison
+    # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
+    told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
+    enough_s = max(ROOM * (result.enough_s or 0.0), telling_s(result) or (0.0 if result.enough_s else told_s))
+    return ["--budget", as_option(10 * math.ceil(enough_s / 10)) if enough_s else "10m"]
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:

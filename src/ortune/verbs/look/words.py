@@ -114,19 +114,27 @@ def _weights(result: LookResult) -> str:
     types = list(result.weight_types)
     if not result.parameter_bytes:
         # Text, whose length is not known without reading it.
-        return f"{_count(result.parameters)} parameters of {', '.join(types)}"
+        return f"{_parameters(result.parameters)} of {', '.join(types)}"
     if len(types) == 1:
         kinds = f" of {types[0]}"
     else:
         shares = [f"{t} {percent(n / result.parameter_bytes, 0)}" for t, n in result.weight_types.items()
                   if n >= 0.005 * result.parameter_bytes]  # fmt: skip
         kinds = f": {', '.join(shares)}" if len(shares) > 1 else f", nearly all {types[0]}"
-    return f"{_count(result.parameters)} parameters, {size(result.parameter_bytes)}{kinds}"
+    return f"{_parameters(result.parameters)}, {size(result.parameter_bytes)}{kinds}"
+
+
+def operators_in_file(result: LookResult) -> list[tuple[str, int]]:
+    """Return the operators and the number of their nodes, without constants, on which no run spends time."""
+    return [(op, n) for op, n in result.operators.items() if op != "Constant"]
+
+
+def _parameters(number: int) -> str:
+    return "1 parameter" if number == 1 else f"{_count(number)} parameters"
 
 
 def _nodes(result: LookResult) -> str:
-    # Constants are values; no run spends time on them.
-    kinds = [(op, n) for op, n in result.operators.items() if op != "Constant"]
+    kinds = operators_in_file(result)
     total, top = sum(n for _, n in kinds), kinds[:TOP_OPERATORS]
     rest = len(kinds) - len(top)
     more = f", {rest} other{'s' if rest > 1 else ''}" if rest else ""
@@ -144,7 +152,9 @@ def headline(result: LookResult) -> str:
     if not t.warmed_up:
         what = f"{t.n_runs} runs" if t.n_runs else "the first run"
         how = f"{what}, not warmed up; a single observation"
-    text = f"{'p50 ' if t.n_runs else ''}{duration(t.latency_ns)} a run ({how})"
+    plan = result.plan.describe()
+    settings = "" if plan == "default" else f" with {plan}"
+    text = f"{'p50 ' if t.n_runs else ''}{duration(t.latency_ns)} a run{settings} ({how})"
     top = result.profile.operators[0] if result.profile and result.profile.operators else None
     largest = next(iter(_regions(result)), None)
     if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
@@ -283,7 +293,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
     error = envelope.error
     return Document(
         blocks=[
-            Line(headline(result), "strong"),
+            Line(headline(result) or (f"not run: {error.what}" if error else ""), "strong"),
             Points(title="findings", items=findings(result), marked=True),
             Pairs(
                 title=envelope.model.path if envelope.model else "",
@@ -291,7 +301,6 @@ def document(envelope: Envelope[LookResult]) -> Document:
                     *about(result),
                     *structure(result),
                     *timing(result),
-                    *([("not run", error.what)] if error else []),
                 ],
             ),
             table(

@@ -167,7 +167,9 @@ def trade_cells(row: TradeRow) -> tuple[str, ...]:
     """Title, plan, latency, CPU time per run, peak memory, standing."""
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
-    return row.title, row.plan.describe(), *figures, standing
+    # What no block confirmed may look faster in another row.
+    title = f"{row.title} confirmed" if row.kept else row.title
+    return title, row.plan.describe(), *figures, standing
 
 
 TRADE = (

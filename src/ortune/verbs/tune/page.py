@@ -61,8 +61,17 @@ def _paste(result: TuneResult) -> list[Block]:
     return [
         Code(title="", lines=code),
         Line("" if code else f"No change is proposed: you already run {default}."),
-        Line(f"The bundle, ready to ship: {tune_headline.bundled(result)}" if result.bundle else "", "faint"),
+        Line(_bundle(result), "faint"),
     ]
+
+
+def _bundle(result: TuneResult) -> str:
+    """Say where the bundle is, or on its own page what it contains."""
+    text = tune_headline.bundled(result)
+    if not result.bundle:
+        return ""
+    own = result.bundle == tune_headline.HERE
+    return f"{text[:1].upper()}{text[1:]}." if own else f"The bundle, ready to ship: {text}"
 
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from ortune.show.tune_facts import (
     today,
     tried,
 )
-from ortune.show.tune_headline import acceptance, bundled, headline, limits, outputs
+from ortune.show.tune_headline import acceptance, bundled, headline, leading, limits, outputs
 from ortune.verbs.tune.details import (
     TRADE,
     details,
@@ -97,7 +97,9 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 def _standing(candidate: Candidate) -> str:
     """What the figures of a configuration are worth that nothing confirmed."""
-    return f"exploratory, {f'rejected: {WORSENS}' if candidate.reason == 'guard' else 'unconfirmed'}"
+    if candidate.reason != "guard":
+        return "exploratory, unconfirmed"
+    return f"exploratory, rejected: {candidate.why.removeprefix(f'{WORSENS}: ') or WORSENS}"
 
 
 def explored(result: TuneResult) -> Table:
@@ -241,7 +243,10 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
     why = profile_line(ran, envelope.workload) if kept(result) else []
     unproven = [f.plan for f in mended(result) if f.plan is not None and not shipped(result, f.plan)]
-    measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
+    leader = leading(result)
+    # What is ahead is what a command confirms first.
+    ahead = [leader.plan] if leader is not None and leader.plan != result.default else unproven
+    measure = [change_line(result.reproduce, result.default, plan) for plan in ahead[:1]]
     fewer = []
     settled = kept(result) and not nothing_tested(result) and not result.budget.exploratory
     if settled and not result.allowed:

@@ -1,0 +1,52 @@
+"""The page of a first look: what a run takes, then the file, the operators and their shares of the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.records import Envelope, LookResult
+from ortune.show import finding_words
+from ortune.show.document import Column, Document, Head, Table, table
+from ortune.show.numbers import duration
+from ortune.verbs.look import words as look_words
+
+
+def document(envelope: Envelope[LookResult]) -> Document:
+    """The document as a page shows it."""
+    result, plain = envelope.result, look_words.document(envelope)
+    blocks = [_operators(result) if isinstance(block, Table) else block for block in plain.blocks]
+    return replace(plain, blocks=blocks, head=_head(envelope))
+
+
+def _head(envelope: Envelope[LookResult]) -> Head:
+    """The time of a run in large letters, or why there is none."""
+    result = envelope.result
+    build = result.runtime.build if result.runtime else ""
+    machine = f"on {envelope.host.cpu}" if envelope.host is not None and envelope.host.cpu else ""
+    origin = ", ".join(filter(None, (machine, build)))
+    timing = result.timing
+    if timing is None:
+        return Head(unit="Does not run" if envelope.error else "Not timed", tone="unsure", origin=origin)
+    if finding_words.functional_only(result.findings):
+        return Head(unit="Functional only", tone="unsure", origin=origin)
+    kind = "a run" if timing.warmed_up else "for the first run, not warmed up"
+    return Head(
+        large=duration(timing.latency_ns), unit=kind, tone="" if timing.warmed_up else "unsure", origin=origin
+    )
+
+
+def _operators(result: LookResult) -> Table:
+    """The operators by time; without a profile, those in the file by number."""
+    columns = [Column("", "text"), Column(""), Column(""), Column("")]
+    rows = look_words.operator_rows(result)
+    if rows and result.profile is not None:
+        shares = [operator.share_ratio for operator in result.profile.operators[: len(rows)]]
+        return table(columns, rows, title=look_words.profile_title(result), bars=shares)
+    counts = look_words.operators_in_file(result)
+    most = max((n for _, n in counts), default=1)
+    return table(
+        [Column("", "text"), Column("")],
+        [(name, str(n)) for name, n in counts],
+        title="nodes in file, by operator",
+        bars=[n / most for _, n in counts],
+    )
