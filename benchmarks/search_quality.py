@@ -29,9 +29,9 @@ from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios
-from ortune.search.budget import FIELD
 from ortune.search.guards import guards
 from ortune.search.schedule import NextBlock
+from ortune.search.trial_counts import FIELD
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from ortune.measuring.driver import run_block
 from ortune.records import Block, Plan
-from ortune.search import budget
+from ortune.search import trial_counts
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.first_turns import FirstTurns
@@ -51,7 +51,7 @@ class ByChance(Raced):
         """Groups by chance."""
         order = list(entries)
         self.rng.shuffle(order)
-        groups = -(-len(order) // budget.FIELD)
+        groups = -(-len(order) // trial_counts.FIELD)
         for i in range(groups):
             if not (yield from self.block(order[i::groups])):
                 return False
@@ -85,7 +85,7 @@ def search(
     race = kind(machine=machine, end_ns=end * TRIAL_NS, rng=rng, scale=0.0)
     for plan, prior in zip(plans, PRIORS, strict=True):
         race.add(Entry(plan=plan, origin="", expected=expected(prior)))
-    first = turns(race=race, room=budget.IN_CALIBRATION)
+    first = turns(race=race, room=trial_counts.IN_CALIBRATION)
     for index in range(CALIBRATION_BLOCKS):
         arms = (BASE, IDENTICAL, SPIKE, *first())
         wanted = NextBlock(arms=arms, index=index, phase="calibration", needed=(BASE,))
@@ -98,7 +98,7 @@ def search(
     for block in race.earlier:
         race.rate(block)
     race.go(race.screen(list(race.entries.values())))
-    leader = next((e for e in race.live() if len(e.ratios) >= budget.ROUNDS[0]), None)
+    leader = next((e for e in race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]), None)
     return (factors[leader.arm] if leader else 1.0), min(factors.values())
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from groups import OneByOne
+from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
 from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE
@@ -58,8 +59,7 @@ class Raced(Halving):
             self,
             self.machine,
             rng=self.rng,
-            clock=lambda: self.machine.now,
-            end_ns=self.end_ns,
+            budget=Budget(total_s=1e-9 * self.end_ns, spent_ns=lambda: self.machine.now),
             stop=self.stop,
             on_block=on_block,
         )

@@ -15,6 +15,7 @@ from onnx_text import model_of
 from ortune.errors import InputError, ModelError
 from ortune.measuring import first_run
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -31,7 +32,7 @@ def settled(model: Path, **options: object) -> Baseline:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         feeds = InputOptions(**options)
         baseline = Baseline(side, feeds, scratch, SessionLog(None, ""), lambda text: None, MACHINE)
-        first_run.settle(baseline, 60.0)
+        first_run.settle(baseline, UNLIMITED, limit_s=60.0)
         return baseline
 
 

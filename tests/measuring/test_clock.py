@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
 import pytest
 
 from ortune import launcher
-from ortune.measuring.clock import Clock, Pace, Stopwatch
+from ortune.measuring.budget import UNLIMITED, Budget
+from ortune.measuring.clock import Stopwatch
 from ortune.measuring.exclusive import exclusive
+from ortune.measuring.pace import Pace
 from ortune.measuring.watcher import Watcher
 from ortune.store import lock
 
@@ -24,10 +27,22 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_is_spent_counts_from_the_start_and_may_pass_the_budget(now: list[float]) -> None:
     watch = Stopwatch(97.0)
-    clock = Clock(10.0, lambda: watch.spent_s)
-    assert (clock.spent_s, clock.left_s) == (3.0, 7.0)
+    budget = Budget(total_s=10.0, spent_ns=lambda: int(1e9 * watch.spent_s))
+    assert (budget.spent_s, budget.left_s) == pytest.approx((3.0, 7.0))
     now[0] = 112.0
-    assert (clock.spent_s, clock.left_s) == (15.0, -5.0)
+    assert (budget.spent_s, budget.left_s) == pytest.approx((15.0, -5.0))
+
+
+def test_a_budget_says_which_trials_it_holds_and_which_budget_would_hold_more() -> None:
+    whole = Budget(total_s=100.0, spent_ns=lambda: 20e9, elapsed_ns=lambda: 25e9)
+    budget = whole.reserve(10.0)
+    assert (whole.left_s, budget.left_s, budget.left_ns, budget.running.left_s) == (80.0, 70.0, 70e9, 65.0)
+    assert budget.trials(2e9) == 35.0 and budget.holds(35, 2e9) and not budget.holds(36, 2e9)
+    assert budget.needed_s(50, 2e9) == pytest.approx(20 + 100 + 10)
+    assert budget.needed_s(50, 2e9, before_s=0.0) == pytest.approx(100 + 10)
+    assert budget.share(0.5).left_s == pytest.approx(35.0)
+    assert UNLIMITED.share(0.5).holds(1e12, 1e12) and UNLIMITED.reserve(5.0).left_s == math.inf
+    assert [whole.enough_s(seconds) for seconds in (1.0, 24.0, 26.0)] == [10, 30, 40]
 
 
 def test_waiting_for_another_ortune_costs_nothing_and_measuring_does(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import ortune
 from ortune.graph.model.open import open_model
 from ortune.measuring import first_run, levels
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -45,14 +45,14 @@ def asked(
     model: Path,
     store: Path | None = None,
     look: Callable[[Baseline], None] = lambda _: None,
-    left_s: Callable[[], float] = lambda: math.inf,
+    budget: Budget = UNLIMITED,
 ) -> Baseline:
     """A model that was run once and asked about its outputs."""
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
         baseline = Baseline(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
-        first_run.settle(baseline, 60.0, left_s)
+        first_run.settle(baseline, budget, limit_s=60.0)
         look(baseline)
         return baseline
 
@@ -134,8 +134,9 @@ def test_what_an_earlier_way_of_judging_said_is_asked_again(
 
 def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path) -> None:
     for path in (gemm(tmp_path / "wrong.onnx"), not_finite(tmp_path / "nan.onnx", "weight")):
-        left = iter([60.0, 0.0])  # when the outputs are questioned, and after that
-        baseline = asked(path, tmp_path / "store", left_s=lambda left=left: next(left))
+        spent = iter([0.0, 60e9])  # when the outputs are questioned, and after that
+        budget = Budget(total_s=60.0, spent_ns=lambda spent=spent: next(spent))
+        baseline = asked(path, tmp_path / "store", budget=budget)
         (alert,) = baseline.alerts
         assert alert.where == ()
         (note,) = baseline.notes
@@ -149,19 +150,21 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
     for number, left_s in enumerate((60.0, 0.0)):
 
         def base(baseline: Baseline) -> None:
-            first_run.question_base(baseline, lambda text: None, "A", lambda: 60.0)
-            first_run.question_base(baseline, lambda text: None, "A", lambda: 60.0)
+            first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
+            first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
 
-        baseline = asked(model, tmp_path / f"store-{number}", base, left_s=lambda left_s=left_s: left_s)
+        baseline = asked(model, tmp_path / f"store-{number}", base, budget=Budget(total_s=left_s))
         (alert,) = baseline.alerts
         assert alert.code == "MSR012" and alert.where == ("fc",) and baseline.check.wrong
         assert not baseline.notes
 
     def other(baseline: Baseline) -> None:
         side = replace(baseline.side, label="other")
-        assert first_run.question_side(baseline, side, baseline.refs, lambda text: None, "B", lambda: 0.0)
+        assert first_run.question_side(
+            baseline, side, baseline.refs, lambda text: None, "B", Budget(total_s=0.0)
+        )
 
-    notes = asked(model, tmp_path / "store-2", other, left_s=lambda: 0.0).notes
+    notes = asked(model, tmp_path / "store-2", other, budget=Budget(total_s=0.0)).notes
     assert [note for note in notes if note.startswith("no time ") and "wrong node of B's" in note]
 
 

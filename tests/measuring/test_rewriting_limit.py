@@ -9,6 +9,7 @@ from onnxruntime import datasets
 
 from ortune.engines.racing.tuning import Tuning
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.replay import Replay
 from ortune.measuring.scratch import scratch_folder
@@ -31,7 +32,8 @@ def test_it_is_cut_off_once_and_the_reason_stays(tmp_path: Path) -> None:
         side = resolve(SideText(text=text, runtime=str(python)), common=Plan(), scratch=scratch)
         baseline = Baseline(side, InputOptions(), scratch, SessionLog(None, ""), print, Machine())
         tuning = Tuning(
-            baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=(), budget_s=600, current=None
+            baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=(),
+            budget=Budget(total_s=600), current=None,
         )  # fmt: skip
         slow = RewriteSpec(name="ort-optimized-model")
         for settings in ({}, {"intra_op_num_threads": 1}):

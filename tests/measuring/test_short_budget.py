@@ -16,6 +16,7 @@ from ortune.engines.profiling.headroom import short_profile
 from ortune.engines.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
 from ortune.measuring import timing
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.clock import Stopwatch
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import SideText, resolve
@@ -74,7 +75,9 @@ def looked_at(folder: Path) -> Baseline:
 
 def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: Path) -> None:
     baseline, asked = looked_at(tmp_path), []
-    assert not baseline.pilot.run("latency", lambda: 5.0, lambda trial_ns: bool(asked.append(trial_ns)))
+    assert not baseline.pilot.run(
+        "latency", Budget(total_s=5.0), lambda trial_ns: bool(asked.append(trial_ns))
+    )
     assert asked == [baseline.pilot.trial_ns] and baseline.pilot.trial_ns > 0
     assert isinstance(baseline.pilot.first, Measured)
     assert not baseline.executor.arms  # nothing ran beside it
@@ -82,7 +85,7 @@ def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: P
 
 def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: Path) -> None:
     hurried = looked_at(tmp_path)
-    assert hurried.pilot.run("latency", lambda: 0.01)
+    assert hurried.pilot.run("latency", Budget(total_s=0.01))
     assert hurried.pilot.look_runs == 1
     assert hurried.pilot.trial_ns > 0
     assert any("input values" in note for note in hurried.notes)

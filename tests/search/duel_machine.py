@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from groups import OneByOne
+from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
@@ -63,29 +65,41 @@ class Machine(OneByOne):
         return Measured(plan=arm, done=done, elapsed_ns=self.trial_ns)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed(duel.Rules):
+    """Rules of a comparison with the time of all its blocks together."""
+
+    budget_ns: int = 120_000_000_000
+
+
+def design(trial_ns: float, rules: Timed, spent_ns: float = 0.0, n_new: int = 1) -> duel.Design:
+    """What the time holds of trials of that length."""
+    late_trials = 1e9 * duel.overrun_s(1e-9 * rules.budget_ns) / trial_ns
+    return duel.design((rules.budget_ns - spent_ns) / trial_ns, rules, n_new, late_trials=late_trials)
+
+
 def fight(
     machine: Machine,
-    rules: duel.Rules,
+    rules: Timed,
     seed: int = 0,
     *,
-    design: duel.Design | None = None,
+    plan: duel.Design | None = None,
     arms: Sequence[str] = (NEW,),
     stop: Callable[[], bool] = lambda: False,
     on_block: Callable[[duel.Duel], None] = lambda state: None,
     schedule: Sequential | None = None,
 ) -> duel.Duel:
-    schedule = schedule or Sequential(rules, design or duel.design(machine.trial_ns, rules), arms)
+    schedule = schedule or Sequential(rules, plan or design(machine.trial_ns, rules), arms)
     drive(
         schedule,
         machine,
         rng=random.Random(seed),
-        clock=machine.clock,
-        end_ns=rules.budget_ns,
+        budget=Budget(total_s=1e-9 * rules.budget_ns, spent_ns=machine.clock),
         stop=stop,
         on_block=lambda block: on_block(schedule.state),
     )
     return schedule.state
 
 
-def rules(**changes: object) -> duel.Rules:
-    return duel.Rules(**({"budget_ns": 120_000_000_000} | changes))  # type: ignore[arg-type]
+def rules(**changes: object) -> Timed:
+    return Timed(**changes)  # type: ignore[arg-type]

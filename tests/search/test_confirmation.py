@@ -8,7 +8,7 @@ import pytest
 from race_machine import confirmed, entry, plan, race
 
 from ortune.records import Block
-from ortune.search import budget, confirm
+from ortune.search import confirm, trial_counts
 from ortune.search.phases import RACE_TIMES
 from simulated import TRIAL_NS, Field
 
@@ -77,7 +77,7 @@ def test_a_confirmation_that_becomes_slow_ends_with_the_time(slower_from: int) -
     assert len(blocks) < n
     found = confirm.compare(blocks, winner.arm, "median")
     assert found is not None
-    assert found.verdict == ("faster" if len(blocks) >= budget.LEAST_CONFIRM else "inconclusive")
+    assert found.verdict == ("faster" if len(blocks) >= trial_counts.LEAST_CONFIRM else "inconclusive")
 
 
 def test_a_confirmation_that_the_clock_ends_claims_no_more_often() -> None:

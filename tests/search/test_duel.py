@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from duel_machine import TRIAL_NS, Machine, fight, rules
+from duel_machine import TRIAL_NS, Machine, design, fight, rules
 
 from ortune.errors import Interrupted, MeasurementError
 from ortune.search import duel
@@ -80,7 +80,7 @@ def test_never_more_than_the_blocks_allowed() -> None:
 def test_dear_trials_get_a_fixed_number_of_blocks_and_an_exact_test() -> None:
     machine = Machine(5, {NEW: 0.8}, trial_ns=4_000_000_000)
     r = rules()
-    plan = duel.design(machine.trial_ns, r)
+    plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=7)
     state = fight(machine, r)
     found = duel.conclude(state, r, plan)
@@ -90,10 +90,10 @@ def test_dear_trials_get_a_fixed_number_of_blocks_and_an_exact_test() -> None:
 
 
 def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> None:
-    assert duel.design(1_000_000, rules(max_blocks=6)) == duel.Design(sequential=False, n_blocks=6)
+    assert design(1_000_000, rules(max_blocks=6)) == duel.Design(sequential=False, n_blocks=6)
     machine = Machine(7, {NEW: 0.8}, trial_ns=1_000_000)
     r = rules(max_blocks=6)
-    found = duel.conclude(fight(machine, r), r, duel.design(machine.trial_ns, r))
+    found = duel.conclude(fight(machine, r), r, design(machine.trial_ns, r))
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
 
 
@@ -101,7 +101,7 @@ def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> 
 def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: int, n_blocks: int) -> None:
     machine = Machine(0, {NEW: 0.5}, trial_ns=3_000_000_000)
     r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
-    plan = duel.design(machine.trial_ns, r)
+    plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
     state = fight(machine, r)
     found = duel.conclude(state, r, plan)
@@ -121,10 +121,10 @@ def test_one_block_may_end_late_by_a_part_of_the_budget_and_no_more(
     budget_s: int, trial_s: int, n_blocks: int
 ) -> None:
     r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
-    plan = duel.design(trial_s * 1e9, r)
+    plan = design(trial_s * 1e9, r)
     assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
     machine = Machine(0, {NEW: 0.5}, trial_ns=trial_s * 1_000_000_000)
-    state = fight(machine, r, design=plan)
+    state = fight(machine, r, plan=plan)
     assert len(state.blocks) == n_blocks
     assert bool(duel.conclude_all(state, r, plan)) == bool(n_blocks)
     assert duel.gate(state, r, plan).answer == "no-answer"
@@ -132,7 +132,7 @@ def test_one_block_may_end_late_by_a_part_of_the_budget_and_no_more(
 
 def test_a_budget_that_is_spent_before_the_first_block_holds_one_that_is_short() -> None:
     r = rules(budget_ns=20_000_000_000, threshold_ratio=0.05)
-    plan = duel.design(4e9, r, spent_ns=21e9)
+    plan = design(4e9, r, spent_ns=21e9)
     assert plan == duel.Design(sequential=False, n_blocks=1, controlled=False)
     machine = Machine(0, {NEW: 0.5})
     machine.now = r.budget_ns + 1
@@ -150,7 +150,7 @@ def test_controls_are_left_out_before_blocks_are_and_then_nothing_passes(
 ) -> None:
     machine = Machine(0, {NEW: factor}, trial_ns=6_000_000_000)
     r = rules(budget_ns=120_000_000_000, threshold_ratio=0.05)
-    plan = duel.design(machine.trial_ns, r)
+    plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=10, controlled=False)
     state = fight(machine, r)
     found, gate = duel.conclude(state, r, plan), duel.gate(state, r, plan)
@@ -164,9 +164,9 @@ def test_time_that_is_left_is_used_up_to_the_fewest_blocks_of_a_claim(
 ) -> None:
     machine = Machine(0, dict.fromkeys(arms, 0.5), trial_ns=2_000_000_000)
     r = rules(budget_ns=60_000_000_000)
-    plan = duel.design(said_ns, r, n_new=len(arms))
+    plan = design(said_ns, r, n_new=len(arms))
     assert plan.n_blocks == 2
-    state = fight(machine, r, design=plan, arms=arms)
+    state = fight(machine, r, plan=plan, arms=arms)
     found = duel.conclude_all(state, r, plan)
     assert machine.now <= r.budget_ns
     assert {c.verdict for c in found.values()} == {"faster"}
@@ -183,7 +183,7 @@ def test_blocks_that_are_dearer_than_was_said_keep_to_the_budget(
     """First the number of blocks goes, then the controls, then the claim."""
     machine = Machine(0, {NEW: 0.5}, trial_ns=int(times * TRIAL_NS))
     r = rules(budget_ns=9 * 4 * TRIAL_NS, threshold_ratio=0.05)
-    plan = duel.design(TRIAL_NS, r)
+    plan = design(TRIAL_NS, r)
     assert plan == duel.Design(sequential=False, n_blocks=9)
     schedule = Sequential(r, plan)
     state = fight(machine, r, schedule=schedule)
@@ -201,7 +201,7 @@ def test_a_block_that_alone_took_long_does_not_cost_the_controls() -> None:
     def hiccup(state: duel.Duel) -> None:
         machine.now += 5 * 4 * TRIAL_NS if len(state.blocks) == 2 else 0
 
-    schedule = Sequential(r, duel.design(TRIAL_NS, r))
+    schedule = Sequential(r, design(TRIAL_NS, r))
     state = fight(machine, r, schedule=schedule, on_block=hiccup)
     assert len(state.controls) == 2 and schedule.design.controlled
     assert machine.now <= r.budget_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from duel_machine import TRIAL_NS, Machine, fight, rules
+from duel_machine import TRIAL_NS, Machine, design, fight, rules
 
 from ortune.errors import MeasurementError
 from ortune.search import duel
@@ -18,7 +18,7 @@ def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exac
     """Of three sides each has a third of the error, and the evidence needs ten blocks."""
     machine = Machine(5, dict.fromkeys(THREE, 0.8))
     r = rules(budget_ns=9 * 6 * TRIAL_NS + 36 * TRIAL_NS)
-    plan = duel.design(machine.trial_ns, r, n_new=3)
+    plan = design(machine.trial_ns, r, n_new=3)
     assert plan.sequential
 
     def slower(state: duel.Duel) -> None:
@@ -35,7 +35,7 @@ def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exac
 def test_thirteen_sides_get_the_ten_blocks_that_each_needs() -> None:
     budget_ns = 10 * (13 + 3) * TRIAL_NS
     assert duel.least_blocks(rules().share(13)) == 10
-    assert duel.design(TRIAL_NS, rules(budget_ns=budget_ns), n_new=13).n_blocks == 10
+    assert design(TRIAL_NS, rules(budget_ns=budget_ns), n_new=13).n_blocks == 10
 
 
 def test_several_sides_stand_in_the_same_blocks_until_each_is_decided() -> None:
@@ -108,9 +108,9 @@ def test_a_side_that_keeps_failing_leaves_the_others_their_blocks() -> None:
 def test_more_sides_need_more_blocks_for_an_exact_test(n_new: int, least: int) -> None:
     assert duel.least_blocks(rules().share(n_new)) == least
     full_ns = (n_new + 3) * TRIAL_NS
-    enough = duel.design(TRIAL_NS, rules(budget_ns=least * full_ns), n_new=n_new)
+    enough = design(TRIAL_NS, rules(budget_ns=least * full_ns), n_new=n_new)
     assert enough == duel.Design(sequential=False, n_blocks=least)
-    fewer = duel.design(TRIAL_NS, rules(budget_ns=least * full_ns - 1), n_new=n_new)
+    fewer = design(TRIAL_NS, rules(budget_ns=least * full_ns - 1), n_new=n_new)
     assert not fewer.controlled
     assert fewer.n_blocks >= least
 

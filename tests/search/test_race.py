@@ -8,7 +8,7 @@ from race_machine import confirmed, entry, plan, race
 
 from ortune.errors import MeasurementError
 from ortune.records import Block, BlockTrial, Failed, Measured, Plan
-from ortune.search import budget, confirm, controls
+from ortune.search import confirm, controls, trial_counts
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, Entry
@@ -33,7 +33,7 @@ def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five(
     run = race(field)
     run.go(run.screen([run.add(entry(n)) for n in names], rounds=(2,)))
     assert {len(e.ratios) for e in run.entries.values()} == {2}
-    assert all(sum(t.arm != BASE for t in b.trials) <= budget.FIELD for b in run.blocks)
+    assert all(sum(t.arm != BASE for t in b.trials) <= trial_counts.FIELD for b in run.blocks)
     assert all(sum(t.arm == BASE for t in b.trials) == 1 for b in run.blocks)
 
 

@@ -7,7 +7,7 @@ import pytest
 from race_machine import confirmed, entry, plan, race
 
 from ortune.records import Measured, Outcome
-from ortune.search import budget, confirm, controls
+from ortune.search import confirm, controls, trial_counts
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT
@@ -43,11 +43,11 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     machine = Controlled({plan(n).id: 1.0 for n in names} | {plan("3").id: 0.9}, noise=0.001)
     machine.failing_calibrations = failing
     run = race(machine, seconds=seconds, current=references == 2)
-    split = budget.divide(seconds * 1e9, TRIAL_NS, wanted=len(names), references=references)
+    split = trial_counts.divide(seconds * 1e9 / TRIAL_NS, wanted=len(names), references=references)
     if split is None:
         assert seconds < 40
         return
-    run.kept_ns = split.confirm_ns
+    run.kept_ns = split.confirm_trials * TRIAL_NS
     for name in names[: split.plans]:
         run.add(entry(name))
     turns = FirstTurns(race=run, room=5)
@@ -69,16 +69,16 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
         assert machine.now <= seconds * 1e9
         return
     assert judgement.ok
-    run.earlier, run.kept_ns = list(blocks), split.confirm_ns
+    run.earlier, run.kept_ns = list(blocks), split.confirm_trials * TRIAL_NS
     for block in blocks:
         run.rate(block)
     run.go(run.screen(list(run.entries.values())))
     winner = run.live()[0]
     assert winner.ratios  # fewer plans, and not none
     left = seconds * 1e9 - machine.now
-    n = budget.confirm_blocks(left, TRIAL_NS, references)
+    n = trial_counts.confirm_blocks(left / TRIAL_NS, references)
     found = confirmed(run, winner, n)
-    assert len(found) >= budget.LEAST_CONFIRM
+    assert len(found) >= trial_counts.LEAST_CONFIRM
     # A control that stands in each eighth block comes on top.
     spare = -(-n // confirm.CONTROL_EVERY) * TRIAL_NS
     assert machine.now <= seconds * 1e9 + spare
@@ -92,9 +92,9 @@ def test_plans_leave_their_places_to_the_controls_where_trials_take_longer_than_
     machine = Controlled({plan(n).id: 1.0 for n in names}, noise=0.001)
     machine.trial_ns = int(slower * TRIAL_NS)
     run = race(machine, seconds=44)
-    split = budget.divide(44e9, TRIAL_NS, wanted=len(names), references=1)
+    split = trial_counts.divide(44e9 / TRIAL_NS, wanted=len(names), references=1)
     assert split is not None
-    run.kept_ns = split.confirm_ns
+    run.kept_ns = split.confirm_trials * TRIAL_NS
     for name in names[: split.plans]:
         run.add(entry(name))
     turns = FirstTurns(race=run, room=5)
@@ -108,30 +108,31 @@ def test_plans_leave_their_places_to_the_controls_where_trials_take_longer_than_
 @pytest.mark.parametrize("trial_s", [0.2, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("references", [1, 2])
 def test_what_the_budget_is_said_to_hold_fits(trial_s: float, references: int) -> None:
-    total = 240e9
-    split = budget.divide(total, trial_s * 1e9, wanted=40, references=references)
+    trials = 240 / trial_s
+    split = trial_counts.divide(trials, wanted=40, references=references)
     if split is None:
-        assert budget.needed_ns(1, trial_s * 1e9, references) > total
+        assert trial_counts.needed_trials(1, references) > trials
         return
-    least = budget.LEAST_CONFIRM * (references + 1) * trial_s * 1e9
-    assert split.confirm_ns >= min(0.3 * total, least)
-    screening = budget.tries(split.plans, references) * trial_s * 1e9
-    calibration = controls.CALIBRATION_BLOCKS * (references + 2) * trial_s * 1e9
-    assert calibration + screening + split.confirm_ns <= total * 1.001
+    least = trial_counts.LEAST_CONFIRM * (references + 1)
+    assert split.confirm_trials >= min(0.3 * trials, least)
+    screening = trial_counts.first_round_trials(split.plans, references)
+    calibration = controls.CALIBRATION_BLOCKS * (references + 2)
+    assert calibration + screening + split.confirm_trials <= trials * 1.001
     assert 1 <= split.plans <= 40
 
 
 def test_more_time_holds_more_plans_and_the_named_budget_holds_them_all() -> None:
     counts = [
         (
-            budget.divide(seconds * 1e9, 1e9, wanted=30, references=1) or budget.Split(plans=0, confirm_ns=0)
+            trial_counts.divide(trials, wanted=30, references=1)
+            or trial_counts.Split(plans=0, confirm_trials=0)
         ).plans
-        for seconds in (40, 60, 120, 240, 480)
+        for trials in (40, 60, 120, 240, 480)
     ]
     assert counts == sorted(counts)
     assert counts[0] == 0 < counts[1]
-    needed = budget.needed_ns(30, 1e9, 1)
-    split = budget.divide(needed * 1.001, 1e9, wanted=30, references=1)
+    needed = trial_counts.needed_trials(30, 1)
+    split = trial_counts.divide(needed * 1.001, wanted=30, references=1)
     assert split is not None
     assert split.plans >= 29
 
@@ -143,8 +144,8 @@ def test_more_time_holds_more_plans_and_the_named_budget_holds_them_all() -> Non
 def test_time_that_holds_no_confirmation_shows_plans_and_is_kept(
     left_s: float, trial_s: float, least: int, references: int
 ) -> None:
-    assert budget.divide(left_s * 1e9, trial_s * 1e9, wanted=9, references=references) is None
-    plans = budget.exploratory(left_s * 1e9, trial_s * 1e9, wanted=9, references=references)
+    assert trial_counts.divide(left_s / trial_s, wanted=9, references=references) is None
+    plans = trial_counts.explored_plans(left_s / trial_s, wanted=9, references=references)
     assert plans >= least - (references == 2)
     field = Field({plan(str(i)).id: 1.0 - 0.02 * i for i in range(9)}, noise=0.03)
     field.trial_ns = int(trial_s * 1e9)
@@ -158,7 +159,7 @@ def test_time_that_holds_no_confirmation_shows_plans_and_is_kept(
     live = sum(e.live for e in run.entries.values())
     most = max(seen, default=0)
     assert (
-        most == budget.ROUNDS[-1]
+        most == trial_counts.ROUNDS[-1]
         or not live
         or field.now + (1 + references) * 1.2 * field.trial_ns > left_s * 1e9
     )

@@ -13,7 +13,7 @@ from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, TRIAL_FAILED, log_
 from ortune.search.duel import Design, Rules
 from ortune.search.fixed import Fixed
 from ortune.search.halving import Entry, Halving
-from ortune.search.schedule import Left, NextBlock, Schedule
+from ortune.search.schedule import BudgetLeft, NextBlock, Schedule
 from ortune.search.sequential import Sequential
 
 TRIAL_NS = 100
@@ -42,7 +42,7 @@ def run(
     """Answers what is asked from the table until the end; the blocks, in order. An arm whose time is None fails."""
     asked: list[NextBlock] = []
     times = {**USUAL, **table}
-    while (block := schedule.ask(Left(ns=left_ns, stop=len(asked) >= stop_at))) is not None:
+    while (block := schedule.ask(BudgetLeft(ns=left_ns, stop=len(asked) >= stop_at))) is not None:
         asked.append(block)
         trials = tuple(trial(arm, times[arm], len(asked)) for arm in block.arms)
         took_ns = TRIAL_NS * len(trials)
@@ -72,7 +72,7 @@ def test_fixed_ends_with_the_block_that_runs_when_a_stop_is_asked_for() -> None:
     with pytest.raises(Interrupted):
         schedule = Fixed(["fix-1"], "median")
         for number in itertools.count():
-            schedule.ask(Left(ns=10**6, stop=number > 3))
+            schedule.ask(BudgetLeft(ns=10**6, stop=number > 3))
 
 
 def test_an_arm_that_fails_costs_the_others_of_a_fixed_schedule_no_block() -> None:
@@ -98,16 +98,15 @@ def test_controls_that_do_not_hold_are_repeated_once() -> None:
 def test_sequential_ends_when_every_side_is_decided_or_the_time_is_over(
     new_ns: int, more: int, ended: str
 ) -> None:
-    rules = Rules(budget_ns=9 * 4 * TRIAL_NS + more * 2 * TRIAL_NS)
-    schedule = Sequential(rules, Design(sequential=True, n_blocks=60))
-    asked = run(schedule, {NEW: new_ns}, left_ns=rules.budget_ns)
+    schedule = Sequential(Rules(), Design(sequential=True, n_blocks=60))
+    asked = run(schedule, {NEW: new_ns}, left_ns=9 * 4 * TRIAL_NS + more * 2 * TRIAL_NS)
     assert schedule.state.ended == ended
     assert {block.arms for block in asked[:9]} == {(BASE, NEW, IDENTICAL, SPIKE)}
     assert {block.arms for block in asked[10:20]} <= {(BASE, NEW), (BASE, NEW, IDENTICAL)}
 
 
 def test_a_side_that_is_decided_stands_in_no_further_block() -> None:
-    schedule = Sequential(Rules(budget_ns=10**6), Design(sequential=True, n_blocks=60), [NEW, "new-c"])
+    schedule = Sequential(Rules(), Design(sequential=True, n_blocks=60), [NEW, "new-c"])
     asked = run(schedule, {NEW: 500_000, "new-c": 1_010_000})
     assert NEW in asked[8].arms and NEW not in asked[-1].arms and "new-c" in asked[-1].arms
     assert schedule.standing.n_blocks == len(asked)
@@ -144,7 +143,7 @@ def test_a_plan_that_is_retired_when_its_block_is_asked_for_leaves_the_others_th
     """As where its model cannot be made: who runs blocks says so, and asks again."""
     schedule, entries = halving(1, 2)
     schedule.begin(schedule.screen(entries))
-    assert schedule.ask(Left(ns=10**6)) is not None
+    assert schedule.ask(BudgetLeft(ns=10**6)) is not None
     entries[0].eliminate("not-tried", "its model could not be made")
     asked = run(schedule, {entry.arm: 990_000 for entry in entries})
     assert asked and not any(entries[0].arm in block.arms for block in asked)

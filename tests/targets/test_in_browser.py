@@ -16,6 +16,7 @@ from chromium import hardly_warm
 from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import (
@@ -168,7 +169,9 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
     baseline.executor.last = msgspec.structs.replace(loaded, elapsed_ns=1_000_000)
     told: list[float] = []
-    assert not baseline.pilot.run("latency", lambda: 0.0, lambda trial_ns: bool(told.append(trial_ns)))
+    assert not baseline.pilot.run(
+        "latency", Budget(total_s=0.0), lambda trial_ns: bool(told.append(trial_ns))
+    )
     assert baseline.pilot.look_runs == 1 and baseline.pilot.first.done.cases[0].warmup_runs > 0
     assert 0 < told[0] < baseline.pilot.first.elapsed_ns / 2
 

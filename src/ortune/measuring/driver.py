@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ortune.measuring.budget import Budget
 from ortune.records import Block, BlockTrial, Failed, Outcome
 from ortune.search.blocks import TRIAL_FAILED
 from ortune.search.controls import Judgement
-from ortune.search.schedule import Left, NextBlock, Schedule
+from ortune.search.schedule import BudgetLeft, NextBlock, Schedule
 
 
 class Execute(Protocol):
@@ -30,8 +31,7 @@ def drive(
     execute: Execute,
     *,
     rng: random.Random,
-    clock: Callable[[], float],
-    end_ns: float,
+    budget: Budget,
     stop: Callable[[], bool] = lambda: False,
     ready: Callable[[Sequence[str]], bool] = lambda arms: True,
     on_block: Callable[[Block], None] = lambda block: None,
@@ -43,8 +43,7 @@ def drive(
         schedule: Says which block is next.
         execute: Runs a group.
         rng: Draws the order in which the arms of a group load.
-        clock: Nanoseconds; by what is journalled where a session is to go on.
-        end_ns: Of the time, by the clock.
+        budget: Its time up to the last journalled step decides.
         stop: Whether a stop was asked for.
         ready: Makes what arms need; False where that took time, or an arm was withdrawn for it: it is asked again.
         on_block: Is told of each block, once the schedule knows it.
@@ -56,7 +55,7 @@ def drive(
     stopped = False
     while True:
         judgement = schedule.judgement
-        block = schedule.ask(Left(ns=end_ns - clock(), stop=stopped or stop()))
+        block = schedule.ask(BudgetLeft(ns=budget.left_ns, stop=stopped or stop()))
         if block is None:
             return
         if schedule.judgement is not None and schedule.judgement is not judgement:
@@ -65,14 +64,14 @@ def drive(
             continue
         if not ready(block.arms):
             continue
-        began_ns = clock()
+        began_ns = budget.spent_ns()
         # ``ask`` knew of the stop when it gave a whole block: it runs to its end, since half of it would be
         # lost.
         ran = run_block(execute, block, rng, (lambda: False) if block.whole else stop)
         if ran is None:
             stopped = True
             continue
-        schedule.tell(ran, int(clock() - began_ns))
+        schedule.tell(ran, int(budget.spent_ns() - began_ns))
         on_block(ran)
 
 

@@ -16,6 +16,7 @@ from ortune.graph.failing_nodes import named_node, sources_by_name
 from ortune.inputs import feed_files
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.broken_levels import Lowered, lower, require_as_given, unoptimised
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
 from ortune.measuring.levels import Levels
 from ortune.measuring.right_outputs import exact_check, file_faults, right_findings
@@ -49,38 +50,39 @@ NODE_RUNS = 4  # one saves the graph; then both with all of their values, and on
 
 def settle(
     baseline: Baseline,
-    limit_s: float,
-    left_s: Callable[[], float] = lambda: math.inf,
+    budget: Budget,
     line: Callable[[str], None] = lambda text: None,
     name: str = "",
+    *,
+    limit_s: float = math.inf,
 ) -> None:
     """Finds inputs that run, and asks first of all whether the outputs are numbers, and right.
 
     Args:
         baseline: The side that is run.
-        limit_s: For a run, as ``Baseline.settle`` takes it.
-        left_s: Of the budget: what does not fit is left out with a note.
-        line: Is told how far it is.
-        name: Of the side, where there are several.
+        budget: The budget of the command: what does not fit is left out with a note.
+        line: Receives progress.
+        name: The name of the side, if there are several.
+        limit_s: Seconds that a run may take, if less than the whole budget.
 
     Raises:
         OrtuneError: As the first run fails.
     """
-    baseline.settle(limit_s)
+    baseline.settle(min(limit_s, budget.total_s))
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
     if baseline.lowered is not None:
-        baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, left_s), name)
+        baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name)
     line("comparing outputs with and without graph optimisation")
-    baseline.check.question(left_s() * 1e9)
+    baseline.check.question(budget.left_ns)
     side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
-    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, left_s)
+    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget)
     if check is not None and check.wrong:
         alerts += _wrong(
-            baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s
+            baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, budget
         )
     baseline.alert(alerts, name)
     if check is not None:
@@ -89,9 +91,7 @@ def settle(
     baseline.executor.last = first  # what a run costs is told from it
 
 
-def question_base(
-    baseline: Baseline, line: Callable[[str], None], name: str, left_s: Callable[[], float]
-) -> None:
+def question_base(baseline: Baseline, line: Callable[[str], None], name: str, budget: Budget) -> None:
     """Asks after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
 
     Which side is right comes before how fast they are, so this is done whatever the budget holds.
@@ -100,7 +100,7 @@ def question_base(
         baseline: The base.
         line: Is told how far it is.
         name: Of the base.
-        left_s: Of the budget: from which node on they are wrong is left out with a note where it does not fit.
+        budget: The budget of the command: the first wrong node is left out with a note where it does not fit.
     """
     side, own = baseline.side, baseline.check
     if own.level_check is not None or not side.levels or side.plan.is_web:
@@ -111,7 +111,7 @@ def question_base(
     if own.level_check is not None and own.level_check.wrong:
         run_ns = last.elapsed_ns if last is not None else 0
         baseline.alert(
-            _wrong(baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, left_s),
+            _wrong(baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, budget),
             name,
         )
     baseline.executor.last = last
@@ -123,7 +123,7 @@ def question_side(
     refs: Sequence[FeedRef],
     line: Callable[[str], None],
     name: str,
-    left_s: Callable[[], float] = lambda: math.inf,
+    budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
 ) -> bool:
     """Returns whether the outputs of another side are wrong by its own model; adds that to the alerts.
@@ -137,7 +137,7 @@ def question_side(
         refs: What it is fed.
         line: Is told how far it is.
         name: Of the side.
-        left_s: Of the budget: from which node on it is wrong is left out with a note where it does not fit.
+        budget: The budget of the command: from which node on it is wrong is left out with a note where it does not fit.
         limit_s: Seconds that an evaluation in float64 may take.
     """
     if not side.levels:
@@ -160,7 +160,7 @@ def question_side(
         faults = file_faults(side)
         baseline.alert(faults, name)
         return False
-    baseline.alert(_wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
+    baseline.alert(_wrong(baseline, side, refs, levels, check, line, name, side_ns, budget), name)
     return True
 
 
@@ -170,7 +170,7 @@ def at_level_that_runs(
     arm: Arm,
     outcome: Outcome,
     name: str,
-    left_s: Callable[[], float],
+    budget: Budget,
     *,
     itself: bool = False,
 ) -> tuple[Resolved, Arm]:
@@ -184,7 +184,7 @@ def at_level_that_runs(
         arm: The side with its inputs.
         outcome: The outcome of the arm.
         name: The name of the side.
-        left_s: The budget that is left; without time for it, the origin of the failing node is left out with a note.
+        budget: The budget of the command; without time for it, the origin of the failing node is left out with a note.
         itself: Whether a model may be compared with itself.
 
     Raises:
@@ -196,7 +196,7 @@ def at_level_that_runs(
         if not isinstance(plain, Measured):
             return side, arm
         lowered = lower(baseline.executor, arm, outcome, plain)
-        baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, left_s), name)
+        baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, budget), name)
         side, arm = replace(side, plan=lowered.plan), replace(arm, plan=lowered.plan)
     require_as_given(baseline.side, baseline.lowered, side, lowered, name, itself=itself)
     return side, arm
@@ -209,7 +209,7 @@ def question_numbers(
     difference: OutputDifference,
     line: Callable[[str], None],
     name: str,
-    left_s: Callable[[], float],
+    budget: Budget,
 ) -> None:
     """Adds to the alerts from which node on another side's outputs are no numbers where the base's are.
 
@@ -220,7 +220,7 @@ def question_numbers(
         difference: Of its outputs and the base's.
         line: Is told how far it is.
         name: Of the side.
-        left_s: Of the budget: the node is left out with a note where it does not fit.
+        budget: The budget of the command: the node is left out with a note where it does not fit.
     """
     own = tuple(
         msgspec.structs.replace(
@@ -233,7 +233,7 @@ def question_numbers(
     )
     last = baseline.executor.last
     run_ns = last.elapsed_ns if last is not None else 0
-    baseline.alert(_not_finite(baseline, side, refs, own, line, name, run_ns, left_s), name)
+    baseline.alert(_not_finite(baseline, side, refs, own, line, name, run_ns, budget), name)
     baseline.executor.last = last
 
 
@@ -245,7 +245,7 @@ def _not_finite(
     line: Callable[[str], None],
     name: str,
     run_ns: float,
-    left_s: Callable[[], float],
+    budget: Budget,
 ) -> list[Finding]:
     """What is said of a side's outputs that are not finite, with the node from which on they are not."""
     source = None
@@ -253,7 +253,7 @@ def _not_finite(
     if (
         side.levels
         and any(output.unusable_reference for output in nonfinite)
-        and _holds(baseline, what, 1, run_ns, left_s)
+        and _holds(baseline, what, 1, run_ns, budget)
     ):
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
         feed = next(filter(_holds_not_finite, refs), refs[0])
@@ -281,11 +281,11 @@ def _wrong(
     line: Callable[[str], None],
     name: str,
     run_ns: float,
-    left_s: Callable[[], float],
+    budget: Budget,
 ) -> list[Finding]:
     """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
     what = f"no time to locate the first wrong node of {_outputs_of(name)}"
-    if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, left_s):
+    if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, budget):
         node = first_decisive(
             side,
             refs[0],
@@ -310,13 +310,13 @@ def _broken(
     lowered: Lowered,
     name: str,
     run_ns: float,
-    left_s: Callable[[], float],
+    budget: Budget,
 ) -> list[Finding]:
     """What is said of a level at which a side does not run, with the node that fails and what it was made from."""
     broken, node = lowered.level, named_node(lowered.level.what)
     if node is not None:
         made = sources_by_name(side.model.ir, node)
-        if LEVEL_TIMES * run_ns / 1e9 <= left_s():
+        if budget.holds(LEVEL_TIMES, run_ns):
             place = baseline.scratch / f"broken{name and '-'}{name}"
             made = made_from(
                 side, lowered.at, node, baseline.executor, place, custom_ops=tuple(baseline.work.custom_ops)
@@ -327,10 +327,10 @@ def _broken(
     return rule_of(broken_when_optimised).findings(facts)
 
 
-def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:
+def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
     """Returns whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
-    needed_s = LEVEL_TIMES * n_runs * run_ns / 1e9
-    if needed_s <= left_s():
+    if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True
+    needed_s = 1e-9 * LEVEL_TIMES * n_runs * run_ns
     baseline.note(f"{what}: that takes {needed_s:.2g} s, more than the budget allows")
     return False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Clock
+from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
 from ortune.measuring.replay import Replay
 from ortune.measuring.watcher import Watcher
@@ -39,62 +39,56 @@ class Held:
         return self.controlled and len(self.arms) == len(arms)
 
 
-def holds(clock: Clock, trial_ns: float) -> bool:
-    """Returns whether the time left holds the fewest blocks of one change, of trials that take so long."""
-    return least_trials(1, controlled=False) * trial_ns <= clock.left_s * 1e9
+def holds(budget: Budget, trial_ns: float) -> bool:
+    """Return whether the time left holds the fewest blocks of one change."""
+    return budget.holds(least_trials(1, controlled=False), trial_ns)
 
 
-def fit(baseline: Baseline, n_changes: int, left_ns: float, *, controlled: bool = True) -> float:
-    """Makes trials as short as it takes for the fewest blocks of so many changes; what these then take, ns.
-
-    Args:
-        baseline: Its trials are made shorter.
-        n_changes: That stand beside the base.
-        left_ns: Of the budget.
-        controlled: Whether there is a calibration before them.
-    """
+def shorten(baseline: Baseline, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
+    """Shorten trials until the fewest blocks of so many changes fit; return how many trials these are."""
     trials = least_trials(n_changes, controlled=controlled)
     # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
-    baseline.pilot.shorten(left_ns / (trials * FIXED_TIMES))
-    return trials * baseline.pilot.trial_ns
+    baseline.pilot.shorten(budget.left_ns / (trials * FIXED_TIMES))
+    return trials
 
 
 def held(
     baseline: Baseline,
     arms: Sequence[str],
-    clock: Clock,
+    budget: Budget,
     drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
 ) -> Held:
-    """What the time left holds: of too many changes some, and where not even one fits with controls, some without.
+    """Return what the time left holds: of too many changes some; where not one fits with controls, some without.
 
     Args:
         baseline: Its trials are made shorter first.
-        arms: What is to be measured.
-        clock: Of the command.
-        drop: Leaves one out of a list of too many: the last.
+        arms: The changes to be measured.
+        budget: The budget of the command.
+        drop: Removes one from a list of too many: by default the last.
     """
-    spent_s, left_ns = clock.spent_s, clock.left_s * 1e9
-    whole_ns = fit(baseline, len(arms), left_ns)
-    needed_s = spent_s + whole_ns / 1e9
+    trials = shorten(baseline, len(arms), budget, controlled=True)
+    needed_s = budget.needed_s(trials, baseline.pilot.trial_ns)
     # Fewer changes with controls come before all of them without: without controls nothing is a claim.
     for controlled in (True, False):
         kept = list(arms)
         while kept:
-            if fit(baseline, len(kept), left_ns, controlled=controlled) <= left_ns:
+            trials = shorten(baseline, len(kept), budget, controlled=controlled)
+            if budget.holds(trials, baseline.pilot.trial_ns):
                 return Held(arms=kept, needed_s=needed_s, controlled=controlled)
             drop(kept)
     return Held(arms=[], needed_s=needed_s, controlled=False)
 
 
-def enough_s(schedule: Fixed, began_s: float) -> float:
-    """The budget that holds what this one did not, because trials took longer than the pilot let expect.
+def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
+    """Return the seconds of budget for blocks that did not fit because trials took longer than in the pilot.
 
     Args:
-        schedule: Which ended without a block after its calibration, or without controls.
-        began_s: Seconds of the budget that were spent before it.
+        schedule: A schedule that ended without a block after its calibration, or without controls.
+        budget: The budget of the command.
+        began_s: Seconds of it that were spent before the schedule began.
     """
     n_changes = sum(arm not in (BASE, IDENTICAL) for arm in schedule.arms)
-    return began_s + least_trials(n_changes) * float(np.median(schedule.costs_ns)) / 1e9
+    return budget.needed_s(least_trials(n_changes), float(np.median(schedule.costs_ns)), before_s=began_s)
 
 
 def race(
@@ -105,7 +99,7 @@ def race(
     *,
     fixed: str | None,
     rng: random.Random,
-    clock: Clock,
+    budget: Budget,
 ) -> Fixed:
     """A calibration, a fixed number of blocks after it, and the A/A check over both; or blocks without controls.
 
@@ -116,7 +110,7 @@ def race(
         replay: Journals the blocks.
         fixed: The statistic, where the objective says it.
         rng: Draws the orders.
-        clock: Of the command.
+        budget: The budget of the command.
 
     Raises:
         MeasurementError, Interrupted: As ``Schedule.calibrate``; MeasurementError too where the last check fails.
@@ -125,11 +119,11 @@ def race(
     least = LEAST_BLOCKS if within.controlled else LEAST_EXPLORED
 
     def calibrated(judgement: Judgement) -> None:
-        n_arms, left_ns = len(schedule.arms), clock.left_s * 1e9
+        n_arms = len(schedule.arms)
         baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
-        baseline.pilot.shorten(left_ns / (least * n_arms * FIXED_TIMES))
+        baseline.pilot.shorten(budget.left_ns / (least * n_arms * FIXED_TIMES))
         trial_ns = baseline.pilot.trial_ns
-        schedule.n_blocks = blocks_within(left_ns, n_arms, trial_ns, least)
+        schedule.n_blocks = blocks_within(budget.trials(trial_ns), n_arms, least)
         watch.say(f"{schedule.n_blocks} blocks of {n_arms} trials of {trial_ns / 1e9:.2f} s")
 
     def on_block(block: Block) -> None:
@@ -139,15 +133,14 @@ def race(
             watch.line(f"calibrating, block {block.index + 1} of nine")
         else:
             sentence = f"block {standing.n_blocks} of {standing.most_blocks}"
-            watch.progress(sentence, clock.spent_s, clock.budget_s)
+            watch.progress(sentence, budget.spent_s, budget.total_s)
 
     replay.whole()
     drive(
         schedule,
         baseline.executor,
         rng=rng,
-        clock=lambda: 1e9 * clock.spent_s,
-        end_ns=1e9 * clock.budget_s,
+        budget=budget,
         stop=watch.stop,
         on_block=on_block,
         calibrated=calibrated,

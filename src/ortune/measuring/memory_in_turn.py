@@ -20,12 +20,11 @@ LEAST_ROUNDS = 2
 
 def measure(opened: Experiment, field: Field, alone: Measured) -> None:
     """Takes the peak once in a session, within its share of the time left; ``Field.peak_in_turn`` has it then."""
-    clock = opened.clock
-    end_s = clock.spent_s + LOOK_SHARE * clock.left_s
+    budget = opened.budget.share(LOOK_SHARE)
     field.peak_in_turn = opened.replay.once(
         "peak-in-turn",
         PeakInTurn | None,
-        lambda: peak(field, alone, lambda: 1e9 * (end_s - clock.spent_s)),
+        lambda: peak(field, alone, lambda: budget.left_ns),
     )
     opened.replay.pass_on()
 

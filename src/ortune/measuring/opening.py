@@ -13,10 +13,11 @@ from ortune import monotonic
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.measuring import replay
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Clock, Pace
+from ortune.measuring.budget import Budget
 from ortune.measuring.document import Status, document
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.pace import Pace
 from ortune.measuring.quiet import waited_for_quiet
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved, SideText, resolve
@@ -27,7 +28,6 @@ from ortune.rules import EVERY_RULE
 from ortune.runtimes import made
 from ortune.runtimes.environment import clean_environment, recorded
 from ortune.runtimes.packages import recipes
-from ortune.search import budget
 from ortune.search.phases import DELIVERY_SHARE
 from ortune.show import finding_words
 from ortune.store.db import SessionLog, Store
@@ -73,9 +73,14 @@ class Experiment:
         return self._elsewhere or make(self.terms.feeds.pod, self.terms.browser)
 
     @cached_property
-    def clock(self) -> Clock:
-        """The time of this session against its budget, as far as it is journalled: what decisions rest on."""
-        return Clock(self.terms.budget_s or 0.0, lambda: 1e-9 * self.replay.decided())
+    def budget(self) -> Budget:
+        """The time of this session; infinite if the verb has no budget."""
+        return Budget(
+            total_s=math.inf if self.terms.budget_s is None else self.terms.budget_s,
+            # Asked each time, as another replay takes the place of this one when a journal begins.
+            spent_ns=lambda: self.replay.decided(),  # noqa: PLW0108
+            elapsed_ns=lambda: self.replay.clock(),  # noqa: PLW0108
+        )
 
     @property
     def elapsed_s(self) -> float:
@@ -89,8 +94,7 @@ class Experiment:
             keep_s: For what is to come.
             least_s: What it may take however little is left; beside that, rules are read.
         """
-        # Without a budget there is no end.
-        end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s
+        end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s  # none at all is no limit either
         # To read every rule takes half of what an answer does: 0.14 s beside 0.3 s on a quiet machine.
         return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE, self.answer_s / 2)
 
@@ -104,7 +108,7 @@ class Experiment:
         if not pace.left_out:
             return []
         needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
-        return [finding_words.no_time_for(pace.left_out, enough_s or budget.enough_s(1e9 * needed_s))]
+        return [finding_words.no_time_for(pace.left_out, enough_s or self.budget.enough_s(needed_s))]
 
     @property
     def played_notes(self) -> list[str]:

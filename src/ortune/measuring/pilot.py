@@ -16,6 +16,7 @@ from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.errors import MeasurementError, UsageError
 from ortune.graph import outputs
 from ortune.measuring import feed_kinds, row_check, timing
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.field import Field
 from ortune.measuring.output_check import OutputCheck
@@ -82,7 +83,7 @@ class Pilot:
     def run(
         self,
         objective: Objective,
-        left_s: Callable[[], float] = lambda: math.inf,
+        budget: Budget = UNLIMITED,
         holds: Callable[[float], bool] = lambda _: True,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> bool:
@@ -90,7 +91,7 @@ class Pilot:
 
         Args:
             objective: What counts.
-            left_s: Of the budget, whenever it is asked: what does not fit is made shorter, or left out with a note.
+            budget: The budget of the command: what does not fit is made shorter, or left out with a note.
             holds: Asked after the first trial, with the nanoseconds that the shortest trial takes: whether the rest
                 is worth its time.
             rest: Trials that what comes after needs at least: before they are cut, what can be left out is.
@@ -100,7 +101,7 @@ class Pilot:
         """
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self._field.arm(BASE)
-        self.look_runs = self.runs_to_look(LOOK_SHARE * left_s() * 1e9)
+        self.look_runs = self.runs_to_look(LOOK_SHARE * budget.left_ns)
         # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
         in_wasm = self._field.side.plan.provider_names[0] == WASM.name
         warmup = 1 if self.look_runs == PILOT_RUNS or in_wasm else 0
@@ -146,13 +147,13 @@ class Pilot:
             self._use(least)
             return False
         # Half of the share: in the next step two processes take turns.
-        self.shorten(LOOK_SHARE * left_s() * 1e9 / 2)
+        self.shorten(LOOK_SHARE * budget.left_ns / 2)
         rest_ns = rest() * self.least_trial_ns
-        self._run_again(base, left_s() * 1e9 - rest_ns)
+        self._run_again(base, budget.left_ns - rest_ns)
         self._use(self._turns)
         self.question_page(base, self.first)
-        self.question_rows(left_s() * 1e9 - rest_ns)
-        left_ns = left_s() * 1e9
+        self.question_rows(budget.left_ns - rest_ns)
+        left_ns = budget.left_ns
         # At least some seconds, but never of what the search needs.
         self.question_values(base, min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns))
         self._field.limits.expect(self.trial_ns)

@@ -11,6 +11,7 @@ import msgspec
 
 from ortune.graph.model.open import open_model
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.levels import Levels
 from ortune.measuring.sides import Resolved
 from ortune.outputs.exact import MOST_S, Evaluated
@@ -26,9 +27,9 @@ FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
 """Rules that find what a file itself has lost: no level of optimisation brings it back."""
 
 
-def most_s(budget_s: float, left_s: float) -> float:
-    """Returns the seconds that an evaluation may take of a budget: what takes next to nothing is always done."""
-    return max(LEAST_S, min(EXACT_SHARE * budget_s, left_s))
+def most_s(budget: Budget) -> float:
+    """Return the seconds of a budget that an evaluation may take: one that takes next to nothing is always done."""
+    return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
 def question_right(baseline: Baseline, limit_s: float, line: Callable[[str], None], name: str = "") -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ortune.records import Block, Comparison
 from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios
-from ortune.search.budget import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.search.figures import WORDS
 from ortune.search.halving import CURRENT, FAILURES_ELIMINATE, Entry, Halving
 from ortune.search.schedule import NextBlock, Steps
+from ortune.search.trial_counts import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.stats import detect, intervals, pairs
 
 LEAST_PRUNE = 6

@@ -25,10 +25,9 @@ CONTROLS = (IDENTICAL, SPIKE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How long to go on, and what counts.
+    """What counts, and how many blocks there are at most.
 
     Attributes:
-        budget_ns: All blocks together may take this long.
         max_blocks: Never more blocks than this, controls included.
         alpha: One minus the level of the interval; of all new sides together.
         delta_ratio: Half-width of "equivalent", as a share.
@@ -37,7 +36,6 @@ class Rules:
         statistic: Fixed by the objective, or None for what the calibration finds steadiest.
     """
 
-    budget_ns: int
     max_blocks: int = 60
     alpha: float = 0.05
     delta_ratio: float = 0.01
@@ -71,31 +69,40 @@ def least_blocks(alpha: float) -> int:
     return math.ceil(math.log2(2.0 / alpha))
 
 
-def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1) -> Design:
-    """How many blocks the budget holds at that cost a trial.
+def overrun_s(total_s: float) -> float:
+    """Return the seconds by which the one block without which there is no answer may end after a budget."""
+    return max(OVERRUN_SHARE * total_s, LEAST_OVERRUN_S)
 
-    If it holds too few for any test in addition to the controls, or ``max_blocks`` is too few for any, the controls are
-    left out: an exact test comes before its checks. If it does not hold the fewest blocks of a test either, as many as
-    it does: their figures are reported. One block may end late, by ``OVERRUN_SHARE``; if it would end later, none runs.
+
+def design(trials: float, rules: Rules, n_new: int = 1, *, late_trials: float = 0.0) -> Design:
+    """Return how many blocks fit into a number of trials.
+
+    If too few fit for any test in addition to the controls, or ``max_blocks`` is too few for any, the controls are left
+    out: an exact test comes before its checks. If the fewest blocks of a test do not fit either, as many as do: their
+    figures are reported.
+
+    Args:
+        trials: Trials that fit into the time left.
+        rules: What counts.
+        n_new: New sides.
+        late_trials: Trials by which a single block may end late; if it would end later, none runs.
     """
-    full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
-    budget_ns = rules.budget_ns - spent_ns
+    full, plain = 1 + n_new + len(CONTROLS), 1 + n_new
     least = least_blocks(rules.share(n_new))
-    if budget_ns < least * full or rules.max_blocks < least:
-        n = min(rules.max_blocks, int(budget_ns / plain))
-        late_ns = max(OVERRUN_SHARE * rules.budget_ns, LEAST_OVERRUN_S * 1e9)
-        least_one = 1 if plain <= budget_ns + late_ns else 0
+    if trials < least * full or rules.max_blocks < least:
+        n = min(rules.max_blocks, int(trials / plain))
+        least_one = 1 if plain <= trials + late_trials else 0
         return Design(sequential=False, n_blocks=max(least_one, n), controlled=False)
     # With a margin, which holds the late controls that one in ten of these blocks carries.
-    # Example: one new side, 2 s a trial, 120 s. Nine controlled blocks of 8 s leave 48 s, which hold 48 / 4.4
+    # Example: one new side, 60 trials. Nine controlled blocks of four leave 24, which hold 24 / 2.2
     # = 10.9 plain ones: 19 blocks, watched from the first on.
-    later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
+    later = max(0.0, trials - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.
-    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
+    if trials >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
     # In a fixed design every block carries the controls, so each has the full price.
-    few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(budget_ns / full))
+    few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(trials / full))
     return Design(sequential=False, n_blocks=few)
 
 

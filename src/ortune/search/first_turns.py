@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from ortune.records import Block
-from ortune.search import budget
+from ortune.search import trial_counts
 from ortune.search.blocks import log_ratio
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.figures import LATENCIES
@@ -38,9 +38,9 @@ class FirstTurns:
         # Sorting is stable: among plans with equally few turns, the order of the race (best prior first)
         # remains.
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
-        live = [e for e in candidates if self._turns.get(e.arm, 0) < budget.ROUNDS[0]]
+        live = [e for e in candidates if self._turns.get(e.arm, 0) < trial_counts.ROUNDS[0]]
         chosen = sorted(live, key=lambda e: self._turns.get(e.arm, 0))[
-            : min(self.room, budget.IN_CALIBRATION)
+            : min(self.room, trial_counts.IN_CALIBRATION)
         ]
         return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
@@ -62,13 +62,13 @@ class FirstTurns:
             The plans for which the budget has no room any more, which leave the race, the last proposed first; and the
             nanoseconds by which the controls and the shortest confirmation go beyond it.
         """
-        race, left_ns = self.race, self.race.left.ns
-        left_ns -= len(race.only_timed(CALIBRATION_BLOCKS)) * CALIBRATION_BLOCKS * trial_ns
+        race = self.race
+        trials = race.left.ns / trial_ns - len(race.only_timed(CALIBRATION_BLOCKS)) * CALIBRATION_BLOCKS
         live = [entry for entry in race.entries.values() if entry.live]
-        n_plans, beyond_ns = budget.repeat(
-            left_ns, left_ns - race.kept_ns, trial_ns, wanted=len(live), references=race.references
+        n_plans, beyond = trial_counts.divide_again(
+            trials, trials - race.kept_ns / trial_ns, wanted=len(live), references=race.references
         )
         for entry in live[n_plans:]:
             del race.entries[entry.arm]
         self._turns.clear()
-        return live[n_plans:], beyond_ns
+        return live[n_plans:], beyond * trial_ns

@@ -21,16 +21,16 @@ REPEATED = controls.LEAST_BLOCKS * CONTROLS
 
 
 def least_trials(n_changes: int, *, controlled: bool = True) -> int:
-    """Trials of the shortest session of so many changes: a calibration and blocks, or without controls blocks alone."""
+    """Return the trials of the shortest session of so many changes: calibration and blocks, or blocks alone."""
     if not controlled:
         return LEAST_EXPLORED * (1 + n_changes)
     # Example: one change. 18 + 9 x 3 = 45 trials.
     return REPEATED + LEAST_BLOCKS * (2 + n_changes)
 
 
-def blocks_within(left_ns: float, n_arms: int, trial_ns: float, least: int = LEAST_BLOCKS) -> int:
-    """Blocks that the time left holds, none below the least and 40 at most."""
-    return max(least, min(MOST_BLOCKS, int(left_ns / (n_arms * trial_ns * FIXED_TIMES))))
+def blocks_within(trials: float, n_arms: int, least: int = LEAST_BLOCKS) -> int:
+    """Return the blocks of so many arms that fit into a number of trials: none below ``least``, and 40 at most."""
+    return max(least, min(MOST_BLOCKS, int(trials / (n_arms * FIXED_TIMES))))
 
 
 class Fixed(Schedule):

@@ -17,11 +17,11 @@ from ortune.errors import MeasurementError
 from ortune.objectives import Objective
 from ortune.records import WORSENS, Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
-from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
 from ortune.search.guards import broken, waived
 from ortune.search.phases import NEXT_TIMES
 from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
+from ortune.search.trial_counts import FIELD, ROUNDS
 from ortune.stats import evidence
 
 CURRENT = "current"
@@ -186,9 +186,9 @@ class Halving(Schedule):
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Returns whether a block of that many trials would reach into what is kept, or a stop was requested."""
-        takes_ns = (trials + self.reserved) * self.trial_ns
-        return self.left.stop or takes_ns > self.left.ns - self.kept_ns
+        """Return whether a block of that many trials does not fit next to what is reserved, or a stop was requested."""
+        fits = self.left.holds(trials + self.reserved, self.trial_ns, reserved_ns=self.kept_ns)
+        return self.left.stop or not fits
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> Steps[None]:
         """Successive halving on block medians; every plan left gets the same number of blocks in a round."""

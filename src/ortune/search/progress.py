@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ortune.durations import as_option, in_words
-from ortune.search import budget
+from ortune.search import trial_counts
 from ortune.search.halving import Entry, Halving
 from ortune.stats import detect, pairs
 
@@ -15,18 +15,17 @@ SHOWN = 4
 
 
 def forecast(
-    split: budget.Split,
+    split: trial_counts.Split,
     wanted: int,
     *,
-    budget_s: float,
-    spent_ns: int,
+    left_ns: float,
     trial_ns: float,
     load_ns: float,
     enough_s: int,
 ) -> str:
     """Trials, plans and precision that the budget holds, and the budget that would hold every plan: ``enough_s``."""
-    confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
-    left_ns = max(0.0, budget_s * 1e9 - spent_ns)
+    confirmed = detect.smallest_effect(USUAL_SCALE, trial_counts.LEAST_CONFIRM, method="wilcoxon")
+    left_ns = max(0.0, left_ns)
     text = (
         f"each trial takes {trial_ns / 1e9:.2f} s ({load_ns / 1e9:.2f} s to load); {in_words(left_ns / 1e9)} are left "
         f"for {int(left_ns / trial_ns)} trials, about enough for {split.plans} of {wanted} configurations "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ortune.catalogue import knobs
 from ortune.catalogue.neighbours import neighbours
 from ortune.records import Plan
-from ortune.search import budget, confirm
+from ortune.search import confirm, trial_counts
 from ortune.search.blocks import log_ratios
 from ortune.search.halving import ENDED, Entry, Halving
 from ortune.search.plan_edits import changed, only, parts, together
@@ -48,11 +48,11 @@ def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) 
         # all.
         after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2)
         after = after if followed and gains else 0
-        sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
+        sizes = range(min(trial_counts.FIELD, len(waiting)), 0, -1)
         fitting = (
             n
             for n in sizes
-            if not race.out_of_time(math.ceil(budget.screening_trials(n, race.references)) + after)
+            if not race.out_of_time(math.ceil(trial_counts.screening_trials(n, race.references)) + after)
         )
         # The largest group that fits: it shares its references, so that each plan of it is cheaper than alone.
         size = next(fitting, 0)
@@ -97,7 +97,7 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
             plan = msgspec.structs.replace(leader.plan, settings={**leader.plan.settings, name: other})
             if plan.id not in race.entries:
                 near.append(race.add(Entry(plan=plan, origin=f"near the leader: {name}={other}")))
-    for entry in near[budget.FIELD - 1 :]:
+    for entry in near[trial_counts.FIELD - 1 :]:
         entry.eliminate("not-tried", "the leader has more neighbours than fit in one block")
     return (yield from _raced_with(race, leader, [e for e in near if e.live], required))
 

@@ -22,16 +22,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """The remaining budget when the next block is requested.
+class BudgetLeft:
+    """The part of a budget that is left when a schedule chooses its next block.
 
     Attributes:
-        ns: Of the time; below 0 beyond it.
-        stop: Somebody wants it to end now.
+        ns: Nanoseconds; negative after the end.
+        stop: A stop was requested.
     """
 
     ns: float
     stop: bool = False
+
+    def holds(self, n_trials: float, trial_ns: float, *, reserved_ns: float = 0.0) -> bool:
+        """Return whether a number of trials fits, next to what is reserved for later stages."""
+        return n_trials * trial_ns <= self.ns - reserved_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class Schedule(ABC):
         kept_ns: Of the time left, what is for later stages: no block is requested that would use it.
     """
 
-    left = Left(ns=0.0)
+    left = BudgetLeft(ns=0.0)
     costs_ns: Sequence[float] = ()
     kept_ns: float = 0.0
     judgement: controls.Judgement | None = None
@@ -96,7 +100,7 @@ class Schedule(ABC):
         """Asks for the blocks of a stage from now on."""
         self._steps, self._block = steps, None
 
-    def ask(self, left: Left) -> NextBlock | None:
+    def ask(self, left: BudgetLeft) -> NextBlock | None:
         """The next block; None at the end. Asked again without an answer, it decides anew.
 
         Raises:
@@ -121,10 +125,10 @@ class Schedule(ABC):
         self.note(block, took_ns)
 
     def late(self, n_trials: int) -> bool:
-        """Returns whether a block of so many trials would end too late, if it took what those so far did."""
-        return (
-            bool(self.costs_ns) and n_trials * float(np.median(self.costs_ns)) > self.left.ns - self.kept_ns
-        )
+        """Return whether a block of so many trials would end too late if each took as long as those so far."""
+        if not self.costs_ns:
+            return False
+        return not self.left.holds(n_trials, float(np.median(self.costs_ns)), reserved_ns=self.kept_ns)
 
     @abstractmethod
     def note(self, block: Block, took_ns: int) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import Block, Comparison, Control, Host, Measured, Plan, VerdictName
-from ortune.search import budget, confirm
+from ortune.search import confirm, trial_counts
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import beside, broken, guards
@@ -97,7 +97,7 @@ class Search:
 
     def leader(self) -> Entry | None:
         """The plan to confirm, of those that have enough blocks; None when nothing was measured."""
-        enough = [e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0]]
+        enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
         return preferred([e for e in enough if not self.race.refuse(e)])
 
     def consider_default(self) -> None:
@@ -119,9 +119,9 @@ class Search:
         assert self.winner is not None
         effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
         needed = detect.blocks_needed(
-            self.judgement.scale, effect, self.error, method="wilcoxon", most=budget.MOST_CONFIRM
+            self.judgement.scale, effect, self.error, method="wilcoxon", most=trial_counts.MOST_CONFIRM
         )
-        return max(budget.LEAST_CONFIRM, needed or budget.MOST_CONFIRM)
+        return max(trial_counts.LEAST_CONFIRM, needed or trial_counts.MOST_CONFIRM)
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards; None without one."""

@@ -11,10 +11,12 @@ from onnx import parser
 from ortune.engines.profiling.why import why
 from ortune.errors import MeasurementError
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.search.blocks import BASE
+from ortune.search.phases import PROFILED_TRIALS
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 
@@ -30,16 +32,18 @@ def test_no_process_is_begun_in_less_time_than_the_one_before_took(tmp_path: Pat
     baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(60)
     said: list[str] = []
-    left_s = iter([1e9, 1e9, 0.0])  # asked before each process
+    spent_ns = iter([0.0, 0.0, 1e18])  # read before each process
+    budget = Budget(total_s=1e9, spent_ns=lambda: next(spent_ns))
     arm = baseline.arm(BASE)
     found = why(
-        baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, processes=4, left_s=lambda: next(left_s)
+        baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, processes=4, budget=budget
     )  # fmt: skip
     assert len(said) == found.a_processes == found.b_processes == 2
     with pytest.raises(
         MeasurementError, match="profiling both takes 2 s"
     ):  # nor the first, in less than it takes
         why(
-            baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, each_s=2.0, left_s=lambda: 1.0
+            baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, trial_ns=2e9 / PROFILED_TRIALS,
+            budget=Budget(total_s=1.0),
         )  # fmt: skip
     assert len(said) == 2

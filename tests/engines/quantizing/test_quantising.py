@@ -31,6 +31,7 @@ from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.replay import Replay
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -102,7 +103,7 @@ def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
         baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
         tuning = Tuning(
             baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=("numerics",),
-            budget_s=600, current=None,
+            budget=Budget(total_s=600), current=None,
         )  # fmt: skip
         baseline.settle(600)
         baseline.pilot.run("latency")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ortune.measuring.budget import Budget
 from ortune.verbs.compare.comparing import Comparing
 
 
@@ -29,8 +30,7 @@ def test_it_needs_two_of_the_longest_trials_so_far(
     comparing.news = [side(compiles=False, elapsed_s=tried_s), compiled]
     first = SimpleNamespace(elapsed_ns=int(base_s * 1e9))
     comparing.baseline = SimpleNamespace(pilot=SimpleNamespace(first=first), note=notes.append)
-    comparing.rules = SimpleNamespace(budget_ns=int(100e9))
-    comparing.clock = SimpleNamespace(spent_s=100.0 - left_s)
+    comparing.budget = Budget(total_s=100.0, spent_ns=lambda: 1e9 * (100.0 - left_s))
     assert comparing._compiles_too_long(compiled) != begins
     assert (compiled in comparing.news) == begins
     assert bool(notes) != begins

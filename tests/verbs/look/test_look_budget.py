@@ -18,9 +18,9 @@ from facts import facts
 from ortune import targets
 from ortune.cli import main
 from ortune.graph.model.open import open_model
-from ortune.measuring.clock import Pace
 from ortune.measuring.executor import Timing
 from ortune.measuring.opening import Experiment
+from ortune.measuring.pace import Pace
 from ortune.measuring.watcher import Watcher
 from ortune.records import CaseTimes, Measured, Plan, TrialDone
 from ortune.search.phases import LEAST_CHECKS_S

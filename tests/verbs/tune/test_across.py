@@ -17,6 +17,7 @@ from facts import facts
 from ortune.catalogue.facts import facts_of
 from ortune.errors import UsageError
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.outputs.tolerance import Tolerance
@@ -163,7 +164,7 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     facts = facts_of(side.model.ir)
     baseline = Baseline(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(120.0)
-    baseline.pilot.run("latency", lambda: 60.0)
+    baseline.pilot.run("latency", Budget(total_s=60.0))
     elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
     first = elsewhere.proposed[0].plan
     trial = baseline.executor.trial(baseline.arm("first", plan=first), runs=0, keep_outputs=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -15,9 +14,11 @@ from ortune.engines.profiling.processes import Process, profile, profiled_arm, r
 from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import MeasurementError
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
 from ortune.measuring.sides import Resolved
 from ortune.records import ProfileDifference
+from ortune.search.phases import PROFILED_TRIALS
 
 PROCESSES = 5  # with three, chance alone hides a node that takes three times as long among three hundred
 TIMED_NS = 300_000_000
@@ -32,8 +33,8 @@ def why(
     line: Callable[[str], None],
     *,
     processes: int = PROCESSES,
-    each_s: float = 0.0,
-    left_s: Callable[[], float] = lambda: math.inf,
+    trial_ns: float = 0.0,
+    budget: Budget = UNLIMITED,
 ) -> ProfileDifference:
     """Returns where the time went, B minus A.
 
@@ -45,8 +46,8 @@ def why(
         plain_ns: B minus A without the profiler; None where that is not known.
         line: Says which process it is.
         processes: Of each side at most, one at least.
-        each_s: What a process of each side takes, before the first has shown it.
-        left_s: Seconds that are left: no process is begun in less time than the one before took.
+        trial_ns: The length of a trial without the profiler, from which that of the first processes is expected.
+        budget: The budget of the command: no process is begun in less time than the one before took.
 
     Raises:
         MeasurementError: The time that is left holds no process.
@@ -56,9 +57,9 @@ def why(
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
-    took_s = each_s
+    took_s = 1e-9 * PROFILED_TRIALS * trial_ns
     for turn in range(processes):
-        if took_s > left_s():
+        if took_s > budget.left_s:
             break
         began = monotonic.now_s()
         line(f"profiling, process {turn + 1} of {processes}")
@@ -70,7 +71,7 @@ def why(
         took_s = monotonic.now_s() - began
     if not processes_of[0]:
         raise MeasurementError(
-            f"profiling both takes {in_words(took_s)} and {in_words(max(0.0, left_s()))} are left"
+            f"profiling both takes {in_words(took_s)} and {in_words(max(0.0, budget.left_s))} are left"
         )
     graphs = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, processes_of, strict=True)]
     # Of several shapes the latencies are those of the mix, and the first alone is profiled.

@@ -176,7 +176,7 @@ class Quantising:
         self._run, self._inputs = run, inputs
         # A share of what is left now; both ends by what is journalled, so that a resumed session decides the
         # same.
-        self._limit_ns = run.replay.decided() + QUANTIZE_SHARE * (1e9 * run.budget_s - run.replay.decided())
+        self._budget = run.whole_budget.share(QUANTIZE_SHARE)
         self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
@@ -192,7 +192,7 @@ class Quantising:
             if proposal.plan.id in self._seen:
                 continue
             self._seen.add(proposal.plan.id)
-            if self.rows and self._run.replay.decided() > self._limit_ns:
+            if self.rows and self._budget.left_ns < 0:
                 self._add(proposal.plan, why="no time left")
                 continue
             row, again = self._tried(proposal.plan)
@@ -212,7 +212,7 @@ class Quantising:
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
         """One model made and run; what became of it, and what to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
-        left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
+        left_s = self._budget.left_s
         model, failed = self._run.plan_runs.model_of(
             plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0))
         )

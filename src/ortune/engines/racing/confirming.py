@@ -9,7 +9,7 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, MeasurementError
 from ortune.measuring.replay import SEEN
 from ortune.records import Failed
-from ortune.search import budget, confirm, controls
+from ortune.search import confirm, controls, trial_counts
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.halving import Entry
 from ortune.search.phases import ALONE_SHARE, BEYOND_TIMES, RACE_TIMES
@@ -38,26 +38,26 @@ def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
 
 def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     run.pass_on()
-    began, decided = run.clock(), run.replay.decided()
-    search, race, end_ns = run.search, run.search.race, run.end_ns
+    began, left_ns = run.now_ns, run.budget.left_ns
+    search, race = run.search, run.search.race
     # What the race had to leave is the confirmation's now.
     race.kept_ns = 0.0
     _see_outputs(run, leader)
     winner = search.winner = leader if leader.live else search.leader()
     if winner is None:
         return
-    fit = budget.others(end_ns - decided, run.baseline.pilot.trial_ns, race.references)
+    fit = trial_counts.other_plans(left_ns / run.baseline.pilot.trial_ns, race.references)
     search.others = [entry for entry in others if entry.live and entry is not winner][:fit]
-    n = wanted = _confirmation_blocks(run, end_ns - decided)
+    n = wanted = _confirmation_blocks(run, left_ns)
     per_trial = run.baseline.pilot.trial_ns
     if run.watch.stop():
-        n = budget.LEAST_CONFIRM
+        n = trial_counts.LEAST_CONFIRM
         seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
         run.watch.say(f"confirming the best so far with nine blocks, about {in_words(seconds)}")
     name = winner.plan.describe()
     # A ninth block that has begun may end after the budget: with eight there is no claim, and all were in
     # vain.
-    beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.budget_s
+    beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.whole_budget.total_s
     run.stage(
         confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
         lambda block: run.ended(block, f"confirming on {n} fresh blocks: {name}"),
@@ -73,19 +73,19 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         search.starts = run.baseline.starts(run.baseline.executor.arms[winner.arm])[0]
     counted = sum(not b.dropped for b in search.confirmation)
     run.stopped = run.stopped or (run.watch.stop() and counted < wanted)
-    run.spent["confirm"] = run.clock() - began
+    run.spent["confirm"] = run.now_ns - began
 
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
     """As many blocks as can tell what the race saw from nothing; trials as long as the noise says, if time is left."""
-    n = max(run.search.blocks_to_tell(), budget.USUAL_CONFIRM)
+    n = max(run.search.blocks_to_tell(), trial_counts.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
     # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
     # Example: 100 s are left, 16 blocks of two trials: 0.7 x 100 / (16 x 2 x 1.06) = 2.1 s a trial.
     run.baseline.pilot.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
-    left_ns -= budget.alone_ns(run.baseline.pilot.trial_ns, left_ns)
-    return min(n, budget.confirm_blocks(left_ns, run.baseline.pilot.trial_ns, references))
+    trials = left_ns / run.baseline.pilot.trial_ns
+    return min(n, trial_counts.confirm_blocks(trials - trial_counts.alone_trials(trials), references))
 
 
 def _see_outputs(run: Tuning, winner: Entry) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ortune.catalogue.propose import FIRST
 from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
 from ortune.records import Plan
-from ortune.search import budget
+from ortune.search import trial_counts
 from ortune.search.halving import CURRENT, Entry, expected
 from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
 from ortune.search.plan_edits import changed, merge
@@ -27,35 +27,34 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     run.search.required, run.refused = required, tuple(refused)
     run.entries = _entries(run, proposed)
     run.pass_on()
-    left = run.before_ns
+    left_ns = run.budget.left_ns
     run.spent["before"] = run.replay.decided()
     race, wanted = run.search.race, len(run.entries)
     # Expected log ratios are negative: at most that of FIRST means a prior of FIRST or more.
     first = sum(e.expected <= expected(FIRST) for e in run.entries)
     # Shorter trials rather than fewer plans: what is not tried cannot win.
-    share = LEAST_SEARCH_SHARE * left / RACE_TIMES
+    share = LEAST_SEARCH_SHARE * left_ns / RACE_TIMES
     # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
-    least = [budget.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
+    least = [trial_counts.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
     run.baseline.pilot.shorten(*(share / trials for trials in least))
     trial_ns = run.baseline.pilot.trial_ns
     # Divided once: a session that goes on must enter the plans that its journal has blocks of.
     split = run.replay.once(
         "split",
-        budget.Split | None,
-        lambda: budget.divide(
-            left - run.only_timed_trials * trial_ns, trial_ns, wanted=wanted, references=race.references
+        trial_counts.Split | None,
+        lambda: trial_counts.divide(
+            left_ns / trial_ns - run.only_timed_trials, wanted=wanted, references=race.references
         ),
     )
     run.replay.whole()
     if split is None:
-        return _explores(run, left, wanted)
+        return _explores(run, left_ns, wanted)
     if split.plans < wanted:
         run.enough_s = run.budget_for_s(wanted, trial_ns)
     run.forecast = forecast(
         split,
         wanted,
-        budget_s=run.budget_s,
-        spent_ns=run.clock(),
+        left_ns=run.whole_budget.running.left_ns,
         trial_ns=trial_ns,
         load_ns=run.baseline.pilot.first.done.load_ns,
         enough_s=run.enough_s,
@@ -63,7 +62,7 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     run.watch.say(run.forecast)
     race.first_trial_ns = trial_ns
     _arms(run)
-    race.kept_ns = split.confirm_ns
+    race.kept_ns = split.confirm_trials * trial_ns
     _add(run, run.entries[: split.plans])
     return True
 
@@ -74,7 +73,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
     # The shortest trials: more plans, and more blocks of each.
     run.baseline.pilot.shorten(0.0)
     trial_ns = run.baseline.pilot.trial_ns
-    plans = budget.exploratory(left_ns, trial_ns, wanted=wanted, references=race.references)
+    plans = trial_counts.explored_plans(left_ns / trial_ns, wanted=wanted, references=race.references)
     if not plans:
         others = {entry.plan.provider_names[0] for entry in run.entries} - {run.side.plan.provider_names[0]}
         run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
@@ -83,7 +82,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
         run.refuse()
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
-    needed_ns = run.needed_ns(1, trial_ns)
+    needed_ns = run.needed_trials(1) * trial_ns
     run.forecast = explored(plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s)
     run.watch.say(run.forecast)
     run.without_controls(EXPLORED_SCALE)

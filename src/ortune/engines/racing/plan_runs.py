@@ -9,6 +9,7 @@ from pathlib import Path
 from ortune.catalogue import knobs
 from ortune.errors import OrtuneError
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.limits import patience_s
 from ortune.measuring.replay import NO_MODEL, Replay
 from ortune.measuring.rewriting import Models
@@ -40,8 +41,8 @@ class PlanRuns:
         search: Whose plans they are.
         models: Makes the models of plans with rewrites.
         replay: What an interrupted session measured.
-        left_ns: Gives what is left of the race.
-        whole_left_ns: Gives what is left of the whole budget.
+        budget: Returns the budget of the race.
+        whole_budget: The budget of the command.
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class PlanRuns:
         models: Models,
         replay: Replay,
         *,
-        left_ns: Callable[[], float],
-        whole_left_ns: Callable[[], float],
+        budget: Callable[[], Budget],
+        whole_budget: Budget,
     ) -> None:
         self.baseline, self.search, self.models, self.replay = baseline, search, models, replay
-        self._left_ns, self._whole_left_ns = left_ns, whole_left_ns
+        self._budget, self._whole_budget = budget, whole_budget
 
     @property
     def most_alive(self) -> int:
@@ -65,7 +66,7 @@ class PlanRuns:
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
         """The outcomes of a group, with the outputs of plans that were not checked yet; None when stopped."""
         entries = (self.search.race.entries.get(arm) for arm in arms)
-        self.baseline.limits.expect(self.typical_ns, self._left_ns())
+        self.baseline.limits.expect(self.typical_ns, self._budget().left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
         return self.baseline.executor(arms, stop, keep=keep)
 
@@ -138,5 +139,5 @@ class PlanRuns:
         if plan.rewrites in [
             p.rewrites for p in (self.search.required, self.search.current) if p is not None
         ]:
-            return max(1e-9 * self._whole_left_ns(), patience_s(self.baseline.pilot.trial_ns, 0))
-        return patience_s(self.typical_ns, self._left_ns())
+            return max(self._whole_budget.left_s, patience_s(self.baseline.pilot.trial_ns, 0))
+        return patience_s(self.typical_ns, self._budget().left_ns)

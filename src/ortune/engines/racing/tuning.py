@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,30 +10,21 @@ from typing import TypeVar
 
 from ortune.engines.racing.plan_runs import PlanRuns
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Pace
+from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
+from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Replay
 from ortune.measuring.rewriting import Models
 from ortune.measuring.watcher import Watcher
 from ortune.objectives import Objective
-from ortune.records import (
-    Block,
-    Calibration,
-    Plan,
-    PrecisionRow,
-    UntestedTarget,
-)
+from ortune.records import Block, Calibration, Plan, PrecisionRow, UntestedTarget
 from ortune.rules import EVERY_RULE
-from ortune.search import budget, controls
+from ortune.search import controls, trial_counts
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, ENDED, Entry, Halving
-from ortune.search.phases import (
-    LEAST_CHECKS_S,
-    RACE_TIMES,
-    WHY_SHARE,
-)
+from ortune.search.phases import LEAST_CHECKS_S, PROFILED_TRIALS, RACE_TIMES, WHY_SHARE
 from ortune.search.progress import explored, nothing_held, race_status, repeat_status
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
@@ -54,8 +46,10 @@ class Tuning:
         entries: What was proposed, with what is part of every plan in it.
         refused: What was not, and why; ``untested`` are targets that are not compared, or not by their default.
         precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
-        forecast: What the budget was said to hold.
-        enough_s: The budget that holds what this one did not; 0 where it held all.
+        whole_budget: The budget of the command; ``budget`` is without the time reserved for reason and answer.
+        answer_s, why_s: Seconds that are reserved for the answer, and for the profiles that explain it.
+        forecast: How many configurations the budget was said to hold.
+        enough_s: A budget for what this one did not hold; 0 if it held all.
         exploring: Plans are seen, and none is confirmed.
         spent: Nanoseconds by phase.
         stopped: By hand, with something left undone.
@@ -71,7 +65,7 @@ class Tuning:
         objective: Objective,
         worth: float,
         allowed: Sequence[str],
-        budget_s: float,
+        budget: Budget,
         current: Plan | None,
         answer_s: float = 0.0,
         models: Models | None = None,
@@ -85,18 +79,18 @@ class Tuning:
             objective: Of the race, as are ``worth`` and ``allowed``.
             worth: The smallest gain that is worth a change, as a share.
             allowed: Safety classes and guards that are let through.
-            budget_s: For everything.
+            budget: The budget of the command, for everything.
             current: What the user runs today, None for the default where nothing was said.
-            answer_s: Of the budget, what is kept for the answer.
+            answer_s: Seconds of it that are reserved for the answer.
             models: Makes those that rewrites change, where that says less of it.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
-        self.budget_s = budget_s
+        self.whole_budget = budget
         self.answer_s = answer_s
         self.why_processes, self.why_s = 0, 0.0
         self.skipped: list[str] = []
         self.checks_s = 0
-        self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
+        self.log, self.side = baseline.log, baseline.side
         self.models = models or Models(
             self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say
         )
@@ -119,8 +113,8 @@ class Tuning:
             self.search,
             self.models,
             replay,
-            left_ns=lambda: self.left_ns,
-            whole_left_ns=lambda: 1e9 * self.budget_s - self.clock(),
+            budget=lambda: self.race_budget,
+            whole_budget=budget.running,
         )
         self.entries: list[Entry] = []
         self.refused: tuple[str, ...] = ()
@@ -135,7 +129,7 @@ class Tuning:
 
     def keep_for_why(self, objective: Objective) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
-        each_s = budget.profiled_pair_s(self.baseline.pilot.first.elapsed_ns)
+        each_s = 1e-9 * PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns
         if objective in TIMES:
             spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
             self.why_processes = max(0, min(WHY_PROCESSES, int(spare_s / each_s)))
@@ -147,42 +141,41 @@ class Tuning:
         return self.answer_s
 
     def pace(self, share: float) -> Pace:
-        """Paces work between trials, which may take so much of the time that is left before the race."""
-        end_s = 1e-9 * (self.clock() + share * self.before_ns)
-        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
+        """Return a pace for work between trials, which may take a share of the time that is left before the race."""
+        end_s = self.budget.running.spent_s + share * self.budget.left_s
+        return Pace(lambda: end_s - self.budget.running.spent_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def answer_pace(self) -> Pace:
-        """Paces work after the race: it has what the reason and the answer leave."""
-        end_s = self.budget_s - self.answer_s - self.why_s
-        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
+        """Return a pace for work after the race, which has all but the time reserved for reason and answer."""
+        running = self.budget.running
+        return Pace(lambda: running.left_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:
         """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
         if pace.left_out:
             self.skipped += pace.left_out
-            self.checks_s = max(self.checks_s, budget.enough_s(1e9 * pace.needed_s(self.budget_s, share)))
+            needed_s = pace.needed_s(self.whole_budget.total_s, share)
+            self.checks_s = max(self.checks_s, self.whole_budget.enough_s(needed_s))
 
     def holds(self, trial_ns: float) -> bool:
-        """Returns whether what is left of the budget holds a block of one plan, of trials that take so long."""
-        references = self.search.race.references
-        return budget.exploratory(self.before_ns, trial_ns, wanted=1, references=references) > 0
+        """Return whether the time left holds a block of one plan."""
+        trials, references = self.budget.trials(trial_ns), self.search.race.references
+        return trial_counts.explored_plans(trials, wanted=1, references=references) > 0
 
     @property
     def least_trials(self) -> float:
-        """Trials that what comes after the pilot needs at least."""
-        # At one nanosecond a trial the time is the number of trials.
-        return self.needed_ns(1, 1.0)
+        """Minimum number of trials needed after the pilot."""
+        return self.needed_trials(1)
 
     @property
     def only_timed_trials(self) -> float:
-        """Trials of the default whose outputs are wrong: one in each block of the calibration."""
+        """Number of trials of a default with wrong outputs: one in each block of the calibration."""
         n_blocks = controls.CALIBRATION_BLOCKS
         return RACE_TIMES * n_blocks * len(self.search.race.only_timed(n_blocks))
 
-    def needed_ns(self, plans: int, trial_ns: float) -> float:
-        """Returns what so many plans take from the calibration on, of trials that take so long."""
-        needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references)
-        return needed_ns + self.only_timed_trials * trial_ns
+    def needed_trials(self, plans: int) -> float:
+        """Return the number of trials that a search of so many plans takes from the calibration on."""
+        return trial_counts.needed_trials(plans, self.search.race.references) + self.only_timed_trials
 
     def spare_ns(self, share: float) -> float:
         """What a step may take that can be left out: so much of the time left, and nothing that a search needs.
@@ -190,24 +183,27 @@ class Tuning:
         Where no search fits there is none to spare: the plans that can be seen have all of it.
         """
         # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
-        beyond_ns = self.before_ns - self.least_trials * self.baseline.pilot.least_trial_ns
-        return max(0.0, min(share * self.before_ns, beyond_ns))
+        beyond_ns = self.budget.left_ns - self.least_trials * self.baseline.pilot.least_trial_ns
+        return max(0.0, min(share * self.budget.left_ns, beyond_ns))
 
-    def budget_for_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
-        """The budget that holds so many plans, and the checks that this one did not.
+    def budget_for_s(self, plans: int, trial_ns: float, more_trials: float = 0.0) -> int:
+        """Return the budget to suggest for so many plans and the checks that this one did not hold.
 
-        ``more_ns`` is for what else is to come beside what was spent before the race.
+        Args:
+            plans: The number of plans.
+            trial_ns: The length of a trial.
+            more_trials: Further trials.
         """
-        needed_ns = self.needed_ns(plans, trial_ns) + more_ns
-        before_ns = self.spent["before"] or self.clock()  # of a race that has begun, or until now
-        enough_s = budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
-        return max(enough_s, self.checks_s)
+        # Of a race that has begun, or until now.
+        before_s = 1e-9 * self.spent["before"] or self.budget.running.spent_s
+        needed_s = self.budget.needed_s(self.needed_trials(plans) + more_trials, trial_ns, before_s=before_s)
+        return max(self.budget.enough_s(needed_s), self.checks_s)
 
     def refuse(self, why: str = "", *, plans: int = 1) -> None:
         """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""
         trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
-        self.forecast = why or nothing_held(trial_ns, self.budget_s, self.enough_s)
+        self.forecast = why or nothing_held(trial_ns, self.whole_budget.total_s, self.enough_s)
         self.watch.say(self.forecast)
         self.without_controls(0.0)
 
@@ -222,14 +218,9 @@ class Tuning:
         self.replay.pass_on()
 
     @property
-    def before_ns(self) -> float:
-        """Left before the race; by the clock of what is journalled, so that a session that goes on decides the same."""
-        return self.end_ns - self.replay.decided()
-
-    @property
-    def end_ns(self) -> float:
-        """When the winner is to be confirmed."""
-        return (self.budget_s - self.answer_s - self.why_s) * 1e9
+    def budget(self) -> Budget:
+        """The budget of search and confirmation, without the time reserved for reason and answer."""
+        return self.whole_budget.reserve(self.answer_s + self.why_s)
 
     def calibrate(self) -> None:
         """The controls, and in the same blocks the first turns of the plans to try.
@@ -239,7 +230,7 @@ class Tuning:
         Raises:
             MeasurementError, Interrupted: As ``controls.calibrate``.
         """
-        began, search, race = self.clock(), self.search, self.search.race
+        began, search, race = self.now_ns, self.search, self.search.race
         # Beside the references, two places are for the controls.
         beside = race.references + len(race.only_timed(1)) + 2
         room = max(1, self.baseline.executor.most_alive - beside)
@@ -254,8 +245,8 @@ class Tuning:
             dropped, beyond_ns = first_turns.again(self.plan_runs.typical_ns)
             if beyond_ns:
                 self.exploring = True
-                calibrations_ns = budget.calibration_ns(self.plan_runs.typical_ns, race.references)
-                self.enough_s = self.budget_for_s(1, self.plan_runs.typical_ns, more_ns=calibrations_ns)
+                again_trials = trial_counts.calibration_trials(race.references)
+                self.enough_s = self.budget_for_s(1, self.plan_runs.typical_ns, again_trials)
             self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
             return not self.exploring
 
@@ -268,8 +259,8 @@ class Tuning:
         # Plans had their first turns in the same blocks: that is the race's part.
         trials = [trial.arm for block in blocks for trial in block.trials]
         raced = sum(arm in race.entries for arm in trials) / max(1, len(trials))
-        self.spent["race"] = int(raced * (self.clock() - began))
-        self.spent["calibration"] = self.clock() - began - self.spent["race"]
+        self.spent["race"] = int(raced * (self.now_ns - began))
+        self.spent["calibration"] = self.now_ns - began - self.spent["race"]
         race.statistic, race.scale = search.judgement.statistic, search.judgement.scale
         if not search.judgement.controls:
             self._cut_short()
@@ -288,7 +279,7 @@ class Tuning:
         race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
-        needed_ns = self.needed_ns(1, trial_ns)
+        needed_ns = self.needed_trials(1) * trial_ns
         plans = sum(entry.live for entry in race.entries.values())
         self.forecast = explored(
             plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
@@ -299,40 +290,44 @@ class Tuning:
 
     def race(self, cpus: int) -> None:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
-        began, search, race = self.clock(), self.search, self.search.race
+        began, search, race = self.now_ns, self.search, self.search.race
         self.stage(search.find_winner(self.waiting, cpus), self._raced)
         if search.winner is None and self.waiting and not self.watch.stop():
             # Nothing is there to be confirmed, so what was kept for it holds further plans and theirs.
-            race.kept_ns = min(
-                race.kept_ns, budget.least_confirm_ns(self.baseline.pilot.trial_ns, race.references)
-            )
+            least = trial_counts.least_confirm_trials(race.references)
+            race.kept_ns = min(race.kept_ns, least * self.baseline.pilot.trial_ns)
             self.stage(search.find_winner(self.waiting, cpus), self._raced)
         if race.with_current and self.search.required == self.side.plan:
             search.consider_default()
         if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
             # Seen in fewer blocks than a plan is ranked on: that is shown, with the budget that decides.
             self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
-        self.spent["race"] += self.clock() - began
+        self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     def rank(self, n_blocks: int) -> None:
         """Runs so many blocks of all plans alike, where more of them than the fastest are to be told apart."""
-        began = self.clock()
+        began = self.now_ns
         self.stage(self.search.rank(n_blocks), self._raced)
-        self.spent["race"] += self.clock() - began
+        self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     def explore(self) -> None:
         """Runs as many blocks as the time holds, most of the plans that lead: without controls nothing is claimed."""
-        began = self.clock()
+        began = self.now_ns
         self.stage(self.search.screen(self.waiting, followed=False), self._raced)
-        self.spent["race"] += self.clock() - began
+        self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     @property
-    def left_ns(self) -> float:
-        """The time left of the race, and then of the confirmation."""
-        return self.end_ns - self.search.race.kept_ns - self.clock()
+    def now_ns(self) -> int:
+        """Nanoseconds of the session until now."""
+        return self.replay.clock()
+
+    @property
+    def race_budget(self) -> Budget:
+        """The budget of the race, and then of the confirmation, by the clock that runs."""
+        return self.budget.reserve(1e-9 * self.search.race.kept_ns).running
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
         """Runs the blocks of a stage; what came of it."""
@@ -354,8 +349,7 @@ class Tuning:
             self.plan_runs,
             rng=self.rng,
             # Decisions depend on what is stored with the trials alone, so that they can be taken again.
-            clock=self.replay.decided,
-            end_ns=self.end_ns,
+            budget=self.budget,
             stop=self.watch.stop,
             ready=self.plan_runs.ready,
             on_block=ran,
@@ -370,7 +364,7 @@ class Tuning:
     @property
     def unspent_ns(self) -> float:
         """The time left of the budget once the last block has ended; nothing where it was stopped by hand."""
-        return 0.0 if self.stopped else max(0.0, self.end_ns - self.clock())
+        return 0.0 if self.stopped else max(0.0, self.budget.running.left_ns)
 
     @property
     def next_ns(self) -> float:
@@ -379,8 +373,11 @@ class Tuning:
         untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
         if not race.costs_ns or not (self.waiting or untested):
             return 0.0
-        return budget.one_more_ns(
-            race.trial_ns, self.baseline.pilot.trial_ns, race.references, confirmed=not self.exploring
+        if self.exploring:  # one block tells something
+            return (race.references + 1) * race.trial_ns
+        screening_ns = math.ceil(trial_counts.screening_trials(1, race.references)) * race.trial_ns
+        return (
+            screening_ns + trial_counts.least_confirm_trials(race.references) * self.baseline.pilot.trial_ns
         )
 
     def _raced(self, block: Block) -> None:
@@ -389,7 +386,7 @@ class Tuning:
     def ended(self, block: Block, sentence: str) -> None:
         """Journals a block that is new, and says where the tuning stands."""
         self.replay.block(block)
-        self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
+        self.watch.progress(sentence, self.now_ns / 1e9, self.whole_budget.total_s)
 
     # --- after the race
 

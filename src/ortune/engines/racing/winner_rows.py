@@ -29,7 +29,7 @@ def question_winner(run: Tuning) -> None:
     model = open_model(path)
     if not mixed_rows(model.ir).ranges:
         return
-    left_ns = run.budget_s * 1e9 - run.clock()
+    left_ns = run.whole_budget.running.left_ns
     found = run.replay.once(
         "rows-of-winner",
         RowCheck | None,

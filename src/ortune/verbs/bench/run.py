@@ -142,7 +142,7 @@ class _Run:
 
     def __init__(self, o: OneBench, opened: Experiment, side: Resolved) -> None:
         self.options, self.experiment, self.side = o, opened, side
-        self.watch, self.clock, self.log = opened.watch, opened.clock, opened.log
+        self.watch, self.budget, self.log = opened.watch, opened.budget, opened.log
         self.baseline = opened.base(side)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
@@ -151,8 +151,8 @@ class _Run:
 
     def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
-        settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
-        limit_s = most_s(self.options.budget_s, self.clock.left_s)
+        settle(self.baseline, self.budget, self.watch.line)
+        limit_s = most_s(self.budget)
         question_right(self.baseline, limit_s, self.watch.line)
         timings, costs = self._pilot()
         self.experiment.replay.whole()
@@ -180,8 +180,8 @@ class _Run:
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
     def _left_ns(self) -> float:
-        """Of the budget, what the answer leaves."""
-        return (self.clock.left_s - self.experiment.answer_s) * 1e9
+        """Nanoseconds of the budget that remain after reserving time for the answer."""
+        return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
         """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
@@ -195,7 +195,7 @@ class _Run:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
-        runs = baseline.pilot.runs_to_look(LOOK_SHARE * self.clock.left_s * 1e9)
+        runs = baseline.pilot.runs_to_look(LOOK_SHARE * self.budget.left_ns)
         warmup = 1 if runs == PILOT_RUNS else 0
         baseline.executor.timing = Timing(
             runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
@@ -269,7 +269,7 @@ class _Run:
                     return True
                 case = cases[i].name
                 sentence = f"process {len(self.trials) + 1}, round {rounds}: {case}"
-                self.watch.progress(sentence, self.clock.spent_s, self.clock.budget_s)
+                self.watch.progress(sentence, self.budget.spent_s, self.budget.total_s)
                 outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
                 costs[i] = float(outcome.elapsed_ns)
                 in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
 from ortune.graph.model.open import open_model
+from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import at_level_that_runs, question_side, settle
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment
@@ -83,7 +83,7 @@ class _Run:
             side.model if side.runs == side.model.path else open_model(side.runs) for side in (self.a, self.b)
         ]
         ours, theirs = (model.ir for model in models)
-        settle(baseline, LEAST_LOAD_S, line=self.watch.line, name="A")
+        settle(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
         self.a = baseline.side
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
@@ -95,7 +95,7 @@ class _Run:
         )
         outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
         given = new
-        self.b, new = at_level_that_runs(baseline, self.b, new, outcome, "B", lambda: math.inf)
+        self.b, new = at_level_that_runs(baseline, self.b, new, outcome, "B", UNLIMITED)
         if new is not given:
             outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
         trial = baseline.require_measured(new, outcome)

@@ -29,9 +29,9 @@ from ortune.outputs import pairing
 from ortune.records import Block, Failed, Measured, Outcome, Workload
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
-from ortune.search import budget, controls, duel
+from ortune.search import controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
-from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S
+from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
 from ortune.show import side_rows as compare_rows
 from ortune.show import source_words
@@ -48,10 +48,10 @@ class Comparing:
 
     Attributes:
         news: The sides that are held against the base, and what became of each.
-        rules: What counts, and the budget of the blocks.
+        rules: What counts.
         state, design: Of the blocks; None where no side was timed.
         starts: Trials of the base alone, which show how long it takes to start.
-        after_s: Of the budget, what is kept for all that comes after the blocks.
+        budget: The budget of the blocks: the whole one without the time reserved for all that comes after them.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Comparing:
             opened: What is measured.
             a: The base.
             news: With their inputs paired with the base's.
-            rules: What counts, with the whole budget.
+            rules: What counts.
             objective: What is compared.
             seed: Of the orders.
             wait_ratio: A busy wait in each run of the first new side, as a share of it.
@@ -81,16 +81,15 @@ class Comparing:
         self.experiment, self.a, self.news, self.rules = opened, a, news, rules
         self.objective, self.seed, self.wait_ratio = objective, seed, wait_ratio
         self.tells_why = tells_why
-        self.watch, self.clock = opened.watch, opened.clock
-        self.budget_s = self.clock.budget_s
+        self.watch = opened.watch
         self.baseline = opened.base(a, load=self._taken_by_all)
         # Nothing begins in the time of the answer, also before the blocks are planned.
-        self.after_s = opened.answer_s
-        self.rules = replace(rules, budget_ns=int((self.budget_s - self.after_s) * 1e9))
+        self.budget = opened.budget.reserve(opened.answer_s)
+        self.after_s = opened.answer_s  # that what comes after the blocks takes in any budget
         self.state: duel.Duel | None = None
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
-        self.before_ns = 0  # until the first block
+        self.before_s = 0.0  # until the first block
         self._exact_s = 0.0  # that an evaluation in float64 may take
         self.trial_ns = 0.0  # as the sides alone let expect
 
@@ -110,9 +109,9 @@ class Comparing:
             OrtuneError: The base does not run, or none of the new sides does.
         """
         baseline = self.baseline
-        settle(baseline, self.budget_s, self._left_s, self.watch.line, "A")
+        settle(baseline, self.budget, self.watch.line, "A")
         self.a = baseline.side
-        self._exact_s = most_s(self.budget_s, self._left_s())
+        self._exact_s = most_s(self.budget)
         question_right(baseline, self._exact_s, self.watch.line, "A")
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
@@ -124,7 +123,7 @@ class Comparing:
                 self.watch.say(f"inputs paired: {renamed}")
         baseline.pilot.run(
             self.objective,
-            self._left_s,
+            self.budget,
             # Each new side is run once by itself, and where it differs questioned; then a block of all.
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
@@ -164,11 +163,10 @@ class Comparing:
         alone = [self.baseline.pilot.first, *(trial for other in self.news for trial in other.trials)]
         plain = max(trial.elapsed_ns for trial in alone)
         # A trial that compiles, and one after it, neither shorter than one that compiles nothing.
-        needed_s = 2e-9 * plain
-        if needed_s <= self._left_s():
+        if self.budget.holds(2, plain):
             return False
         self.news.remove(new)
-        self.baseline.note(source_words.not_compiled(source.called, needed_s))
+        self.baseline.note(source_words.not_compiled(source.called, 2e-9 * plain))
         return True
 
     def _try(self, new: New) -> None:
@@ -192,7 +190,7 @@ class Comparing:
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        judge(baseline, new, trial, self.watch.line, self._left_s, self._exact_s)
+        judge(baseline, new, trial, self.watch.line, self.budget, self._exact_s)
         if new.difference is not None and new.comparable:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"
             words = [
@@ -213,7 +211,7 @@ class Comparing:
             # What is compiled is kept for later trials: their cost is that of the next one, not of this.
             self.watch.line(f"running {source.called} for the first time")
             limits = baseline.executor.limits
-            baseline.limits.set(max(LEAST_PATIENCE_S, self._left_s()))
+            baseline.limits.set(max(LEAST_PATIENCE_S, self.budget.left_s))
             outcome = baseline.executor.trial(given, runs=0, fresh=True)
             baseline.executor.limits = limits
             if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
@@ -221,7 +219,7 @@ class Comparing:
         outcome = baseline.executor.trial(given, runs=baseline.pilot.look_runs, keep_outputs=True)
         try:
             new.side, arm = at_level_that_runs(
-                baseline, new.side, given, outcome, new.name, self._left_s, itself=True
+                baseline, new.side, given, outcome, new.name, self.budget, itself=True
             )
         except MeasurementError:
             if isinstance(outcome, Measured) or len(self.news) == 1:
@@ -271,8 +269,7 @@ class Comparing:
             schedule,
             executor,
             rng=random.Random(f"{self.seed}-{order}"),
-            clock=lambda: int(1e9 * self.clock.spent_s),
-            end_ns=self.rules.budget_ns,
+            budget=self.budget,
             stop=self.watch.stop,
             on_block=lambda block: self._on_block(schedule, block),
             calibrated=lambda judgement: self._retime(judgement, schedule),
@@ -281,45 +278,39 @@ class Comparing:
         self._start_alone(self.state, self.design)
         require_unchanged(self.a, *(new.side for new in self.news))
 
-    def _left_s(self) -> float:
-        return self._left_ns() / 1e9
-
-    def _left_ns(self) -> int:
-        return int(self.rules.budget_ns - 1e9 * self.clock.spent_s)
-
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
-        """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
+        """Reserve time for the steps after the blocks: starts alone, profiles that explain a difference, the answer."""
         # STARTS further processes of every side, each alone.
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
-        later_s += budget.profiled_pair_s(trial_ns) if self.tells_why else 0.0
+        later_s += 1e-9 * PROFILED_TRIALS * trial_ns if self.tells_why else 0.0
         self.after_s = self.experiment.answer_s + later_s
         # In a small budget blocks come before starts and a reason, which get at most a fifth of it, and nothing that
         # the fewest blocks of a test need. The answer is written in any case.
-        left_ns, least = self._left_ns(), duel.least_blocks(self.rules.share(n_new))
+        trials, least = self.budget.trials(trial_ns), duel.least_blocks(self.rules.share(n_new))
         sizes = (1 + n_new + len(duel.CONTROLS), 1 + n_new)
         # Example: 2 s a trial, 40 s left. Six blocks of four trials take 48 s, of two 24 s: 16 s can be kept.
-        needed_ns = next((cost for n in sizes if (cost := least * n * trial_ns) <= left_ns), left_ns)
-        most_s = min(AFTER_SHARE * self.budget_s, (left_ns - needed_ns) / 1e9)
-        budget_s = self.budget_s - self.experiment.answer_s - min(later_s, max(0.0, most_s))
-        self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
+        needed = next((least * n for n in sizes if least * n <= trials), trials)
+        most_s = min(AFTER_SHARE * self.budget.total_s, 1e-9 * (trials - needed) * trial_ns)
+        self.budget = self.budget.reserve(min(later_s, max(0.0, most_s)))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         """How many blocks the time holds, of trials that are made shorter where a calibration would not fit."""
-        left_ns = self._left_ns()
         before = self.baseline.pilot.trial_ns
-        self.before_ns = int(1e9 * self.clock.spent_s)
+        self.before_s = self.budget.spent_s
         n_arms = 1 + n_new + len(duel.CONTROLS)
         # The pilot knows the base's cost alone: what a shorter trial of it takes, one of all sides takes in proportion.
-        self.baseline.pilot.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
+        each_ns = self.budget.left_ns / (controls.CALIBRATION_BLOCKS * n_arms)
+        self.baseline.pilot.shorten(each_ns * before / trial_ns)
         trial_ns *= self.baseline.pilot.trial_ns / before
-        design = duel.design(trial_ns, self.rules, 1e9 * self.clock.spent_s, n_new)
+        late_trials = 1e9 * duel.overrun_s(self.budget.end_s) / trial_ns
+        design = duel.design(self.budget.trials(trial_ns), self.rules, n_new, late_trials=late_trials)
         turns, least = self.baseline.executor.timing.turns, duel.least_blocks(self.rules.share(n_new))
         self.watch.say(
             compare_words.blocks_within(
                 trial_ns,
                 turns.describe(),
                 design.n_blocks,
-                self.budget_s,
+                self.budget.total_s,
                 controlled=design.controlled,
                 least=least,
             )
@@ -329,10 +320,9 @@ class Comparing:
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
         self.baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
-        left_ns = self._left_ns()
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
         # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
-        self.baseline.pilot.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
+        self.baseline.pilot.shorten(self.budget.left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
     def _on_block(self, schedule: Sequential, block: Block) -> None:
         self.experiment.replay.block(block)
@@ -344,7 +334,7 @@ class Comparing:
                 standing.append((LETTERS[arm], interval.ratio, interval.ratio_low, interval.ratio_high))
         controlled = schedule.design.controlled
         line = compare_words.progress(len(state.blocks), standing, controlled=controlled)
-        self.watch.progress(line, self.clock.spent_s, self.budget_s)
+        self.watch.progress(line, self.budget.spent_s, self.budget.total_s)
 
     def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
         """How long each side takes to load and to run first, alone."""
@@ -353,7 +343,7 @@ class Comparing:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
         # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
         wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
-        fits = self.clock.left_s * 1e9 > STARTS * (1 + len(raced)) * self.baseline.pilot.start_ns
+        fits = self.experiment.budget.holds(STARTS * (1 + len(raced)), self.baseline.pilot.start_ns)
         more = fits and state.ended != "stopped" and (design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
         base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
@@ -362,7 +352,7 @@ class Comparing:
             new.trials += trials
 
     def enough_s(self) -> float | None:
-        """A budget that holds the fewest blocks of a claim with their controls; None where none is needed, or helps."""
+        """Return a budget for the fewest blocks of a claim with controls; None if none is needed or would help."""
         state, design = self.state, self.design
         if state is None or design is None:
             return None
@@ -375,4 +365,5 @@ class Comparing:
         # ``block_ns`` is normalised to two trials.
         trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
-        return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s
+        reserved = replace(self.budget, reserved_s=self.after_s)
+        return reserved.needed_s(least * arms, trial_ns, before_s=self.before_s)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.first_run import question_base, question_numbers, question_side
 from ortune.records import Measured
 from ortune.verbs.compare.ranking import New
@@ -17,7 +18,7 @@ def judge(
     new: New,
     trial: Measured,
     line: Callable[[str], None],
-    left_s: Callable[[], float],
+    budget: Budget,
     exact_s: float,
 ) -> None:
     """Compare the outputs of a new side with the base's, and find which of the two is wrong if they differ.
@@ -27,7 +28,7 @@ def judge(
         new: The side; its difference is set, and whether it is wrong.
         trial: A run of it with its outputs.
         line: Takes progress.
-        left_s: Returns the seconds that the budget leaves.
+        budget: The budget of the blocks.
         exact_s: Seconds that an evaluation in float64 may take.
     """
     assert new.contestant is not None
@@ -35,16 +36,16 @@ def judge(
     # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
     # the reference. Only then is the side itself asked.
     if not new.difference.ok:
-        question_base(baseline, line, "A", left_s)
+        question_base(baseline, line, "A", budget)
         if baseline.check.wrong:
             new.difference = baseline.check.difference(
                 trial, again=new.contestant, rewritten=new.side.plan.rewrites
             )
         feeds = new.contestant.feeds
-        new.wrong = question_side(baseline, new.side, feeds, line, new.name, left_s, exact_s)
+        new.wrong = question_side(baseline, new.side, feeds, line, new.name, budget, exact_s)
         new.exact = baseline.check.exact_of.get(new.name)
         if not new.wrong:
-            question_numbers(baseline, new.side, feeds, new.difference, line, new.name, left_s)
+            question_numbers(baseline, new.side, feeds, new.difference, line, new.name, budget)
     elif new.difference.reference_wrong:
         new.wrong = True  # it gives what the evaluation refutes
     if new.rewritten_exactly(baseline.side):

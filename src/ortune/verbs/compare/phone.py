@@ -125,7 +125,7 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
         )
     state.controls.append(control)
     design = duel.Design(sequential=False, n_blocks=len(blocks))
-    comparisons = duel.conclude_all(state, duel.Rules(budget_ns=0, max_blocks=len(blocks)), design)
+    comparisons = duel.conclude_all(state, duel.Rules(max_blocks=len(blocks)), design)
     sides = [
         _side(result, entries, blocks, arm, entry, comparisons.get(arm), _difference(base, entry, scratch))
         for arm, entry in arms.items()

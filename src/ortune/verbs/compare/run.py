@@ -30,7 +30,7 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.runtimes import runtimes
-from ortune.search import budget, duel
+from ortune.search import duel
 from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
 from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
 from ortune.show import source_words
@@ -132,7 +132,6 @@ class _Run:
             a,
             news,
             duel.Rules(
-                budget_ns=int(options.budget_s * 1e9),
                 max_blocks=options.most_blocks,
                 threshold_ratio=options.threshold_ratio,
                 statistic=STATISTICS[options.objective],
@@ -163,17 +162,17 @@ class _Run:
 
     def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Adds how the graphs that ran differ, where times show no reason: that is certain without a clock."""
-        result, clock = envelope.result, self.experiment.clock
+        result = envelope.result
         shown = (
             envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
         )
         # Two graphs are made and saved, which takes about as long as a trial of each.
-        left_s = clock.left_s - self.experiment.answer_s - 2e-9 * self.baseline.pilot.trial_ns
+        fits = self.experiment.budget.reserve(self.experiment.answer_s).holds(2, self.baseline.pilot.trial_ns)
         if (
             not self.tells_why
             or shown
             or result.comparison is None
-            or left_s < 0
+            or not fits
             or envelope.status == "interrupted"
         ):
             return envelope
@@ -200,7 +199,7 @@ class _Run:
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Adds where a proven difference lies; profiles tell that of the time of runs alone."""
-        result, clock = envelope.result, self.experiment.clock
+        result = envelope.result
         # Another side that is wrong takes nothing from what these two show.
         proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
         if not (self.tells_why and proven and result.base_figures and result.new_figures):
@@ -222,8 +221,8 @@ class _Run:
                 (a.latency_ns, b.latency_ns),
                 plain,
                 self.experiment.watch.line,
-                each_s=budget.profiled_pair_s(self.baseline.pilot.trial_ns),
-                left_s=lambda: clock.left_s - self.experiment.answer_s,
+                trial_ns=self.baseline.pilot.trial_ns,
+                budget=self.experiment.budget.reserve(self.experiment.answer_s),
             )
             result = msgspec.structs.replace(result, why=worded(difference, result.name))
         except (OrtuneError, OSError) as error:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from ortune.errors import OrtuneError
 from ortune.measuring.baseline import Baseline
 from ortune.measuring.failures import describe as failure
-from ortune.measuring.fixed_blocks import Held, enough_s, held, race
+from ortune.measuring.fixed_blocks import Held, held, needed_s, race
 from ortune.measuring.limits import patience_s
 from ortune.measuring.opening import Experiment
 from ortune.measuring.rewriting import Models
 from ortune.objectives import Objective
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
-from ortune.search import budget, confirm
+from ortune.search import confirm
 from ortune.search.blocks import measured
 from ortune.search.figures import STATISTICS, describe
 from ortune.search.plan_edits import merge, together
@@ -62,7 +62,7 @@ class Fixes:
 
     def __init__(self, opened: Experiment, baseline: Baseline, objective: Objective, seed: int) -> None:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
-        self.watch, self.clock = opened.watch, opened.clock
+        self.watch, self.budget = opened.watch, opened.budget
         custom_ops = tuple(baseline.options.custom_ops)
         self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.say)
         self.rng = random.Random(f"diagnose-{seed}")
@@ -138,7 +138,7 @@ class Fixes:
         baseline = self.baseline
         self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
         try:
-            limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
+            limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.budget.left_ns))
             model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None
         except OrtuneError as error:
             fix.failed = diagnose_words.not_made(error.what)
@@ -165,7 +165,7 @@ class Fixes:
             # stays.
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
-        within = held(self.baseline, arms, self.clock, drop)
+        within = held(self.baseline, arms, self.budget, drop)
         self._no_time, self.enough_s = "", 0
         if not within.all_of(arms):
             self._needs(within.needed_s)
@@ -175,7 +175,7 @@ class Fixes:
         """Says why not all were raced, and which budget holds them and the checks that there was no time for."""
         needed_s += self.checks_s
         self._no_time = diagnose_words.no_time(needed_s)
-        self.enough_s = budget.enough_s(1e9 * needed_s)
+        self.enough_s = self.budget.enough_s(needed_s)
 
     def _race(self, wanted: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
@@ -185,7 +185,7 @@ class Fixes:
         if not within.arms:
             return
         executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in within.arms}}
-        began_s = self.clock.spent_s
+        began_s = self.budget.spent_s
         schedule = race(
             baseline,
             within,
@@ -193,13 +193,13 @@ class Fixes:
             self.experiment.replay,
             fixed=STATISTICS[self.objective],
             rng=self.rng,
-            clock=self.clock,
+            budget=self.budget,
         )
         assert schedule.judgement is not None
         self.statistic, self.blocks = schedule.judgement.statistic, schedule.blocks
         self.controls = schedule.controls
         if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
-            self._needs(enough_s(schedule, began_s))
+            self._needs(needed_s(schedule, self.budget, began_s))
         if not self.blocks and not self.watch.stop():
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
 

@@ -14,10 +14,10 @@ from ortune.engines.profiling.headroom import one_profile
 from ortune.errors import OrtuneError
 from ortune.measuring import memory_in_turn
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Pace
 from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import fit, holds
+from ortune.measuring.fixed_blocks import holds, shorten
 from ortune.measuring.opening import Experiment
+from ortune.measuring.pace import Pace
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.sides import SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
@@ -106,13 +106,13 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
 
 def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envelope[DiagnoseResult]:
     """Works from the first run to the document."""
-    watch, clock = opened.watch, opened.clock
+    watch, budget = opened.watch, opened.budget
     watch.line("running the model for the first time")
-    settle(baseline, options.budget_s, lambda: clock.left_s, watch.line)
-    question_right(baseline, most_s(options.budget_s, clock.left_s), watch.line)
+    settle(baseline, budget, watch.line)
+    question_right(baseline, most_s(budget), watch.line)
     baseline.check.step_down()
     watch.line("timing a few runs, to plan the session")
-    baseline.pilot.run(options.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+    baseline.pilot.run(options.objective, budget, lambda trial_ns: holds(budget, trial_ns))
     # What a profile tells, and what follows from it, would not come out the same again.
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
@@ -136,15 +136,15 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
     opened.watch.line("profiling")
     first = baseline.pilot.first
     # Where no fix can be raced, nothing else needs the time.
-    left_ns = (opened.clock.left_s - opened.answer_s) * 1e9
-    for_fixes_ns = (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
-    races = fit(baseline, 1, for_fixes_ns) <= for_fixes_ns
+    budget = opened.budget.reserve(opened.answer_s)
+    for_fixes = budget.share(1 - PROFILE_BEFORE_FIXES_SHARE)
+    races = for_fixes.holds(shorten(baseline, 1, for_fixes), baseline.pilot.trial_ns)
     try:
         result = one_profile(
             baseline,
             figure(first, "median") or first.done.cases[0].first_ns,
             options.folder,
-            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else PROFILE_ALONE_SHARE) * left_ns,
+            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else PROFILE_ALONE_SHARE) * budget.left_ns,
             read_ns=opened.answer_s * 1e9,
         )
     except OrtuneError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, Usa
 from ortune.graph.model.open import open_model
 from ortune.measuring import probe_model
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.document import document
 from ortune.measuring.driver import drive
 from ortune.measuring.exclusive import exclusive
@@ -184,7 +184,7 @@ def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
     with opened.measuring("", wait=False):
         go_on(opened, o, [side], model=side.label)
         baseline = opened.base(side)
-        settle(baseline, 60.0, line=opened.watch.line)
+        settle(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
         baseline.pilot.run("latency")
         noise = _noise(baseline, side.runtime, opened)
         opened.log.add("result", noise)
@@ -203,7 +203,7 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
     )
     try:
         # The default races against itself: its evidence is what an equal plan would give.
-        schedule = Sequential(duel.Rules(budget_ns=sys.maxsize), design)
+        schedule = Sequential(duel.Rules(), design)
 
         def on_block(block: Block) -> None:
             replay.block(block)
@@ -215,8 +215,7 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
             schedule,
             baseline.executor,
             rng=random.Random(f"doctor-{order}"),
-            clock=replay.decided,
-            end_ns=sys.maxsize,  # so that controls that fail are repeated
+            budget=Budget(spent_ns=replay.decided),  # without an end, so that controls that fail are repeated
             stop=watch.stop,
             on_block=on_block,
         )

@@ -16,7 +16,7 @@ from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import Held, enough_s, held, holds, race
+from ortune.measuring.fixed_blocks import Held, held, holds, needed_s, race
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import evaluated, most_s, question_right
@@ -66,7 +66,7 @@ class Releases:
     ) -> None:
         self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
         self.objective, self.rng = objective, random.Random(f"history-{seed}")
-        self.watch, self.clock = opened.watch, opened.clock
+        self.watch, self.budget = opened.watch, opened.budget
         self.statistic: str = STATISTICS[objective] or "median"
         self.first_trials: dict[str, Measured] = {}
         self.outputs: dict[str, OutputDifference] = {}
@@ -81,11 +81,11 @@ class Releases:
         Raises:
             MeasurementError: Only the newest release runs the model, or nothing could be measured.
         """
-        baseline, clock, newest = self.baseline, self.clock, next(iter(self.runtimes))
-        settle(baseline, clock.budget_s, lambda: clock.left_s, self.watch.line)
-        limit_s = most_s(clock.budget_s, clock.left_s)
+        baseline, budget, newest = self.baseline, self.budget, next(iter(self.runtimes))
+        settle(baseline, budget, self.watch.line)
+        limit_s = most_s(budget)
         question_right(baseline, limit_s, self.watch.line)
-        baseline.pilot.run(self.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+        baseline.pilot.run(self.objective, budget, lambda trial_ns: holds(budget, trial_ns))
         baseline.pilot.require_real_times()
         running = self._run_alone(limit_s)
         if not running:
@@ -104,7 +104,7 @@ class Releases:
         if not within.arms:
             self.missing[newest] = self.missing[running[0]]
             return
-        began_s = clock.spent_s
+        began_s = budget.spent_s
         schedule = race(
             baseline,
             within,
@@ -112,7 +112,7 @@ class Releases:
             self.experiment.replay,
             fixed=STATISTICS[self.objective],
             rng=self.rng,
-            clock=clock,
+            budget=budget,
         )
         require_unchanged(baseline.side)
         assert schedule.judgement is not None
@@ -120,7 +120,7 @@ class Releases:
         self.blocks, self.controls = schedule.blocks, schedule.controls
         if not self.blocks and not self.watch.stop():
             self.missing.update(
-                dict.fromkeys(within.arms, history_words.no_time(enough_s(schedule, began_s)))
+                dict.fromkeys(within.arms, history_words.no_time(needed_s(schedule, budget, began_s)))
             )
 
     def _run_alone(self, limit_s: float) -> list[str]:
@@ -165,7 +165,7 @@ class Releases:
     def _within_budget(self, running: Sequence[str]) -> Held:
         """What the budget holds: of too many releases the oldest are left out, with the reason."""
         # Trials are shortened before a release is left out.
-        within = held(self.baseline, running, self.clock)
+        within = held(self.baseline, running, self.budget)
         left = running[len(within.arms) :]
         if left:
             reason = history_words.no_time(within.needed_s)

@@ -14,6 +14,7 @@ from ortune.engines.locks.check import differences
 from ortune.engines.locks.file import read, write
 from ortune.engines.locks.take import LIMIT_S, take
 from ortune.errors import ModelError, UsageError
+from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.document import document
 from ortune.measuring.first_run import settle
 from ortune.measuring.input_options import InputOptions
@@ -56,7 +57,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         place = scratch / "first-run"
         place.mkdir()
         baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
-        settle(baseline, LIMIT_S, line=watch.line)
+        settle(baseline, UNLIMITED, watch.line, limit_s=LIMIT_S)
         if baseline.lowered is not None:
             finding = baseline.alerts[0]
             raise ModelError(finding.what, where=str(options.model), do=finding.fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from ortune.graph.model.extent import written_nodes
 from ortune.graph.model.open import OpenModel
 from ortune.measuring import memory_in_turn
 from ortune.measuring.baseline import Baseline
+from ortune.measuring.budget import Budget
 from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.failures import describe
 from ortune.measuring.first_run import settle
@@ -85,7 +87,8 @@ class FirstLook:
         self.experiment, self.model, self.store = opened, model, store
         self.side: Resolved | None = None
         self.watch = opened.watch
-        self.budget_s = opened.terms.budget_s or 0.0
+        # Nothing of a first look is repeated, so its time counts from the start of the process.
+        self._whole = replace(opened.budget, spent_ns=lambda: 1e9 * opened.watch.clock.spent_s)
         self.work: Workload | None = None
         self.cost: ModelCost | None = None
         self.timing: LookTiming | None = None
@@ -104,23 +107,14 @@ class FirstLook:
         self.result = contents(model)
 
     @property
-    def spent_s(self) -> float:
-        """Seconds of the budget that are spent."""
-        return self.watch.clock.spent_s
-
-    @property
-    def left_s(self) -> float:
-        """Seconds of the budget that are left, but for what is kept for the rules and the answer."""
-        return self.budget_s - self._kept_s - self.spent_s
-
-    @property
-    def _kept_s(self) -> float:
-        return self.experiment.answer_s + LEAST_CHECKS_S
+    def budget(self) -> Budget:
+        """The budget without the time reserved for the rules and the answer."""
+        return self._whole.reserve(self.experiment.answer_s + LEAST_CHECKS_S)
 
     @property
     def _late_s(self) -> float:
         """Seconds by which the table of operators may end late: most of the answer is in it."""
-        return OVERRUN_SHARE * self.budget_s
+        return OVERRUN_SHARE * self._whole.total_s
 
     def run(self, side: Resolved) -> None:
         """Runs the model, and times and profiles it as far as the time allows.
@@ -132,7 +126,7 @@ class FirstLook:
         self._count(baseline.work)
         self.watch.line("running the model")
         n_notes = len(baseline.notes)
-        settle(baseline, self.budget_s, lambda: self.left_s, self.watch.line)
+        settle(baseline, self.budget, self.watch.line)
         self.side = side = baseline.side
         self.left_out += baseline.notes[n_notes:]
         self._count(baseline.work)
@@ -144,10 +138,10 @@ class FirstLook:
             return
         self._measure(baseline, side, first)
         self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
-            LEVEL.default, self.left_s * 1e9
+            LEVEL.default, self.budget.left_ns
         )
         n_notes = len(baseline.notes)
-        limit_s = min(LOOK_EXACT_S, most_s(self.budget_s, self.left_s))
+        limit_s = min(LOOK_EXACT_S, most_s(self.budget))
         question_right(baseline, limit_s, self.watch.line)
         self.left_out += baseline.notes[n_notes:]
         self.level_check = baseline.check.level_check
@@ -161,20 +155,23 @@ class FirstLook:
         if work is self.work:
             return
         self.work, self.cost = work, None
-        began_s, left_s = self.spent_s, self.left_s
+        began_s, left_s = self.budget.spent_s, self.budget.left_s
         try:
             self.result, self.cost = with_work(
-                self.result, self.model, work, lambda: self.spent_s - began_s > max(LEAST_COUNT_S, left_s / 2)
+                self.result,
+                self.model,
+                work,
+                lambda: self.budget.spent_s - began_s > max(LEAST_COUNT_S, left_s / 2),
             )
         except CountingStopped:
-            note = look_words.not_counted(self.budget_s)
+            note = look_words.not_counted(self._whole.total_s)
             self.result = msgspec.structs.replace(
                 with_inputs(self.result, work), flops=None, flops_complete=False, flops_note=note
             )
 
     def _spare_ns(self) -> float:
         """Half of what is left: rules may take more than the least that is kept for them."""
-        return self.left_s * 1e9 / 2
+        return self.budget.left_ns / 2
 
     def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
@@ -188,13 +185,13 @@ class FirstLook:
         split = SPLIT_RUNS if find(side.plan.provider_names[0]).memory else 0
         profile_s = 2 * trial_s + split * run_ns / 1e9
         self.busy = seen(first).busy
-        left_s = self.left_s
+        left_s = self.budget.left_s
         # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
         # runs one shape alone.
         # A timed process may well take longer than the least that it does.
         both = 1.5 * trial_s + profile_s <= left_s
         if trial_s > left_s:
-            self.needed_s = self.spent_s + trial_s + profile_s + self._kept_s
+            self.needed_s = self.budget.needed_s(1, 1e9 * (trial_s + profile_s))
             self.left_out += [
                 look_words.no_time_for(look_words.LATENCY, trial_s, self.busy),
                 look_words.no_time_for(look_words.PROFILE, profile_s, self.busy),
@@ -204,8 +201,8 @@ class FirstLook:
             timed = baseline.require_measured(base, baseline.executor.trial(base))
             self.busy = seen(timed).busy or self.busy
             self._take(timed)
-            if profile_s > self.left_s + self._late_s:
-                self.needed_s = self.spent_s + profile_s + self._kept_s
+            if profile_s > self.budget.left_s + self._late_s:
+                self.needed_s = self.budget.needed_s(1, 1e9 * profile_s)
                 self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s, self.busy))
             else:
                 self._profile(baseline, side)
@@ -242,7 +239,7 @@ class FirstLook:
         arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
         fits = PROFILED_EVENTS // max(1, written_nodes(self.model.ir))
         # No more than the time allows, in two processes that take turns.
-        time_ns = min(TIMED_NS, max(0.0, self.left_s) * 1e9 / 4)
+        time_ns = min(TIMED_NS, max(0.0, self.budget.left_s) * 1e9 / 4)
         runs = max(3, min(ENOUGH_RUNS, fits, int(time_ns / self.timing.latency_ns)))
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
         outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
@@ -284,9 +281,9 @@ class FirstLook:
         assert self.work is not None and self.timing is not None
         # Mapping its nodes is work of the answer's kind, beside the tool that saves the graph.
         needed = saving_s(self.timing.load_ns) + self.experiment.answer_s
-        hurried = self.left_s < needed
+        hurried = self.budget.left_s < needed
         if hurried:
-            self.needed_s = self.spent_s + needed + self._kept_s
+            self.needed_s = self.budget.needed_s(1, 1e9 * needed)
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
         self.profile, self.headroom, self.times = explained(
             side, self.work, trace, warm, wall_ns, self.profile,

@@ -15,8 +15,8 @@ from ortune.durations import as_option
 from ortune.errors import OrtuneError, RuntimeNotFound
 from ortune.graph.model import from_git
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.measuring.clock import Pace
 from ortune.measuring.opening import Experiment
+from ortune.measuring.pace import Pace
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
@@ -125,8 +125,8 @@ class _Look:
         )
         left_out = list(self.look.left_out)
         if pace.left_out:
-            needed_s = min(pace.needed_s(self.look.spent_s), self.look.spent_s + MOST_CHECKS_S)
-            more_s = needed_s - self.look.spent_s
+            needed_s = min(pace.needed_s(self.look.budget.spent_s), self.look.budget.spent_s + MOST_CHECKS_S)
+            more_s = needed_s - self.look.budget.spent_s
             left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s, self.look.busy))
             self.look.needed_s = max(self.look.needed_s, needed_s)
         result = msgspec.structs.replace(
@@ -142,7 +142,7 @@ class _Look:
             left_out=tuple(left_out),
             busy=self.look.busy,
             next_commands=tuple(self._next(error, {finding.name for finding in findings})),
-            elapsed_s=self.look.spent_s,
+            elapsed_s=self.look.budget.spent_s,
         )
         return self.experiment.document(
             result,

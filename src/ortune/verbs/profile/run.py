@@ -148,7 +148,7 @@ class _Models:
 
     def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
         self.options, self.experiment, self.wanted = options, opened, wanted
-        self.watch, self.scratch, self.clock = opened.watch, opened.scratch, opened.clock
+        self.watch, self.scratch, self.budget = opened.watch, opened.scratch, opened.budget
         self.no_peak = not_measured(options.folder)
 
     def go(self) -> Envelope[ProfileResult]:
@@ -254,7 +254,7 @@ class _Models:
             )
             feeds = replace(feeds, inputs=inputs, shapes={}, dims={}) if inputs else feeds
         baseline = opened.base(side, feeds=feeds, scratch=folder, load=one_caller)
-        settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
+        settle(baseline, self.budget, self.watch.line, name)
         if baseline.executor.last is not None:
             least_s = max(LEAST_LOAD_S, self.options.budget_s)
             baseline.limits.expect(baseline.executor.last.elapsed_ns, least_s=least_s)
@@ -314,7 +314,7 @@ class _Models:
         replay, asked = self.experiment.replay, self.options.processes
         wanted = asked or (PROCESSES if len(baselines) > 1 else 1)
         # What is left once the traces are read and their nodes found, and the answer written.
-        left_s = self.clock.left_s - (1 + len(baselines)) * self.experiment.answer_s
+        left_s = self.budget.left_s - (1 + len(baselines)) * self.experiment.answer_s
 
         def affordable_runs() -> tuple[int, int]:
             n, runs = affordable(baselines, left_s * 1e9, wanted, fixed=asked is not None)

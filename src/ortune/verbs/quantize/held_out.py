@@ -10,7 +10,7 @@ from ortune.engines.quantizing.outputs import QuantizedOutputs
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import MeasurementError
 from ortune.records import ENOUGH_INPUTS, Calibration, Plan
-from ortune.search import budget
+from ortune.search import trial_counts
 from ortune.search.phases import HELD_OUT_SHARE
 from ortune.verbs.quantize.precision import Model, Precision
 
@@ -43,9 +43,10 @@ class HeldOut:
 
     def _worth_keeping(self) -> float:
         run, needed_s = self._run, self._needed_s
-        race_ns = run.needed_ns(1, run.baseline.pilot.least_trial_ns)
-        fits = needed_s <= HELD_OUT_SHARE * run.budget_s and race_ns <= run.before_ns - 1e9 * needed_s
-        return needed_s if fits else 0.0
+        small = needed_s <= HELD_OUT_SHARE * run.whole_budget.total_s
+        rest = run.budget.reserve(needed_s)
+        fits = rest.holds(run.needed_trials(1), run.baseline.pilot.least_trial_ns)
+        return needed_s if small and fits else 0.0
 
     @property
     def _needed_s(self) -> float:
@@ -63,8 +64,9 @@ class HeldOut:
         run.pass_on()
         if not run.replay.once(f"held-out-{plan.id}", bool, self._fits):
             # Time that was kept and did not suffice: the next budget keeps twice as much.
-            least_s = 2 * run.budget_s if self._kept_s else run.budget_s + self._needed_s
-            self.enough_s = budget.enough_s(1e9 * max(least_s, self._needed_s / HELD_OUT_SHARE))
+            total_s = run.whole_budget.total_s
+            least_s = 2 * total_s if self._kept_s else total_s + self._needed_s
+            self.enough_s = run.budget.enough_s(max(least_s, self._needed_s / HELD_OUT_SHARE))
             return model
         run.watch.line(f"comparing the outputs of {plan.describe()} on {len(self._inputs.held_out)} inputs")
         precision = self._precision
@@ -72,18 +74,17 @@ class HeldOut:
             outputs = self._outputs.difference(plan, lambda: precision.made(plan), precision.tolerance)
         except MeasurementError as error:  # of the float model: nothing is known of the other one
             run.watch.say(f"outputs on all held-out inputs were not compared: {error.what}")
-            self._no_reference, self.enough_s = True, budget.enough_s(2e9 * run.budget_s)
+            self._no_reference, self.enough_s = True, run.budget.enough_s(2 * run.whole_budget.total_s)
             return model
         self._plan_ids.add(plan.id)
         return replace(model, outputs=outputs, error=outputs.worst_slice_l2)
 
     def _fits(self) -> bool:
         run, pilot = self._run, self._run.baseline.pilot
-        left_ns = run.end_ns + 1e9 * self._kept_s - run.replay.decided()
         # Time that was kept is for nothing else; of other time, a confirmation has the first right.
-        if not self._kept_s:
-            left_ns -= budget.least_confirm_ns(pilot.trial_ns, run.search.race.references)
-        return not run.watch.stop() and left_ns >= 1e9 * self._needed_s
+        confirm = 0.0 if self._kept_s else trial_counts.least_confirm_trials(run.search.race.references)
+        reserved_s = 1e-9 * confirm * pilot.trial_ns + self._needed_s - self._kept_s
+        return not run.watch.stop() and run.budget.reserve(reserved_s).left_ns >= 0
 
     def has_seen(self, plan: Plan) -> bool:
         """Returns whether a plan's outputs were compared on all held-out inputs."""

@@ -25,7 +25,7 @@ from ortune.errors import UsageError
 from ortune.graph.groups import LayerGroup, layer_groups
 from ortune.graph.tasks import OutputTask, output_tasks
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Clock
+from ortune.measuring.budget import Budget
 from ortune.measuring.watcher import Watcher
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
@@ -98,7 +98,7 @@ class Precision:
         inputs: Inputs,
         tolerance: Tolerance,
         watch: Watcher,
-        clock: Clock,
+        budget: Budget,
     ) -> None:
         """Takes what is measured, and with what.
 
@@ -109,7 +109,7 @@ class Precision:
             inputs: What they are calibrated on and compared with.
             tolerance: What the outputs must keep.
             watch: Is told how far it is.
-            clock: Of the session.
+            budget: The budget of the session.
         """
         self.baseline, self.model, self.inputs = baseline, model, inputs
         self.plan_runs, self.replay, self.watch = plan_runs, plan_runs.replay, watch
@@ -117,7 +117,7 @@ class Precision:
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
         self.late, self.untested, self.enough_s = False, list[Plan](), 0.0
-        self._clock, self._began_s = clock, clock.spent_s
+        self.budget, self._began_s = budget, budget.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
 
     @cached_property
@@ -150,10 +150,10 @@ class Precision:
         return ""
 
     def left_s(self, share: float) -> float:
-        """Seconds until so much of the time after the pilot is over; below 0 it is."""
+        """Return the seconds until a share of the time after the pilot is over; negative after that."""
         # The share counts from the end of the pilot: how long that took depends on the model, not on the
         # budget.
-        return self._began_s + share * (self._clock.budget_s - self._began_s) - self._clock.spent_s
+        return self._began_s + share * (self.budget.total_s - self._began_s) - self.budget.spent_s
 
     def spent(self, share: float) -> bool:
         """Returns whether so much of the time after the pilot is over, or a stop was asked for."""
@@ -169,8 +169,8 @@ class Precision:
         return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
-        """Returns whether the budget holds a step of so many seconds."""
-        return self._clock.left_s >= step_s
+        """Return whether the budget holds a step of so many seconds."""
+        return self.budget.left_s >= step_s
 
     @property
     def holds_step(self) -> bool:
@@ -213,7 +213,7 @@ class Precision:
 
     def _each_s(self, whole_s: float) -> float:
         """Return the mean seconds of the methods so far, ``whole_s`` before the first."""
-        return (self._clock.spent_s - self._began_s) / len(self.rows) if self.rows else whole_s
+        return (self.budget.spent_s - self._began_s) / len(self.rows) if self.rows else whole_s
 
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
         """No further means is tried: says so of each, and how long a budget would hold them."""
@@ -221,7 +221,7 @@ class Precision:
         self.late = self.late or not n_tried
         self.untested += untried
         needed_s = began_s + (n_tried + len(untried)) * each_s / WHOLE_MODELS_SHARE
-        self.enough_s = max(needed_s, self._clock.budget_s + len(untried) * each_s)
+        self.enough_s = max(needed_s, self.budget.total_s + len(untried) * each_s)
         self.rows += [_untested(plan, "no time left") for plan in untried]
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
@@ -250,11 +250,11 @@ class Precision:
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
         """The file of a plan's model; None and why where it cannot be made."""
-        limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s), self._clock.spent_s
+        limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self.budget.left_s), self.budget.spent_s
         path, failed = self.plan_runs.model_of(plan, limit_s)
         # What it took is known to the next decision, whatever came of it.
         self.replay.pass_on()
-        self.late = self.late or (path is None and self._clock.spent_s - began_s >= limit_s)
+        self.late = self.late or (path is None and self.budget.spent_s - began_s >= limit_s)
         return path, failed
 
     def start(self, model: Model) -> Start:

@@ -30,7 +30,6 @@ from ortune.records import (
     Plan,
     QuantizeResult,
 )
-from ortune.search import budget
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -145,22 +144,22 @@ class _Quantization:
         self, options: Options, opened: Experiment, side: Resolved, plans: Sequence[Plan], model: ir.Model
     ) -> None:
         self.options, self.experiment, self.plans, self.model = options, opened, plans, model
-        self.watch, self.clock = opened.watch, opened.clock
+        self.watch, self.budget = opened.watch, opened.budget
         self.baseline = opened.base(side)
 
     def go(self) -> Envelope[QuantizeResult]:
         """Works from the first run to the document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
-        settle(baseline, self.options.budget_s, lambda: self.clock.left_s, watch.line)
-        question_right(baseline, most_s(self.options.budget_s, self.clock.left_s), watch.line)
+        settle(baseline, self.budget, watch.line)
+        question_right(baseline, most_s(self.budget), watch.line)
         baseline.check.step_down()
         watch.line("timing a few runs, to plan the session")
-        baseline.pilot.run("latency", lambda: self.clock.left_s, lambda ns: holds(self.clock, ns))
+        baseline.pilot.run("latency", self.budget, lambda ns: holds(self.budget, ns))
         inputs = quantising.gather(baseline)
         run = self._run()
         run.models.feeds = inputs.calibrating
         precision = Precision(
-            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.clock
+            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.budget
         )
         # A metric or a tolerance of the user's own stands; invented inputs have no task.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
@@ -175,7 +174,7 @@ class _Quantization:
         precision.leave_out(others)
         if precision.untested and not any(map(_is_within, models)):
             run.checks_s = max(
-                run.checks_s, budget.enough_s(1e9 * precision.enough_s)
+                run.checks_s, self.budget.enough_s(precision.enough_s)
             )  # one budget in all messages
         held_out = HeldOut(precision, run)
         raced = precision_race.race(run, models, held_out)
@@ -259,7 +258,7 @@ class _Quantization:
             worth=WORTH,
             # What else becomes worse is told, and refuses nothing: fewer bits were asked for.
             allowed=GUARDS,
-            budget_s=self.options.budget_s,
+            budget=self.budget,
             current=None,
             answer_s=self.experiment.answer_s + self._emulation_s,
             models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
@@ -277,7 +276,7 @@ class _Quantization:
             no_time = quantize_words.not_made(enough_s)
         elif precision.untested and not any(map(_is_within, models)):
             confirmed_s = run.budget_for_s(1, trial_ns)
-            enough_s = max(confirmed_s, budget.enough_s(1e9 * precision.enough_s))
+            enough_s = max(confirmed_s, self.budget.enough_s(precision.enough_s))
             no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
         return no_time, enough_s
 

@@ -17,8 +17,7 @@ from ortune.graph.model.graphs import name_of
 from ortune.graph.model.open import open_model
 from ortune.measuring.baseline import Baseline
 from ortune.records import Plan
-from ortune.search import budget
-from ortune.search.phases import SENSITIVITY_SHARE
+from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE
 from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
 from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
@@ -160,8 +159,7 @@ class LayerByLayer:
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled in time."""
-        pair_s = budget.profiled_pair_s(self._precision.baseline.pilot.first.elapsed_ns)
-        if not self._precision.holds(pair_s):
+        if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
             return [], []
         self._precision.watch.line("profiling the float and the quantized model")
         before, after = self._times(self._precision.baseline, plan, path)

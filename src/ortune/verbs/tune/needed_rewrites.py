@@ -17,7 +17,7 @@ from ortune import monotonic, rewrites
 from ortune.errors import OrtuneError
 from ortune.graph.fingerprints import model_fingerprint
 from ortune.measuring.baseline import Baseline
-from ortune.measuring.clock import Pace
+from ortune.measuring.pace import Pace
 from ortune.measuring.rewriting import Models
 from ortune.records import Plan, RewriteSpec
 from ortune.targets.task import Limits

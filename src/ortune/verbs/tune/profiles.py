@@ -11,7 +11,6 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError
 from ortune.objectives import Objective
 from ortune.records import Headroom, ProfileDifference, ProfileResult, TuneResult
-from ortune.search import budget
 from ortune.search.blocks import BASE
 from ortune.search.figures import TIMES, figure
 from ortune.search.halving import CURRENT
@@ -89,9 +88,9 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
             None,
             run.watch.line,
             processes=run.why_processes,
-            each_s=budget.profiled_pair_s(run.baseline.pilot.trial_ns),
+            trial_ns=run.baseline.pilot.trial_ns,
             # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
-            left_s=lambda: run.budget_s - run.clock() / 1e9 - run.answer_s - run.map_s,
+            budget=run.whole_budget.reserve(run.answer_s + run.map_s).running,
         )
     except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is

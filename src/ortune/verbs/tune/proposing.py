@@ -11,7 +11,7 @@ from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
-from ortune.measuring.clock import Pace
+from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Places
 from ortune.objectives import Objective
 from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
@@ -173,7 +173,7 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     replay = run.replay
 
     def look() -> Places:
-        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
+        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.budget.left_ns
         places = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
         return Places(places=places, ended_ns=replay.clock())
 

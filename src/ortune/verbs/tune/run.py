@@ -94,20 +94,17 @@ def _tune(
         objective=options.objective,
         worth=options.worth_ratio,
         allowed=options.allow,
-        budget_s=options.budget_s,
+        budget=opened.budget,
         current=options.today,
         answer_s=opened.answer_s,
     )
     watch.line("running the model for the first time")
-    settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
-    left_s = options.budget_s - run.clock() / 1e9
-    question_right(baseline, most_s(options.budget_s, left_s), watch.line)
+    settle(baseline, opened.budget.running, watch.line)
+    question_right(baseline, most_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
     run.pass_on()
     watch.line("timing a few runs, to plan the session")
-    enough = baseline.pilot.run(
-        options.objective, lambda: run.before_ns / 1e9, run.holds, lambda: run.least_trials
-    )
+    enough = baseline.pilot.run(options.objective, run.budget, run.holds, lambda: run.least_trials)
     baseline.pilot.require_real_times()
     headroom: Headroom | None = None
     short: ProfileResult | None = None

@@ -96,7 +96,7 @@ def time_once(run: Tuning) -> None:
     entry = run.search.race.timed_only
     if entry is None or entry.gives_up or measured(run.search.race.seen, entry.arm) or run.watch.stop():
         return
-    if run.baseline.pilot.trial_ns > run.before_ns:
+    if not run.budget.holds(1, run.baseline.pilot.trial_ns):
         return
     outcome = run.baseline.executor.trial(run.baseline.arm(entry.arm, plan=entry.plan))
     if isinstance(outcome, Measured):

@@ -1,0 +1,103 @@
+"""The time of one invocation: what is spent, what is reserved for later steps, and what is left.
+
+``search`` counts trials, without a unit of time. A budget says whether they fit, and how long a budget would hold them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+MARGIN = 1.2
+"""Factor between the time that steps took and a suggested budget: no run takes as long as the last."""
+
+
+def _nothing_spent() -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The time of one invocation, or the part of it that is left to some of its steps.
+
+    There are two clocks. Decisions depend on the time up to the last journalled step (``spent_ns``), so that a resumed
+    session takes the same ones. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
+
+    Attributes:
+        total_s: The budget as the user gave it; infinite without one.
+        reserved_s: Seconds of it that are reserved for later steps: the answer, profiles, starts alone.
+        spent_ns: Returns the nanoseconds until the end of the last journalled step.
+        elapsed_ns: Returns the nanoseconds until now.
+    """
+
+    total_s: float = math.inf
+    reserved_s: float = 0.0
+    spent_ns: Callable[[], float] = _nothing_spent
+    elapsed_ns: Callable[[], float] = _nothing_spent
+
+    def reserve(self, seconds: float) -> Budget:
+        """Return this budget without some seconds, which are for later steps."""
+        return replace(self, reserved_s=self.reserved_s + seconds)
+
+    def share(self, share: float) -> Budget:
+        """Return the budget of a step that may take a share of the time left, starting now."""
+        return self if math.isinf(self.total_s) else self.reserve((1 - share) * self.left_s)
+
+    @property
+    def end_s(self) -> float:
+        """Seconds from the beginning until the reserved time begins."""
+        return self.total_s - self.reserved_s
+
+    @property
+    def end_ns(self) -> float:
+        """Nanoseconds from the beginning until the reserved time begins."""
+        return 1e9 * self.end_s
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds until the end of the last journalled step."""
+        return 1e-9 * self.spent_ns()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left after the last journalled step; negative after the end."""
+        return self.end_s - self.spent_s
+
+    @property
+    def left_ns(self) -> float:
+        """Nanoseconds left after the last journalled step; negative after the end."""
+        return self.end_ns - self.spent_ns()
+
+    @property
+    def running(self) -> Budget:
+        """This budget by the clock that runs: for steps that a resumed session does not decide again."""
+        return replace(self, spent_ns=self.elapsed_ns)
+
+    def trials(self, trial_ns: float) -> float:
+        """Return how many trials of a given length the time left holds."""
+        return self.left_ns / trial_ns
+
+    def holds(self, n_trials: float, trial_ns: float) -> bool:
+        """Return whether the time left holds a number of trials."""
+        return n_trials * trial_ns <= self.left_ns
+
+    def needed_s(self, n_trials: float, trial_ns: float, *, before_s: float | None = None) -> float:
+        """Return the seconds of budget that hold a number of trials besides what was spent and what is reserved.
+
+        Args:
+            n_trials: The number of trials.
+            trial_ns: The length of each.
+            before_s: Seconds spent before the first of them, if not those until now.
+        """
+        before_s = self.spent_s if before_s is None else before_s
+        return before_s + 1e-9 * n_trials * trial_ns + self.reserved_s
+
+    @staticmethod
+    def enough_s(needed_s: float) -> int:
+        """Return the budget to suggest for steps that need some seconds: with a margin, in whole tens of seconds."""
+        return math.ceil(MARGIN * needed_s / 10) * 10
+
+
+UNLIMITED = Budget()
+"""For steps that run however long they take."""
