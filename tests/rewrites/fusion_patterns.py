@@ -11,41 +11,12 @@ from dataclasses import dataclass
 import fused_forms as forms
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
+from graphs import Graph
 from onnx_text import assemble
 
 WIDTH, CHANNELS = 16, 16
-
-
-class Net:
-    """A graph that grows; a fused_forms.Maker."""
-
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.held: list[onnx.TensorProto] = []
-        self._rng = np.random.default_rng(7)
-
-    def op(self, operator: str, *inputs: str, domain: str = "", **attributes: object) -> str:
-        name = f"v{len(self.nodes)}"
-        node = helper.make_node(operator, inputs, [name], f"{operator}_{name}", domain=domain, **attributes)
-        self.nodes.append(node)
-        return name
-
-    def number(self, value: float) -> str:
-        return self.weight(np.array(value, np.float32))
-
-    def weight(self, array: np.ndarray) -> str:
-        name = f"k{len(self.held)}"
-        kept = array if array.dtype.kind in "iu" else array.astype(np.float32)
-        self.held.append(numpy_helper.from_array(np.asarray(kept, order="C"), name))
-        return name
-
-    def some(self, *shape: int) -> str:
-        return self.weight(self._rng.standard_normal(shape) * 0.3)
-
-    def positive(self, *shape: int) -> str:
-        return self.weight(self._rng.random(shape) + 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,36 +34,36 @@ class Pattern:
     model: onnx.ModelProto
 
 
-Form = Callable[[Net, str], str]
+Form = Callable[[Graph, str], str]
 
 
-def bias_gelu(n: Net, x: str) -> str:
+def bias_gelu(n: Graph, x: str) -> str:
     return forms.gelu_torch(n, n.op("Add", x, n.some(WIDTH)))
 
 
-def quick_gelu(n: Net, x: str) -> str:
+def quick_gelu(n: Graph, x: str) -> str:
     return n.op("Mul", x, n.op("Sigmoid", n.op("Mul", x, n.number(1.702))))
 
 
-def swish(n: Net, x: str) -> str:
+def swish(n: Graph, x: str) -> str:
     return n.op("Mul", x, n.op("Sigmoid", x))
 
 
-def layer_norm(n: Net, x: str) -> str:
+def layer_norm(n: Graph, x: str) -> str:
     return forms.norm_torch(n, x, -1, WIDTH, 3)
 
 
-def skip_layer_norm(n: Net, x: str) -> str:
+def skip_layer_norm(n: Graph, x: str) -> str:
     return layer_norm(n, n.op("Add", x, n.op("Relu", x)))
 
 
-def embedded_norm(n: Net, x: str) -> str:
+def embedded_norm(n: Graph, x: str) -> str:
     """The operator itself behind a bias and a residual."""
     total = n.op("Add", n.op("Add", n.op("Relu", x), n.some(WIDTH)), x)
     return n.op("LayerNormalization", total, n.positive(WIDTH), n.some(WIDTH), axis=-1)
 
 
-def layer_norm_of_gamma(n: Net, x: str) -> str:
+def layer_norm_of_gamma(n: Graph, x: str) -> str:
     """Without beta, whose place is empty."""
     centred = n.op("Sub", x, n.op("ReduceMean", x, axes=[-1]))
     variance = n.op("ReduceMean", n.op("Pow", centred, n.number(2)), axes=[-1])
@@ -101,48 +72,48 @@ def layer_norm_of_gamma(n: Net, x: str) -> str:
     )
 
 
-def rms_norm(n: Net, x: str) -> str:
+def rms_norm(n: Graph, x: str) -> str:
     return forms.rms_torch(n, x, WIDTH)
 
 
-def table_norm(n: Net, x: str) -> str:
+def table_norm(n: Graph, x: str) -> str:
     return forms.norm_torch(n, x, -1, WIDTH, 2)
 
 
-def matmul_add(n: Net, x: str) -> str:
+def matmul_add(n: Graph, x: str) -> str:
     return n.op("Add", n.op("MatMul", x, n.some(WIDTH, WIDTH)), n.some(WIDTH))
 
 
-def matmul_scale(n: Net, x: str) -> str:
+def matmul_scale(n: Graph, x: str) -> str:
     return n.op("Div", n.op("MatMul", x, n.some(WIDTH, WIDTH)), n.number(4.0))
 
 
-def matmul_norm(n: Net, x: str) -> str:
+def matmul_norm(n: Graph, x: str) -> str:
     y = n.op("MatMul", n.op("Reshape", x, n.weight(np.array([-1, WIDTH], np.int64))), n.some(WIDTH, WIDTH))
     stats = (n.positive(WIDTH), n.some(WIDTH), n.some(WIDTH), n.positive(WIDTH))
     return n.op("Reshape", n.op("BatchNormalization", y, *stats), n.weight(np.array([2, 4, WIDTH], np.int64)))
 
 
-def gemm_relu(n: Net, x: str) -> str:
+def gemm_relu(n: Graph, x: str) -> str:
     flat = n.op("Reshape", x, n.weight(np.array([8, WIDTH], np.int64)))
     y = n.op("Relu", n.op("Gemm", flat, n.some(WIDTH, WIDTH), n.some(WIDTH)))
     return n.op("Reshape", y, n.weight(np.array([2, 4, WIDTH], np.int64)))
 
 
-def turned_matmul(n: Net, x: str) -> str:
+def turned_matmul(n: Graph, x: str) -> str:
     return n.op("MatMul", n.op("MatMul", x, n.op("Transpose", n.op("Relu", x), perm=[0, 2, 1])), x)
 
 
-def matmul_of_turned(n: Net, x: str) -> str:
+def matmul_of_turned(n: Graph, x: str) -> str:
     y = n.op("MatMul", n.op("Transpose", x, perm=[0, 2, 1]), x)
     return n.op("MatMul", x, n.op("Mul", y, n.number(0.25)))
 
 
-def bias_softmax(n: Net, x: str) -> str:
+def bias_softmax(n: Graph, x: str) -> str:
     return n.op("Softmax", n.op("Add", x, n.some(1, 4, WIDTH)), axis=-1)
 
 
-def attention(n: Net, x: str) -> str:
+def attention(n: Graph, x: str) -> str:
     """One head of BERT: three products with bias, turned, a softmax, and the product behind."""
     heads = 4
 
@@ -158,7 +129,7 @@ def attention(n: Net, x: str) -> str:
     return n.op("Reshape", n.op("Transpose", mixed, perm=[0, 2, 1, 3]), shape)
 
 
-def qdq_matmul(n: Net, x: str) -> str:
+def qdq_matmul(n: Graph, x: str) -> str:
     scale, zero = n.number(0.05), n.weight(np.array(128, np.uint8))
     weight = n.weight(np.random.default_rng(3).integers(-127, 127, (WIDTH, WIDTH)).astype(np.int8))
     fed = n.op("DequantizeLinear", n.op("QuantizeLinear", x, scale, zero), scale, zero)
@@ -166,68 +137,68 @@ def qdq_matmul(n: Net, x: str) -> str:
     return n.op("DequantizeLinear", n.op("QuantizeLinear", y, scale, zero), scale, zero)
 
 
-def conv(n: Net, x: str, *, bias: bool = True) -> str:
+def conv(n: Graph, x: str, *, bias: bool = True) -> str:
     more = [n.some(CHANNELS)] if bias else []
     return n.op("Conv", x, n.some(CHANNELS, CHANNELS, 3, 3), *more, pads=[1, 1, 1, 1])
 
 
-def conv_norm(n: Net, x: str) -> str:
+def conv_norm(n: Graph, x: str) -> str:
     stats = (n.positive(CHANNELS), n.some(CHANNELS), n.some(CHANNELS), n.positive(CHANNELS))
     return n.op("BatchNormalization", conv(n, x, bias=False), *stats)
 
 
-def conv_norm_relu(n: Net, x: str) -> str:
+def conv_norm_relu(n: Graph, x: str) -> str:
     return n.op("Relu", conv_norm(n, x))
 
 
-def conv_mul(n: Net, x: str) -> str:
+def conv_mul(n: Graph, x: str) -> str:
     return n.op("Mul", conv(n, x), n.positive(CHANNELS, 1, 1))
 
 
-def conv_add(n: Net, x: str) -> str:
+def conv_add(n: Graph, x: str) -> str:
     return n.op("Add", conv(n, x, bias=False), n.some(1, CHANNELS, 1, 1))
 
 
-def conv_clip(n: Net, x: str) -> str:
+def conv_clip(n: Graph, x: str) -> str:
     return n.op("Clip", conv(n, x), n.number(0.0), n.number(6.0))
 
 
-def conv_leaky(n: Net, x: str) -> str:
+def conv_leaky(n: Graph, x: str) -> str:
     return n.op("LeakyRelu", conv(n, x), alpha=0.1)
 
 
-def conv_sigmoid(n: Net, x: str) -> str:
+def conv_sigmoid(n: Graph, x: str) -> str:
     return n.op("Sigmoid", conv(n, x))
 
 
-def conv_hard_sigmoid(n: Net, x: str) -> str:
+def conv_hard_sigmoid(n: Graph, x: str) -> str:
     return n.op("HardSigmoid", conv(n, x), alpha=1 / 6, beta=0.5)
 
 
-def conv_swish(n: Net, x: str) -> str:
+def conv_swish(n: Graph, x: str) -> str:
     return swish(n, conv(n, x))
 
 
-def conv_hard_swish(n: Net, x: str) -> str:
+def conv_hard_swish(n: Graph, x: str) -> str:
     return n.op("HardSwish", conv(n, x))
 
 
-def hard_swish_parts(n: Net, x: str) -> str:
+def hard_swish_parts(n: Graph, x: str) -> str:
     y = conv(n, x)
     hard = n.op("Clip", n.op("Add", y, n.number(3.0)), n.number(0.0), n.number(6.0))
     return n.op("Div", n.op("Mul", y, hard), n.number(6.0))
 
 
-def conv_residual(n: Net, x: str) -> str:
+def conv_residual(n: Graph, x: str) -> str:
     return n.op("Relu", n.op("Add", conv(n, x), x))
 
 
-def pad_conv(n: Net, x: str) -> str:
+def pad_conv(n: Graph, x: str) -> str:
     pads = n.weight(np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
     return n.op("Conv", n.op("Pad", x, pads), n.some(CHANNELS, CHANNELS, 3, 3))
 
 
-def qdq_conv(n: Net, x: str) -> str:
+def qdq_conv(n: Graph, x: str) -> str:
     scale, zero = n.number(0.05), n.weight(np.array(128, np.uint8))
     values = np.random.default_rng(4).integers(-127, 127, (CHANNELS, CHANNELS, 3, 3)).astype(np.int8)
     fed = n.op("DequantizeLinear", n.op("QuantizeLinear", x, scale, zero), scale, zero)
@@ -263,33 +234,33 @@ TABLES: tuple[Form, ...] = (
 TABLE, ROW, IMAGE = (8, WIDTH), (2, 4, WIDTH), (1, CHANNELS, 6, 6)
 
 
-def _nothing(n: Net, x: str) -> str:
+def _nothing(n: Graph, x: str) -> str:
     return x
 
 
-def _scaled(n: Net, x: str) -> str:
+def _scaled(n: Graph, x: str) -> str:
     return n.op("Mul", x, n.number(0.5))
 
 
-def _shifted(n: Net, x: str) -> str:
+def _shifted(n: Graph, x: str) -> str:
     return n.op("Add", x, n.number(1.5))
 
 
-def _product(n: Net, x: str) -> str:
+def _product(n: Graph, x: str) -> str:
     return n.op("MatMul", x, n.some(WIDTH, WIDTH))
 
 
-def _dense(n: Net, x: str) -> str:
+def _dense(n: Graph, x: str) -> str:
     flat = n.op("Reshape", x, n.weight(np.array([8, WIDTH], np.int64)))
     y = n.op("Gemm", flat, n.some(WIDTH, WIDTH), n.some(WIDTH))
     return n.op("Reshape", y, n.weight(np.array([2, 4, WIDTH], np.int64)))
 
 
-def _gemm(n: Net, x: str) -> str:
+def _gemm(n: Graph, x: str) -> str:
     return n.op("Gemm", x, n.some(WIDTH, WIDTH), n.some(WIDTH))
 
 
-def _one_by_one(n: Net, x: str) -> str:
+def _one_by_one(n: Graph, x: str) -> str:
     return n.op("Conv", x, n.some(CHANNELS, CHANNELS, 1, 1), n.some(CHANNELS))
 
 
@@ -299,12 +270,12 @@ IMAGE_SIDES: tuple[Form, ...] = (_nothing, _scaled, _shifted, _one_by_one, conv_
 
 
 def _model(chain: tuple[Form, ...], shape: tuple[int, ...], opset: int = 17) -> onnx.ModelProto:
-    net = Net()
+    net = Graph()
     value = "x"
     for form in chain:
         value = form(net, value)
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", value)]
-    model = assemble(net.nodes, sides[:1], sides[1:], net.held, opset=opset)
+    model = assemble(net.nodes, sides[:1], sides[1:], net.weights, opset=opset)
     return onnx.shape_inference.infer_shapes(model)  # as exporters write them, which rewrites look at
 
 

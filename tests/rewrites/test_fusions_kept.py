@@ -11,9 +11,10 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from fused_forms import gelu_dynamo, norm_plain, rms_product
-from fusion_patterns import FAMILIES, IMAGE, ROW, WIDTH, Form, Net, Pattern, between, swish
+from fusion_patterns import FAMILIES, IMAGE, ROW, WIDTH, Form, Pattern, between, swish
 from onnx import TensorProto, helper
 
+from graphs import Graph
 from onnx_text import assemble
 from ortune import rewrites
 from ortune.graph import forms, ort_fusions
@@ -78,7 +79,7 @@ def test_no_fusion_is_lost(
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def written_out(form: forms.Part, net: Net) -> str:
+def written_out(form: forms.Part, net: Graph) -> str:
     """A form of the table as nodes."""
     if isinstance(form, float):
         return net.number(form)
@@ -92,10 +93,10 @@ def written_out(form: forms.Part, net: Net) -> str:
     return net.op(form.kind, *inputs, **({"axes": [-1]} if form.kind == "ReduceMean" else {}))
 
 
-def graph_of(net: Net, *outputs: str) -> onnx.ModelProto:
+def graph_of(net: Graph, *outputs: str) -> onnx.ModelProto:
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ROW) for name in ("x", outputs[0])]
     sides += [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs[1:]]
-    return assemble(net.nodes, sides[:1], sides[1:], net.held)
+    return assemble(net.nodes, sides[:1], sides[1:], net.weights)
 
 
 def fused_nodes(model: onnx.ModelProto) -> dict[str, int]:
@@ -107,7 +108,7 @@ def fused_nodes(model: onnx.ModelProto) -> dict[str, int]:
 @pytest.mark.parametrize("number", range(len(ort_fusions.FUSIONS)))
 def test_each_form_of_the_table_is_fused(number: int, tmp_path: Path) -> None:
     operator, form = ort_fusions.FUSIONS[number]
-    net = Net()
+    net = Graph()
     end = written_out(form, net)
     model = graph_of(net, net.op("Neg", end))
     made = optimised(model, tmp_path)
@@ -123,7 +124,7 @@ def test_a_form_that_is_an_output_of_the_model_is_said_to_be_fused_where_it_is(
     number: int, tmp_path: Path
 ) -> None:
     operator, form = ort_fusions.FUSIONS[number]
-    net = Net()
+    net = Graph()
     model = graph_of(net, written_out(form, net))
     assert (operator in fused_nodes(model)) == (optimised(model, tmp_path)[operator] == 1)
 
@@ -133,7 +134,7 @@ def test_a_form_that_is_an_output_of_the_model_is_said_to_be_fused_where_it_is(
     [gelu_dynamo, swish, lambda n, x: norm_plain(n, x, -1, WIDTH, 3), lambda n, x: rms_product(n, x, WIDTH)],
 )
 def test_other_forms_are_not_said_to_be(form: Form, tmp_path: Path) -> None:
-    net = Net()
+    net = Graph()
     model = graph_of(net, form(net, "x"))
     if {"Gelu", "LayerNormalization", "SimplifiedLayerNormalization"} & optimised(model, tmp_path).keys():
         pytest.fail("ONNX Runtime fuses it by now: the table lacks a form")
@@ -141,7 +142,7 @@ def test_other_forms_are_not_said_to_be(form: Form, tmp_path: Path) -> None:
 
 
 def test_a_second_reader_within_keeps_it_from_being_fused(tmp_path: Path) -> None:
-    net = Net()
+    net = Graph()
     end = written_out(ort_fusions.FUSIONS[0][1], net)
     (erf,) = [node.output[0] for node in net.nodes if node.op_type == "Erf"]
     model = graph_of(net, end, erf)

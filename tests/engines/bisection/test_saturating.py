@@ -9,15 +9,15 @@ import pytest
 
 import ortune
 from facts import facts
+from graphs import QuantizedGraph
 from ortune import platform
 from ortune.graph.dot_products import saturates
-from quantized import Graph
 from simulated_machine import Lab, measuring_on
 
 
 def convolutions(path: Path, largest: int) -> Path:
     """Three convolutions between pairs with weights up to so many steps; no sum leaves its grid by far."""
-    g, x = Graph(5), "x"
+    g, x = QuantizedGraph(5), "x"
     x = g.pair(x, 0.02)
     for number in range(3):
         values = g.draw.normal(size=(16, 16, 3, 3)) * 0.08

@@ -11,11 +11,12 @@ from onnx import TensorProto
 
 import ortune
 from facts import facts
+from graphs import QuantizedGraph
 from ortune.answer import Answer
 from ortune.records import BisectResult
 from ortune.show.document import Pairs
 from ortune.verbs.bisect import words as bisect_words
-from quantized import Graph, product
+from quantized import product
 from simulated_machine import Lab, measuring_on
 
 
@@ -37,7 +38,7 @@ def bisected(a: Path, b: Path | None = None, **more: object) -> Answer[BisectRes
 
 def layers(path: Path, quantized: bool, sizes: tuple[float, ...]) -> Path:
     """Products with weights of these sizes; the bias is as large as ever, so small weights leave it no int32."""
-    g, x, scale = Graph(11), "x", 0.03
+    g, x, scale = QuantizedGraph(11), "x", 0.03
     for i, size in enumerate(sizes):
         weight = (g.draw.normal(size=(24, 24)) * size).astype(np.float32)
         bias = np.linspace(-2, 2, 24)
@@ -72,7 +73,7 @@ def test_a_bias_that_saturates_is_named_and_not_the_rounding_before_it(
 
 def separable(path: Path, quantized: bool) -> Path:
     """A depthwise convolution whose channels differ a thousandfold, with one scale for all, and what evens them out."""
-    g = Graph(12)
+    g = QuantizedGraph(12)
     sizes = np.logspace(-3, 0, 8).astype(np.float32)
     weight = (g.draw.normal(size=(8, 1, 3, 3)) * sizes[:, None, None, None]).astype(np.float32)
     x = g.pair("x", 0.03) if quantized else "x"
@@ -110,7 +111,7 @@ def test_the_side_that_the_optimiser_made_wrong_is_named(
 
 
 def test_a_quantized_model_that_is_steps_apart_has_no_finding(tmp_path: Path) -> None:
-    g = Graph(13)
+    g = QuantizedGraph(13)
     x = g.pair("x", 0.05)
     x = g.pair(g.add("Add", x, g.pair(x, 0.03), name="sum"), 0.06, 125)
     g.add("AveragePool", x, out="p", name="pool", kernel_shape=[2, 2], strides=[2, 2])
@@ -126,7 +127,7 @@ def test_a_quantized_model_that_is_steps_apart_has_no_finding(tmp_path: Path) ->
 
 def chosen(path: Path, threshold: float) -> Path:
     """Rows that are beyond a threshold, and what is made of them."""
-    g = Graph(14)
+    g = QuantizedGraph(14)
     s = g.add("Sigmoid", "x", name="scores")
     m = g.add("Greater", s, g.stored(np.float32(threshold)), name="above")
     kept = g.add("Compress", s, g.add("Reshape", m, g.stored(np.array([-1], np.int64))), name="kept")
@@ -144,7 +145,7 @@ def test_values_whose_lengths_depend_on_values_are_told_as_other_shapes(tmp_path
 
 def boxes(path: Path, threshold: float | None) -> Path:
     """NonMaxSuppression in the middle, with a threshold or without."""
-    g = Graph(15)
+    g = QuantizedGraph(15)
     corners = g.add("Concat", "x", g.add("Add", "x", g.stored(np.float32(1.0))), axis=2)
     scores = g.stored(g.draw.uniform(size=(1, 2, 40)).astype(np.float32))
     more = [] if threshold is None else [g.stored(np.array([threshold], np.float32))]
@@ -163,7 +164,7 @@ def test_nodes_with_and_without_an_optional_input_are_held_against_each_other(tm
 
 def named_alike(path: Path, *, limited: bool) -> Path:
     """A value that is called the same and is another thing: a sine, or the input cut off."""
-    g = Graph(16)
+    g = QuantizedGraph(16)
     if limited:
         limits = g.stored(np.float32(0.4)), g.stored(np.float32(0.5))
         g.add("Clip", "x", *limits, out="t1", name="limit")
