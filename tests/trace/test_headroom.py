@@ -224,7 +224,9 @@ def test_nothing_is_promised_of_settings_that_reach_into_kernels() -> None:
 def test_what_was_not_let_be_optimised_is_not_bounded() -> None:
     at = dataclasses.replace(AT, unbounded="graph optimisation is off")
     seen = found([node("a", 990, 980)], at, kernels=990, between_nodes=10)
-    facts(seen.sentence, "saving is unknown", at.unbounded, "1 % of the run", "(overhead 1)", "99 %", "may help")
+    facts(
+        seen.sentence, "saving is unknown", at.unbounded, "1 % of the run", "(overhead 1)", "99 %", "may help"
+    )
     assert seen.unbounded == at.unbounded
     disturbed = dataclasses.replace(at, slowdown=3.0)
     assert found([node("a", 990, 980)], disturbed).sentence.startswith("the possible saving")
