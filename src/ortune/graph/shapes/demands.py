@@ -1,4 +1,4 @@
-"""One walk over a graph: what it demands of the sizes of its inputs."""
+"""One walk over a graph that collects its constraints on the sizes of the inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators of a shape walk share: reading attributes, axes, and broadcasting."""
+"""Helpers for the rules of the shape walk: axes, and broadcasting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of every value without running the model: type and sizes, by onnx's own shape inference."""
+"""Types and sizes of all values of a model, inferred by onnx's shape inference without running the model."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Dims = tuple[int | str | None, ...]
 _Types = Mapping[str, onnx.TypeProto.Tensor]
 _Inferred = dict[Fingerprint, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
-"""What was inferred of models that look like this, by name (``_apart_name``); None where nothing is remembered."""
+"""Inferred types by the name of a value (``_apart_name``), for each model; None outside of ``remembering``."""
 _of_unchanged: WeakKeyDictionary[Listing, Values] = WeakKeyDictionary()
-"""What is known of models while nobody changes them."""
+"""Inferred values of models that are not changed meanwhile (``unchanged``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class Known:
     """The inferred type and sizes of a value.
 
     Attributes:
-        dtype: Its element type; None where it is not known.
-        dims: Its sizes: a number; or a symbol, which is the same size wherever it stands; or None for one that is not
-            known. None where not even their number is.
+        dtype: The element type; None if unknown.
+        dims: The sizes: a number, a symbol (equal symbols are equal sizes), or None for an unknown size. None if the
+            rank is unknown.
     """
 
     dtype: ir.DataType | None = None
@@ -62,7 +62,7 @@ class Values(dict[ir.Value, Known]):
     """Inferred types and sizes by value, and the contents of values that hold shapes."""
 
     def of(self, value: ir.Value | None) -> Known:
-        """The inferred type and sizes of a value."""
+        """Return the inferred type and sizes of a value."""
         return self.get(value, Known()) if value is not None else Known()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
@@ -92,16 +92,16 @@ class Values(dict[ir.Value, Known]):
 
 
 def known_values(model: ir.Model) -> Values:
-    """Infers types and sizes from the inputs alone; other declared shapes are not trusted.
+    """Infer types and sizes from the inputs alone; other declared shapes are not trusted.
 
-    ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
+    ONNX Runtime refuses inputs of other sizes than the model declares. It does not check the declared sizes of others.
     """
     listing = listing_of(model)
     if listing is None:
         return _known_values(model)
     if listing not in _of_unchanged:
         _of_unchanged[listing] = _known_values(model)
-    return Values(_of_unchanged[listing])  # which whoever asks may add to
+    return Values(_of_unchanged[listing])  # a copy, to which the caller may add
 
 
 def _known_values(model: ir.Model) -> Values:
@@ -129,7 +129,7 @@ def _known_values(model: ir.Model) -> Values:
 
 
 def _believed(model: ir.Model) -> set[ir.Value]:
-    """The values whose symbols are believed: inputs, and what keeps their symbols right."""
+    """Return the values whose inferred symbols are right: inputs, and outputs of operators that keep symbols."""
     believed = set(model.graph.inputs)
     for graph in graphs(model, functions=False):
         believed.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
@@ -143,7 +143,7 @@ def _believed(model: ir.Model) -> set[ir.Value]:
 
 
 def _stored(node: ir.Node) -> ir.TensorProtocol | None:
-    """The tensor that a Constant holds."""
+    """Return the tensor of a Constant node; None for other nodes."""
     return tensor_of(node, "value") if node.op_type == "Constant" else None
 
 
@@ -154,7 +154,7 @@ def _size(size: onnx.TensorShapeProto.Dimension, believed: bool) -> int | str | 
 
 
 def _forget(model: ir.Model) -> None:
-    """Takes out what nothing holds the model to, and what would make it large."""
+    """Remove declared shapes that ONNX Runtime does not check, and large tensors."""
     for graph in graphs(model):
         for node in list(graph) if isinstance(graph, ir.Graph) else ():
             stored = _stored(node)
@@ -208,7 +208,7 @@ def remembering() -> Iterator[None]:
 
 
 def _inferred(model: ir.Model) -> _Types:
-    """What follows from the inputs of a model; empty where nothing can be said."""
+    """Return the inferred types of a model by name, from the cache if there is one; empty if inference fails."""
     cache = _remembered.get()
     if cache is None:
         return _infer(model)
@@ -252,7 +252,7 @@ def _vector_elements(model: ir.Model) -> int:
 
 
 def _cut(model: ir.Model) -> None:
-    """Puts an Identity behind what sizes are computed with, where inference would compute other ones."""
+    """Insert an Identity after each node whose contents inference computes wrongly, to hide them from it."""
     for graph in graphs(model):
         for node in list(graph):
             if not _computes_otherwise(node):
@@ -267,7 +267,7 @@ def _cut(model: ir.Model) -> None:
 
 
 def _computes_otherwise(node: ir.Node) -> bool:
-    """Returns whether inference passes sizes on that are not what a node gives (onnx 1.23)."""
+    """Return whether inference computes other contents than the node does (onnx 1.23)."""
     if is_op(node, "Slice"):  # what is not constant is taken for zero
         return any(value is not None and constant(value) is None for value in node.inputs[1:])
     # To any type sizes are cast without a change.
@@ -275,14 +275,14 @@ def _computes_otherwise(node: ir.Node) -> bool:
 
 
 def _apart_name(number: int, name: str) -> str:
-    """What a value of a graph is called so that no other graph has it; the graphs are counted as they are walked."""
+    """Return a name that no value of another graph has; graphs are numbered in the order of the walk."""
     return f"{number}:{name}" if name else ""
 
 
 def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[int]) -> None:
-    """Gives a graph's values names of their own, and those of the graphs within.
+    """Rename the values of a graph and of its subgraphs, so all names in the model are unique.
 
-    Inference keeps the sizes that it computes by name, one for all graphs.
+    Inference stores computed sizes by name, in one table for all graphs.
     """
     number, names = next(numbers), outer.new_child()
 
@@ -304,13 +304,13 @@ def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[
 
 
 def _within(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in a node, in order."""
+    """Iterate over the graphs in the attributes of a node."""
     for attribute in node.attribute:
         yield from (attribute.g,) if attribute.HasField("g") else attribute.graphs
 
 
 def _nested(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """A graph, and after it every graph that lies in one of its nodes."""
+    """Iterate over a graph and all its subgraphs, outer graphs first."""
     yield graph
     for node in graph.node:
         for inner in _within(node):

@@ -1,4 +1,4 @@
-"""What a graph says of sizes where it is read from one node up: ranks, axes, and the numbers of a shape."""
+"""Ranks and axes that follow from a node and the nodes above it, without inferring the whole model."""
 
 from __future__ import annotations
 

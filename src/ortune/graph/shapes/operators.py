@@ -1,4 +1,4 @@
-"""How each operator passes shapes on, and what it demands of them. Unknown operators pass nothing on."""
+"""Output shapes of each operator, and its constraints on input shapes. Outputs of unknown operators are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph demands of its inputs: equal dimensions, index ranges, and sizes that cannot work.
+"""Constraints of a graph on the sizes of its inputs: equal dimensions, index ranges, and sizes that cannot work.
 
 A walk in topological order carries each value's shape as linear expressions over the input's symbols, and the
 contents of small integer tensors (shape arithmetic). Where an operator demands that two dimensions are equal
