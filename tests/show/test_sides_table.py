@@ -258,3 +258,23 @@ def test_a_history_names_what_was_compared() -> None:
     envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(history_words.document(envelope), 120).split())
     facts(text, "onnxruntime p25", "1.31.1 9.00 ms -10.0 %")
+
+
+def _ns(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+@pytest.mark.parametrize("ratio", [0.6, 1.0, 1.71])
+@pytest.mark.parametrize("p95_ratio", [None, 0.9, 1.8])
+def test_no_p95_is_below_the_p50_of_its_side(ratio: float, p95_ratio: float | None) -> None:
+    """The p50 of B is A's times the paired change, and its p95 may be of other moments."""
+    unknown = Guard(figure="p95", limit_ratio=1.05, known=False, note="too few samples")
+    known = Guard(figure="p95", ratio=p95_ratio, ratio_low=0.8, ratio_high=2.0, limit_ratio=1.05)
+    found = golden.comparison(ratio=ratio, guards=(known if p95_ratio else unknown,))
+    pair = [("A", golden.figures(11e6)), ("B", golden.figures(9.9e6))]
+    table = sides.sides_table(pair, found.statistic, found, "A")
+    cells = {row[0].text: [cell.text for cell in row[1:3]] for row in table.rows}
+    for p50, p95 in zip(cells["p50"], cells["p95"], strict=True):
+        assert p95 == sides.UNKNOWN or _ns(p95) >= 0.99 * _ns(p50)
+    assert (ratio < 1.7 or p95_ratio == 1.8) or DRIFTED in table.notes

@@ -12,6 +12,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import CompareResult, Comparison, Envelope, Plan
 from ortune.verbs.compare import run as compare
 from ortune.verbs.compare.gate import gate
+from ortune.verbs.doctor import run as doctor
 from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, Weather, net, tools_of
 
@@ -90,6 +91,16 @@ def test_compare_says_which_of_the_two_it_is(seed: int, tmp_path: Path) -> None:
     only = compared(lab_of(seed, ONLY_UNDER_LOAD), tmp_path)
     # A p10 sees the runs in which nobody waited, and so no gain at all.
     assert only.verdict != "faster" or (only.others is not None and only.others.only_under_load)
+
+
+def test_doctor_promises_no_finer_effect_from_more_time_on_a_busy_machine(tmp_path: Path) -> None:
+    lab = lab_of(0, 0.0, run=0.2)
+    with tools_of(lab):
+        options = doctor.Options(store=tmp_path / "store", runtime=sys.executable)
+        noise = doctor.run(options, Watcher(machine=lab.machine)).result.noise
+    assert noise is not None and noise.busy and noise.used_cpus == pytest.approx(1.0, abs=0.1)
+    effects = {row.smallest_effect_ratio for row in noise.table[2:]}
+    assert len(effects) == 1 and None not in effects
 
 
 @pytest.mark.parametrize("side", ["a_set", "b_set"])

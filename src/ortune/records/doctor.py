@@ -54,6 +54,7 @@ class NoiseReport(Record, frozen=True, kw_only=True):
 
     Attributes:
         used_cpus: CPUs that other programs used meanwhile, of ``cpus``; None if unknown.
+        busy: Whether that is more than on a quiet machine: the table is then a description of this moment.
     """
 
     model: str
@@ -65,6 +66,7 @@ class NoiseReport(Record, frozen=True, kw_only=True):
     status: Literal["ok", "invalid"]
     used_cpus: float | None = None
     cpus: int = 0
+    busy: bool = False
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):

@@ -287,6 +287,15 @@ class PageParts(Record, frozen=True, kw_only=True):
     queued: bool = False
 
 
+class UndisturbedRun(Record, frozen=True, kw_only=True):
+    """A run without interference: every part at its fast end, as ``ProfiledNode.fast_ns`` for a node."""
+
+    wall_ns: float
+    categories: tuple[Category, ...]
+    operators: tuple[OperatorTime, ...] = ()
+    layers: tuple[LayerTime, ...] = ()
+
+
 class ProfileResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune profile --json``. Times are those of the mean steady run under the profiler.
 
@@ -296,6 +305,8 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         slowdown_ratio: Time of a profiled run over an unprofiled one; None for a trace.
         fast_ns: An undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference: other
             programs, interrupts, clocks.
+        undisturbed: That run in full, if interference is a tenth of the mean run or more; otherwise None. Findings are
+            about it.
         sensors: Sensors around the profiled process: load, pressure. None for a trace.
         device_ns: Kernel time on a device by provider, parallel to the host and not part of the sum.
         transfers: Copies to, from and on the device; () if the profile has none.
@@ -318,6 +329,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     wall_ns: float
     slowdown_ratio: float | None = None
     fast_ns: float | None = None
+    undisturbed: UndisturbedRun | None = None
     sensors: Sensors | None = None
     categories: tuple[Category, ...]
     operators: tuple[OperatorTime, ...] = ()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortune.catalogue.providers import CPU, profiled, short
-from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult, fused_with
+from ortune.records import (
+    Category,
+    CategoryName,
+    LayerTime,
+    OperatorTime,
+    ProfiledNode,
+    ProfileResult,
+    fused_with,
+)
 from ortune.show.document import Cell, Column, Table, Tone, table
 from ortune.show.numbers import duration, percent, three
 from ortune.show.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
@@ -22,30 +30,44 @@ def kernels_ns(result: ProfileResult) -> float:
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
-INTERFERED = 0.1
-"""Share of the mean run from which on interference is no detail: then the run without it is what is told."""
-
-
 def undisturbed_ns(result: ProfileResult) -> float | None:
     """Return the run without interference; None if it is unknown, or hardly differs from the mean run."""
-    fast_ns = result.fast_ns
-    return fast_ns if fast_ns and fast_ns < (1 - INTERFERED) * result.wall_ns else None
+    return result.undisturbed.wall_ns if result.undisturbed is not None else None
+
+
+def run_ns(result: ProfileResult) -> float:
+    """Return the run that all tables divide up: without interference if that is a large part of the mean run."""
+    return result.wall_ns if result.undisturbed is None else result.undisturbed.wall_ns
+
+
+def run_categories(result: ProfileResult) -> tuple[Category, ...]:
+    """Return the categories of that run."""
+    return result.categories if result.undisturbed is None else result.undisturbed.categories
+
+
+def run_operators(result: ProfileResult) -> tuple[OperatorTime, ...]:
+    """Return the operators of that run, the most expensive first."""
+    return result.operators if result.undisturbed is None else result.undisturbed.operators
+
+
+def run_layers(result: ProfileResult) -> tuple[LayerTime, ...]:
+    """Return the layers of that run."""
+    return result.layers if result.undisturbed is None else result.undisturbed.layers
 
 
 def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
-    """Return the time by which nodes are ordered: without interference if that is a large part of the run."""
-    return node.time_ns if undisturbed_ns(result) is None else node.least_ns
+    """Return the node's part of that run."""
+    return node.time_ns if result.undisturbed is None else node.least_ns
 
 
 def node_share(node: ProfiledNode, result: ProfileResult) -> str:
     """Return that time as a share of the run that it is part of: "12.3 %"."""
-    whole_ns = undisturbed_ns(result)
-    return share(node.time_ns, result) if whole_ns is None else percent(node.least_ns / whole_ns)
+    return share(node_ns(node, result), result)
 
 
 def share(ns: float, result: ProfileResult) -> str:
     """The share of the run: "12.3 %"."""
-    return percent(ns / result.wall_ns) if result.wall_ns else ""
+    return percent(ns / run_ns(result)) if run_ns(result) else ""
 
 
 def name_of(node: ProfiledNode) -> str:
@@ -74,7 +96,7 @@ def names(result: ProfileResult) -> dict[str, str]:
 
 def category_name(name: CategoryName, result: ProfileResult) -> str:
     """A category in words; what a device computes later is not called computing."""
-    waits = any(c.name == "device-wait" and c.ns > 0 for c in result.categories)
+    waits = any(c.name == "device-wait" and c.ns > 0 for c in run_categories(result))
     on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
         return "in nodes, by the host's clock"
@@ -87,10 +109,10 @@ def category_name(name: CategoryName, result: ProfileResult) -> str:
 
 def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
     """Name, words, time and share of every category that has any; the last row is the sum, which is 100.0 %."""
-    there = [c for c in result.categories if c.ns]
+    there = [c for c in run_categories(result) if c.ns]
     if not there:
         return []
-    unit = unit_of(result.wall_ns)
+    unit = unit_of(run_ns(result))
     whole = sum(c.ns for c in there)
     times = apportion([c.ns / unit.scale for c in there], unit.digits)
     shares = apportion([100 * c.ns / whole for c in there], 1) if whole else [0.0] * len(there)
@@ -106,37 +128,35 @@ def absent_categories(result: ProfileResult) -> str:
     """Says which categories have nothing of the run; "" where nothing is known of the host."""
     if result.trace.device_only:
         return ""
-    words = [CATEGORIES[c.name] for c in result.categories if not c.ns and c.name != "device-idle"]
+    words = [CATEGORIES[c.name] for c in run_categories(result) if not c.ns and c.name != "device-idle"]
     return f"nothing in: {', '.join(words)}" if words else ""
 
 
 def category_unit(result: ProfileResult) -> Unit:
     """The unit of the categories' times."""
-    return unit_of(result.wall_ns)
+    return unit_of(run_ns(result))
 
 
 def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
     """The dearest operators."""
-    several = len({o.provider for o in result.operators}) > 1
+    of_run = run_operators(result)
+    several = len({o.provider for o in of_run}) > 1
     rows = []
-    for o in result.operators[:most]:
+    for o in of_run[:most]:
         provider = short(o.provider)
         name = f"{o.op_type} on {provider}" if several and provider else o.op_type
         rows.append([Cell(name), *_part_cells(o.time_ns, o.n_nodes, result)])
-    rest = result.operators[most:]
+    rest = of_run[most:]
     if rest:
         ns, count = sum(o.time_ns for o in rest), sum(o.n_nodes for o in rest)
         name = f"{len(rest)} other operators" if len(rest) > 1 else "1 other operator"
         rows.append([Cell(name, tone="faint"), *_part_cells(ns, count, result, "faint")])
-    return _named(f"operators{_of_mean(result)}", ("operator", "time", "share", "nodes"), rows)
+    return _named(f"operators{_which_run(result)}", ("operator", "time", "share", "nodes"), rows)
 
 
-def _of_mean(result: ProfileResult) -> str:
-    """Name the run that a table is of if that is not the one of the headline."""
-    alone_ns = undisturbed_ns(result)
-    return (
-        "" if alone_ns is None else f" (mean run, {percent(1 - alone_ns / result.wall_ns, 0)} interference)"
-    )
+def _which_run(result: ProfileResult) -> str:
+    """Name the run that a table is of if it is not the mean run."""
+    return "" if result.undisturbed is None else " (without interference)"
 
 
 def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
@@ -207,7 +227,7 @@ def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
 
 def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
     """The outermost level of the hierarchy of names that has more than one place."""
-    tree = layer_tree(result.layers)
+    tree = layer_tree(run_layers(result))
     level = tree.get("", [])
     while len(level) == 1 and tree.get(level[0].layer):
         level = tree[level[0].layer]
@@ -236,7 +256,7 @@ def categories(result: ProfileResult) -> Table:
             [Cell(cell, tone=tone) for cell in (f"  {text}", time, part)]
             for (_, text, time, part), tone in zip(rows, tones, strict=True)
         ],
-        title=f"where the time goes{_of_mean(result)}",
+        title=f"where the time goes{_which_run(result)}",
         bars=[0.0 if n is None else max(0.0, min(1.0, float(part) / 100)) for n, _, _, part in rows],
         notes=[absent] if absent else [],
     )

@@ -179,12 +179,22 @@ def sides_table(
     at = names.index(against) if against in names else 0
     changes = dict(_changes(comparison)) if comparison else {}
     rows, drifted = [], False
+    shown_p50, drift = 0.0, 1.0  # of the last side: its p50 as shown, and that over its own median
     for name, write, numbers in _rows(figures, statistic):
         changed, texts = changes.get(name), ["" if n is None else write(n, 3) for n in numbers]
         before, after = numbers[at], numbers[-1]
         if changed and changed.ratio is not None and before and after:
             drifted = drifted or not changed.agrees(before, after, (texts[at], texts[-1]))
-            texts[at], texts[-1] = written(before, before * changed.ratio, write)
+            after = before * changed.ratio
+            texts[at], texts[-1] = written(before, after, write)
+        if name == "p50" and after and numbers[-1]:
+            shown_p50, drift = after, after / numbers[-1]
+        elif name == "p95" and after and after < shown_p50:
+            # The p50 shown is the base's times the paired change. A p95 of other moments can be below that: its
+            # distance from its own p50 is what is known.
+            known = changed is not None and changed.ratio is not None
+            texts[-1] = UNKNOWN if known else write(numbers[-1] * drift, 3)
+            drifted = True
         row: list[Cell | str] = [name, *texts]
         if comparison:
             row += _cells(changed, inverse=is_rate(name))

@@ -157,3 +157,13 @@ def test_a_gpu_that_is_software_is_not_claimed() -> None:
     assert "webgpu" not in " ".join(words.headline(envelope))
     assert "webgpu" not in golden.printed(words.document(envelope), 140)
     facts(shown(envelope, 140), "webgpu: its GPU is emulated")
+
+
+def test_a_busy_machine_promises_nothing_for_later() -> None:
+    usual = golden.diagnosed().result.noise
+    busy = msgspec.structs.replace(usual, used_cpus=1.6, cpus=2, busy=True)
+    flat = " ".join(shown(golden.diagnosed(noise=busy), 140).split())
+    facts(flat, "now, while other programs use 1.6 of 2 CPUs", "or more at best", "--wait-quiet 10m")
+    facts(flat.split("next:")[-1], "ortune doctor --wait-quiet 10m")
+    quiet = " ".join(shown(golden.diagnosed(), 140).split())
+    assert "--wait-quiet" not in quiet and "at best" not in quiet

@@ -8,9 +8,12 @@ import pytest
 import golden
 import golden_profile
 from facts import facts
+from ortune import rules
 from ortune.records import Envelope
+from ortune.show import profile_nodes
 from ortune.show.html import pages
 from ortune.show.numbers import duration
+from ortune.trace.undisturbed import as_profile, undisturbed_run
 from ortune.verbs.profile import page as profile_page
 from ortune.verbs.profile import words as profile_words
 
@@ -22,12 +25,17 @@ def disturbed(share: float) -> Envelope:
     fast = [msgspec.structs.replace(n, fast_ns=n.time_ns) for n in rest]
     slow = msgspec.structs.replace(first, time_ns=result.wall_ns, fast_ns=first.time_ns, name="late")
     late = msgspec.structs.replace(slow, originals=("late",))
-    result = msgspec.structs.replace(
-        result, nodes=(late, *fast), fast_ns=(1 - share) * result.wall_ns, device_ns={}
-    )
+    nodes = tuple(msgspec.structs.replace(n, device_ns=None) for n in (late, *fast))
+    scaled = [msgspec.structs.replace(c, ns=(1 - share) * c.ns) for c in result.categories]
+    whole = sum(c.ns for c in scaled)
     return golden_profile.profiled(
         msgspec.structs.replace(
-            result, nodes=tuple(msgspec.structs.replace(n, device_ns=None) for n in result.nodes)
+            result,
+            nodes=nodes,
+            fast_ns=whole,
+            device_ns={},
+            wall_ns=whole / (1 - share),
+            undisturbed=undisturbed_run(whole / (1 - share), scaled, nodes),
         )
     )
 
@@ -36,9 +44,11 @@ def test_the_headline_is_the_run_without_interference_and_names_its_largest_node
     envelope = disturbed(0.9)
     result = envelope.result
     text = profile_words.run_sentence(result)
-    facts(text, f"{duration(0.1 * result.wall_ns)} a run without interference", duration(result.wall_ns))
+    facts(
+        text, f"{duration(result.undisturbed.wall_ns)} a run without interference", duration(result.wall_ns)
+    )
     assert "late" not in text
-    assert profile_page.document(envelope).head.large == duration(0.1 * result.wall_ns)
+    assert profile_page.document(envelope).head.large == duration(result.undisturbed.wall_ns)
     facts(pages.render(envelope), "without interference")
 
 
@@ -48,7 +58,41 @@ def test_nodes_are_ordered_by_their_undisturbed_times_and_have_their_means() -> 
     facts(" ".join(text.split()), "nodes (", "without interference", "mean")
     listed = text[text.index("nodes (") :]
     assert "late" not in listed.split("operators")[0]
-    facts(" ".join(text.split()), "where the time goes (mean run, 90 % interference)")
+
+
+def test_every_table_divides_up_the_run_of_the_headline() -> None:
+    envelope = disturbed(0.9)
+    alone_ns = envelope.result.undisturbed.wall_ns
+    unit = profile_nodes.category_unit(envelope.result)
+    *parts, whole = profile_nodes.category_rows(envelope.result)
+    assert float(whole[2]) == pytest.approx(alone_ns / unit.scale, rel=0.01)
+    assert sum(float(row[2]) for row in parts) == pytest.approx(float(whole[2]), rel=0.01)
+    operators = profile_nodes.operators(envelope.result)
+    assert "without interference" in operators.title
+    text = " ".join(golden.printed(profile_words.document(envelope), 140, whole=True).split())
+    facts(text, "where the time goes (without interference)")
+    assert "mean run," not in text
+    page = pages.render(envelope)
+    assert "in the mean run" not in page
+
+
+def test_rules_see_the_run_of_the_headline() -> None:
+    result = disturbed(0.9).result
+    run = as_profile(result)
+    assert run.wall_ns == result.undisturbed.wall_ns
+    assert {n.name: n.time_ns for n in run.nodes} == {n.name: n.least_ns for n in result.nodes}
+    assert run.nodes[0].name != "late" and result.nodes[0].name == "late"
+    assert sum(n.share_ratio for n in run.nodes) == pytest.approx(1.0)
+    codes = {True: set[str](), False: set[str]()}
+    for alone, profile in ((True, run), (False, result)):
+        found = rules.findings(rules.Facts(profile=profile), without=("ENV",))
+        codes[alone] = {f.code for f in found if any("late" in place for place in f.where)}
+    assert codes[False] and not codes[True]
+
+
+def test_a_run_without_much_interference_is_the_mean_run_for_rules() -> None:
+    result = disturbed(0.05).result
+    assert result.undisturbed is None and as_profile(result) is result
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05])
@@ -61,5 +105,5 @@ def test_next_to_no_interference_changes_nothing(share: float) -> None:
 
 def test_a_profile_that_does_not_know_its_fast_end_tells_the_mean() -> None:
     envelope = disturbed(0.9)
-    result = msgspec.structs.replace(envelope.result, fast_ns=None)
+    result = msgspec.structs.replace(envelope.result, fast_ns=None, undisturbed=None)
     facts(profile_words.run_sentence(result), f"{duration(result.wall_ns)} a run, profiled")

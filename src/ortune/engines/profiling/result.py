@@ -26,10 +26,8 @@ from ortune.measuring.sides import Resolved
 from ortune.records import (
     GpuRun,
     MachinePeak,
-    OperatorTime,
     PageParts,
     ProfileDifference,
-    ProfiledNode,
     ProfileResult,
     TraceInfo,
 )
@@ -43,6 +41,7 @@ from ortune.trace.memory import Resident
 from ortune.trace.naming import stable_names
 from ortune.trace.roofline import with_floors
 from ortune.trace.table import ABSENT, Floats, Trace
+from ortune.trace.undisturbed import operator_times, undisturbed_run
 from ortune.trace.variance import variance
 
 _OUT = "initializers-out-of-inputs"
@@ -152,9 +151,10 @@ def result_of(
         wall_ns=attribution.mean_wall_ns,
         slowdown_ratio=slowdown,
         fast_ns=None if lost_runs else fast_ns,
+        undisturbed=None if lost_runs else undisturbed_run(attribution.mean_wall_ns, undisturbed, nodes),
         sensors=state.sensors if state else None,
         categories=categories,
-        operators=_operators(nodes),
+        operators=operator_times(nodes),
         nodes=nodes,
         layers=places,
         layers_left_out=left_out,
@@ -249,24 +249,6 @@ def difference_of(
     return msgspec.structs.replace(
         result, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
     )
-
-
-def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
-    """Operators of the mean steady run: sums of its nodes, the dearest first."""
-    groups: dict[tuple[str, str], list[ProfiledNode]] = {}
-    for node in nodes:
-        groups.setdefault((node.op_type, node.provider), []).append(node)
-    rows = [
-        OperatorTime(
-            op_type=op,
-            provider=provider,
-            n_nodes=len(mine),
-            time_ns=sum(node.time_ns for node in mine),
-            share_ratio=sum(node.share_ratio for node in mine),
-        )
-        for (op, provider), mine in groups.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
 def _conditions(side: Resolved | None, cpus: int) -> Conditions:

@@ -36,6 +36,7 @@ from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BE
 from ortune.show import headroom_words
 from ortune.show.answer_commands import plan_options
 from ortune.show.finding_words import measurable
+from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
@@ -168,7 +169,7 @@ def _findings(
         emulated=targets.of(baseline.side.plan).emulated(first),
         # Of a level that was stepped down from nothing else is to be said.
         plan=baseline.check.wrong_plan or baseline.side.plan,
-        profile=profile,
+        profile=profile and as_profile(profile),
         host=opened.machine.host,
         sensors=opened.machine.sensors(),
         environment=os.environ,

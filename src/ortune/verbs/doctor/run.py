@@ -25,6 +25,7 @@ from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
     Block,
+    Comparison,
     Control,
     DoctorResult,
     EffectRow,
@@ -41,7 +42,7 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.search.sequential import Sequential
-from ortune.search.waiting import waited
+from ortune.search.waiting import quiet_cpus, waited
 from ortune.stats import detect, intervals
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
@@ -203,7 +204,8 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
     )
     try:
         # The default races against itself: its evidence is what an equal plan would give.
-        schedule = Sequential(duel.Rules(), design)
+        limits = duel.Rules()
+        schedule = Sequential(limits, design)
 
         def on_block(block: Block) -> None:
             replay.block(block)
@@ -234,6 +236,9 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
         )
     state = schedule.state
     scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.statistic))
+    used_cpus = _used_cpus(state.blocks, opened)
+    seen = duel.conclude(state, limits, design)
+    busy = used_cpus is not None and used_cpus > quiet_cpus(opened.machine.host)
     latencies = sorted(figure(t, state.statistic) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(
         model=baseline.side.label,
@@ -241,9 +246,12 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
         trial_s=trial_ns / 1e9,
         block_scale=scale,
         controls=tuple(state.controls),
-        table=tuple(_row(m, scale, trial_ns, state.prior_scale, state.controls) for m in MINUTES),
+        table=tuple(
+            _row(m, scale, trial_ns, state.prior_scale, state.controls, seen, busy=busy) for m in MINUTES
+        ),
         status="ok",
-        used_cpus=_used_cpus(state.blocks, opened),
+        used_cpus=used_cpus,
+        busy=busy,
         cpus=opened.machine.host.effective_cpus,
     )
 
@@ -256,11 +264,20 @@ def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
 
 
 def _row(
-    minutes: float, scale: float, trial_ns: float, prior: float | None, checks: Sequence[Control]
+    minutes: float,
+    scale: float,
+    trial_ns: float,
+    prior: float | None,
+    checks: Sequence[Control],
+    seen: Comparison,
+    *,
+    busy: bool,
 ) -> EffectRow:
     """What a comparison of that length sees: nine blocks of four trials, then blocks of two.
 
-    A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out.
+    A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out. Nor is
+    less than the interval of two equal sides was wide. On a busy machine more blocks narrow it by nothing known:
+    other programs come in phases that last longer than a block.
     """
     budget = minutes * 60e9
     # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
@@ -271,6 +288,9 @@ def _row(
     for check in checks:
         if check.detected is False and check.expected_ratio:
             effect = max(effect, (check.expected_ratio - 1) * math.sqrt(check.n_blocks / max(blocks, 1)))
+    if seen.smallest_effect_ratio is not None:
+        averaged = 1.0 if busy else math.sqrt(seen.n_blocks / max(blocks, 1))
+        effect = max(effect, averaged * seen.smallest_effect_ratio)
     return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)
 
 

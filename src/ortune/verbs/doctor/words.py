@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ortune.catalogue.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
+from ortune.show import others_words
 from ortune.show import headline as heads
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Cell, Code, Column, Document, Line, Points, Table, table
@@ -62,7 +63,9 @@ def _checks(result: DoctorResult) -> list[Line]:
 
 def _next(result: DoctorResult) -> list[str]:
     """What can be added to run models; what only converts them is listed with -v."""
-    return [addition.command for addition in result.addable if not addition.converts]
+    busy = result.noise is not None and result.noise.busy
+    quiet = [f"ortune doctor {' '.join(others_words.WAIT)}"] if busy else []
+    return [*quiet, *(addition.command for addition in result.addable if not addition.converts)]
 
 
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
@@ -102,8 +105,14 @@ def _seen(noise: NoiseReport) -> str:
         return "no difference below 100 % can be detected in any of these times"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
+    effect = _effect(row.smallest_effect_ratio)
+    if noise.busy:
+        return (
+            f"now, while other programs use {_used(noise)}, a comparison of {time} detects a difference of {effect} or "
+            f"more at best; their load changes, so wait for a quiet machine ({' '.join(others_words.WAIT)})"
+        )
     now = "" if noise.used_cpus is None else f", while other programs use {_used(noise)} as now"
-    return f"a comparison of {time} detects a difference of {_effect(row.smallest_effect_ratio)} or more{now}"
+    return f"a comparison of {time} detects a difference of {effect} or more{now}"
 
 
 def _used(noise: NoiseReport) -> str:

@@ -39,6 +39,7 @@ from ortune.show.difference_words import worded
 from ortune.show.finding_words import measurable
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
+from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.one_caller import one_caller
 from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs._shared.spelling import named, path, words
@@ -97,7 +98,7 @@ def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[st
         again: Words that name the model with its inputs on a command line.
     """
     # What the machine is like is doctor's to say.
-    findings = measurable(rules.findings(replace(facts, profile=result), without=("ENV",)), again)
+    findings = measurable(rules.findings(replace(facts, profile=as_profile(result)), without=("ENV",)), again)
     return msgspec.structs.replace(
         result,
         stands_out=findings,

@@ -26,6 +26,7 @@ from ortune.show.profile_nodes import (
     nodes,
     operators,
     owner_name,
+    run_categories,
     undisturbed_ns,
 )
 from ortune.show.stored_kind import StoredKind
@@ -73,9 +74,8 @@ def run_sentence(result: ProfileResult) -> str:
         text = f"{_doubt(result)}{duration(alone_ns)} a run without interference, profiled ({mean})"
     else:
         text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
-    largest = max(result.categories, key=lambda c: c.ns, default=None)
-    # Categories are those of the mean run, whose interference is in no place of its own.
-    if largest is not None and largest.ns > 0 and alone_ns is None:
+    largest = max(run_categories(result), key=lambda c: c.ns, default=None)
+    if largest is not None and largest.ns > 0:
         part = next(part for name, _, _, part in category_rows(result) if name == largest.name)
         text += f": {part} % {category_name(largest.name, result)}"
     on_device = kernels_ns(result)

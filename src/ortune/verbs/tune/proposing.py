@@ -19,6 +19,7 @@ from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import Proposed, propose
+from ortune.trace.undisturbed import as_profile
 from ortune.verbs.tune import in_browsers
 from ortune.verbs.tune.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
 from ortune.verbs.tune.needed_rewrites import needed
@@ -209,7 +210,7 @@ def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None, pace: Pa
         run.baseline.facts(),
         plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),
         target=asked.target,
-        profile=profile,
+        profile=profile and as_profile(profile),
         begins=pace.begins,
     )
     # A profile made again may tell other things, and so propose other plans.

@@ -9,7 +9,7 @@ from ortune.show.stack import stack
 
 ORDER = 20
 TITLE = "Where the time goes"
-NOTE = "The mean steady run under the profiler. All time belongs to exactly one category, so the shares sum to 100 %."
+NOTE = "A run under the profiler. All time belongs to exactly one category, so the shares sum to 100 %."
 MEANINGS = {
     "kernels": "what the operators compute",
     "thread-wait": "the thread that runs a node distributes work to the pool, or waits for it",

@@ -24,11 +24,12 @@ Place = tuple[LayerTime, float, int]
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """The icicle and the same as a table, indented."""
     result = envelope.result
-    if not result.layers:
+    layers = profile_nodes.run_layers(result)
+    if not layers:
         return []
-    tree = profile_nodes.layer_tree(result.layers)
+    tree = profile_nodes.layer_tree(layers)
     places = list(_places(tree))
-    whole = max(result.wall_ns, sum(one.time_ns for one in tree.get("", []))) or 1.0
+    whole = max(profile_nodes.run_ns(result), sum(one.time_ns for one in tree.get("", []))) or 1.0
     deepest = 1 + max(level for *_, level in places)
     alt = "Layers by time: " + ", ".join(
         f"{name.text} {part.text}" for name, _, part, _ in profile_nodes.layers(result).rows

@@ -10,14 +10,14 @@ from ortune.show.document import Block
 
 ORDER = 40
 TITLE = "Operators"
-NOTE = "Self time of all nodes of an operator in the mean run; nodes in bodies are not counted twice."
+NOTE = "Self time of all nodes of an operator; nodes in bodies are not counted twice."
 MOST = 24
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """One bar an operator, from zero."""
     table = profile_nodes.operators(envelope.result, MOST)
-    times = [o.time_ns for o in envelope.result.operators]
+    times = [o.time_ns for o in profile_nodes.run_operators(envelope.result)]
     bars = [*times[:MOST], *([sum(times[MOST:])] if len(times) > MOST else [])]
     largest = max(bars, default=0.0) or 1.0
     return [replace(table, title="", bars=tuple(ns / largest for ns in bars))]
