@@ -15,6 +15,8 @@ from ortune.verbs.bench import options as bench_options
 from ortune.verbs.bench import run as bench
 from ortune.verbs.compare import options as compare_options
 from ortune.verbs.compare import run as compare
+from ortune.verbs.diagnose import options as diagnose_options
+from ortune.verbs.diagnose import run as diagnose
 from ortune.verbs.look import options as look_options
 from ortune.verbs.look import run as look
 from simulated_machine import Lab, measuring_on, net
@@ -23,12 +25,13 @@ BUDGET_S = 12.0
 VERBS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "compare": (compare, compare_options.Options, {"a": "", "b_set": ["intra=1"], "no_why": True}),
     "bench": (bench, bench_options.Options, {"model": ""}),
+    "diagnose": (diagnose, diagnose_options.Options, {"model": ""}),
     "look": (look, look_options.Options, {"model": ""}),
 }
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("before_s", [0.5, 7.0])
+@pytest.mark.parametrize("before_s", [0.5, 6.0])
 def test_the_last_trial_ends_before_the_time_of_the_answer(
     verb: str, before_s: float, tmp_path: Path
 ) -> None:

@@ -25,8 +25,9 @@ SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in LONG)]
 INPUTS = 7
 
 
-def lab_of(seed: int, threads_log: float, loops: int = 1, **weather: Any) -> Lab:
-    return Lab(seed, differ=False, threads_log=threads_log, weather=Weather(loops=loops, **weather))
+def lab_of(seed: int, threads_log: float, loops: int = 1, faster_rewrite: str = "", **weather: Any) -> Lab:
+    weather_ = Weather(loops=loops, **weather)
+    return Lab(seed, differ=False, threads_log=threads_log, faster_rewrite=faster_rewrite, weather=weather_)
 
 
 def tuned(lab: Lab, folder: Path, **more: Any) -> Any:
@@ -82,6 +83,22 @@ def test_a_gain_that_exists_only_under_load_is_never_recommended(seed: int, tmp_
     assert not fewer_threads(result.winner), result.headline
     if result.refused is not None and result.refused.comparison.verdict == "faster":
         assert result.refused.comparison.others.only_under_load
+
+
+REWRITE = "affine-into-weights"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rewrites_are_shipped_without_the_threads_that_gain_under_load_alone(
+    seed: int, tmp_path: Path
+) -> None:
+    lab = lab_of(seed, ONLY_UNDER_LOAD, faster_rewrite=REWRITE)
+    result = tuned(lab, tmp_path).result
+    assert result.changes and not fewer_threads(result.winner), result.headline
+    assert REWRITE in {spec.name for spec in result.winner.rewrites}
+    assert result.against_default is not None and result.against_default.verdict == "faster"
+    others = result.against_default.others
+    assert others is None or not others.only_under_load
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -119,6 +119,14 @@ class RepeatedRegion(Record, frozen=True, kw_only=True):
     share_from: Literal["profile", "cost"] = "profile"
 
 
+class OperatorEstimate(Record, frozen=True, kw_only=True):
+    """The estimated share of one operator in a run, from its operations and bytes; not measured."""
+
+    op_type: str
+    n_nodes: int
+    share_ratio: float
+
+
 class LookResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune MODEL --json``. Fields that need a run are None if the model does not run here.
 
@@ -130,6 +138,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         flops_complete: Whether every node was counted; otherwise ``flops`` is a lower bound.
         flops_note: What the figure omits or assumes.
         regions: Repeated layers or steps, the largest share first.
+        estimate: Estimated shares of operators, the largest first, if the budget left out the profile; otherwise ().
         headroom: Upper bound of the gain by settings, from the profile.
         findings: Findings, the most important first.
         facts: The same in documents of older versions.
@@ -152,6 +161,7 @@ class LookResult(Record, frozen=True, kw_only=True):
     plan: Plan = Plan()
     timing: LookTiming | None = None
     profile: OperatorProfile | None = None
+    estimate: tuple[OperatorEstimate, ...] = ()
     regions: tuple[RepeatedRegion, ...] = ()
     headroom: Headroom | None = None
     findings: tuple[Finding, ...] = ()

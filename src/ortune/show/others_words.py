@@ -22,7 +22,7 @@ def words(others: OtherPrograms, level: float) -> str:
     """
     used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
     if others.hides:
-        return f"measured while {used}; more time is unlikely to settle it, wait for a quiet machine ({' '.join(WAIT)})"
+        return f"measured while {used}; more time may not settle it, so wait for a quiet machine ({' '.join(WAIT)})"
     if others.explains:
         doubt = (
             "where fewer threads win by nature"

@@ -193,7 +193,7 @@ def sides_table(
             # The p50 shown is the base's times the paired change. A p95 of other moments can be below that: its
             # distance from its own p50 is what is known.
             known = changed is not None and changed.ratio is not None
-            texts[-1] = UNKNOWN if known else write(numbers[-1] * drift, 3)
+            texts[-1] = UNKNOWN if known else write(drift * (numbers[-1] or 0.0), 3)
             drifted = True
         row: list[Cell | str] = [name, *texts]
         if comparison:

@@ -22,13 +22,14 @@ from ortune.measuring.executor import Timing
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
 from ortune.measuring.watcher import Watcher
-from ortune.records import CaseTimes, Measured, Plan, TrialDone
+from ortune.records import CaseTimes, Measured, ModelCost, NodeCost, Plan, TrialDone
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show.finding_words import measurable
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.session import terms
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.look import words as look_words
+from ortune.verbs.look.contents import estimated
 from ortune.verbs.look.run import Options, _Look
 
 
@@ -43,10 +44,14 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) 
     assert not result["timing"]["warmed_up"]
     assert result["timing"]["n_runs"] == 0
     assert result["timing"]["latency_ns"] == result["timing"]["first_run_ns"] > 0
+    # In the place of the profile: what the graph lets expect, labelled.
+    assert [row["op_type"] for row in result["estimate"]] == list(result["operators"])
+    assert sum(row["share_ratio"] for row in result["estimate"]) == pytest.approx(1.0)
     again = result["next_commands"][1]
     assert again.startswith(f"ortune {model} --budget ")
     code, document, _ = ortune(tmp_path, *shlex.split(again)[1:])
     assert (code, document["result"]["left_out"]) == (0, [])
+    assert not document["result"]["estimate"] and document["result"]["profile"]
     assert document["result"]["next_commands"] == [f"ortune tune {model}"]
 
 
@@ -93,6 +98,42 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     first_s, trial_s = load_s + latency_s, load_s + 6 * latency_s
     hurried, profiled = taken(first_s + 2.2 * trial_s + LEAST_CHECKS_S)
     assert profiled and not hurried.look.left_out and now == first_s
+
+
+def node(op: str, flops: int = 0, moved: int = 0, **more: Any) -> NodeCost:
+    return NodeCost(name=op, op_type=op, flops=flops, bytes_written=moved, **more)
+
+
+def cost(*nodes: NodeCost) -> ModelCost:
+    whole = {
+        "flops": 0,
+        "macs": 0,
+        "bytes_read": 0,
+        "bytes_written": 0,
+        "parameters": 0,
+        "parameter_bytes": 0,
+    }
+    return ModelCost(**whole, nodes=nodes)
+
+
+def test_an_estimate_is_by_operations_or_by_bytes_whichever_take_longer() -> None:
+    found = estimated(
+        cost(node("Conv", flops=800), node("Transpose", moved=20), node("Relu", 10, moved=5, times=1))
+    )
+    assert [row.op_type for row in found] == ["Conv", "Transpose", "Relu"]
+    assert found[0].share_ratio == pytest.approx(0.8)
+    twice = estimated(
+        cost(node("Conv", flops=100, times=3), node("Conv", flops=100), node("Relu", flops=400))
+    )
+    assert {row.op_type: (row.n_nodes, row.share_ratio) for row in twice} == {
+        "Conv": (2, 0.5),
+        "Relu": (1, 0.5),
+    }
+
+
+def test_nothing_is_estimated_of_nodes_whose_work_is_unknown() -> None:
+    assert not estimated(cost(node("Conv", flops=8), node("Mine", known=False)))
+    assert not estimated(cost())
 
 
 def test_a_busy_machine_advises_no_budget_beyond_minutes(tmp_path: Path) -> None:

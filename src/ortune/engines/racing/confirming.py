@@ -8,11 +8,12 @@ from ortune.durations import in_words
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, MeasurementError
 from ortune.measuring.replay import SEEN
-from ortune.records import Failed
-from ortune.search import confirm, controls, trial_counts
+from ortune.records import BUSY, Failed
+from ortune.search import confirm, controls, trial_counts, without_load
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.halving import Entry
 from ortune.search.phases import ALONE_SHARE, BEYOND_TIMES, RACE_TIMES
+from ortune.search.state import Search
 
 
 def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
@@ -47,7 +48,9 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     if winner is None:
         return
     fit = trial_counts.other_plans(left_ns / run.baseline.pilot.trial_ns, race.references)
-    search.others = [entry for entry in others if entry.live and entry is not winner][:fit]
+    rest = _rest(run, winner) if fit else None
+    beside = [*([rest] if rest is not None else []), *others]
+    search.others = [entry for entry in beside if entry.live and entry is not winner][:fit]
     n = wanted = _confirmation_blocks(run, left_ns)
     per_trial = run.baseline.pilot.trial_ns
     if run.watch.stop():
@@ -62,6 +65,8 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
         lambda block: run.ended(block, f"confirming on {n} fresh blocks: {name}"),
     )
+    if rest is not None:
+        winner = _shippable(search, winner, rest)
     # Processes that took turns shared caches and a power budget; the user's runs alone.
     if winner.live:
         first = len(race.blocks) + len(search.confirmation)
@@ -74,6 +79,35 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     counted = sum(not b.dropped for b in search.confirmation)
     run.stopped = run.stopped or (run.watch.stop() and counted < wanted)
     run.spent["confirm"] = run.now_ns - began
+
+
+def _rest(run: Tuning, winner: Entry) -> Entry | None:
+    """The winner without what it gains next to other programs alone; None on a quiet machine."""
+    search = run.search
+    if search.host is None or BUSY in search.race.allowed:
+        return None
+    base = search.current if search.race.with_current and search.current is not None else search.default
+    plan = without_load.rest_of(winner.plan, base, [*search.calibration, *search.race.blocks], search.host)
+    if plan is None or plan == search.default:
+        return None
+    rest = search.race.add(Entry(plan=plan, origin=f"without load: {winner.plan.describe()}"))
+    if rest.live:
+        _see_outputs(run, rest)
+    return rest if rest.live else None
+
+
+def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
+    """Make the rest of a winner the winner, unless what the left out settings add is more than the load explains."""
+    if rest not in search.others:
+        return winner
+    part, added = search.comparison(rest.arm, search.base), search.comparison(winner.arm, rest.arm)
+    if part is None or part.verdict != "faster" or part.ratio > 1 - search.race.worth:
+        return winner
+    if added is not None and added.verdict == "faster" and not (added.others and added.others.explains):
+        return winner
+    search.others = [winner, *(entry for entry in search.others if entry is not rest)]
+    search.winner = rest
+    return rest
 
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:

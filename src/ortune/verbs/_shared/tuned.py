@@ -132,6 +132,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
             *_throttled(search.blocks),
             *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
+            *_faster_under_load(search),
             *awake(race.seen),
             *_phases(statistic, block_points),
         ),
@@ -261,6 +262,20 @@ def _decide(
         return plan, None
     figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
     return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
+
+
+def _faster_under_load(search: Search) -> list[str]:
+    """Plans of the confirmation that are faster than the winner under load alone."""
+    if search.winner is None:
+        return []
+    compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
+    return [
+        f"{entry.plan.describe()} is known to be faster under load alone: those settings are left out (--allow busy)"
+        for entry, comparison in compared
+        if comparison is not None
+        and others_words.only_under_load(comparison)
+        and comparison.verdict == "faster"
+    ]
 
 
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:

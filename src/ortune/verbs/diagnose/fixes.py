@@ -62,7 +62,7 @@ class Fixes:
 
     def __init__(self, opened: Experiment, baseline: Baseline, objective: Objective, seed: int) -> None:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
-        self.watch, self.budget = opened.watch, opened.budget
+        self.watch, self.budget = opened.watch, opened.budget.reserve(opened.answer_s)
         custom_ops = tuple(baseline.options.custom_ops)
         self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.say)
         self.rng = random.Random(f"diagnose-{seed}")

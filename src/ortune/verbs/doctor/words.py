@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ortune.catalogue.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
-from ortune.show import others_words
 from ortune.show import headline as heads
+from ortune.show import others_words
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Cell, Code, Column, Document, Line, Points, Table, table
 from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, three

@@ -66,7 +66,7 @@ class Releases:
     ) -> None:
         self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
         self.objective, self.rng = objective, random.Random(f"history-{seed}")
-        self.watch, self.budget = opened.watch, opened.budget
+        self.watch, self.budget = opened.watch, opened.budget.reserve(opened.answer_s)
         self.statistic: str = STATISTICS[objective] or "median"
         self.first_trials: dict[str, Measured] = {}
         self.outputs: dict[str, OutputDifference] = {}

@@ -13,7 +13,14 @@ from ortune.graph.model.open import OpenModel
 from ortune.graph.ort_files import inspect
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
-from ortune.records import LookResult, ModelCost, OperatorProfile, RepeatedRegion, Workload
+from ortune.records import (
+    LookResult,
+    ModelCost,
+    OperatorEstimate,
+    OperatorProfile,
+    RepeatedRegion,
+    Workload,
+)
 from ortune.verbs.look import words as look_words
 
 MOST_REGIONS = 8
@@ -33,6 +40,33 @@ def contents(model: OpenModel) -> LookResult:
         weight_types=dict(sizes.most_common()),
         operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
         ort_file=inspect(model),
+    )
+
+
+FLOPS_PER_BYTE = 8
+"""Operations that a CPU does while it moves one byte, roughly: only shares are estimated with it."""
+LEAST_KNOWN = 0.9
+"""Share of the nodes whose work must be known for an estimate."""
+
+
+def estimated(cost: ModelCost) -> tuple[OperatorEstimate, ...]:
+    """Return the share of each operator in a run as its work lets expect, the largest first; () if too little is known.
+
+    Args:
+        cost: The work of a run by node.
+    """
+    nodes = [node for node in cost.nodes if node.times and node.op_type != "Constant"]
+    if not nodes or sum(node.known for node in nodes) < LEAST_KNOWN * len(nodes):
+        return ()
+    work: Counter[str] = Counter()
+    for node in nodes:
+        moved = node.bytes_read + node.bytes_written
+        work[node.op_type] += node.times * max(node.flops, FLOPS_PER_BYTE * moved)
+    counts, whole = Counter(node.op_type for node in nodes), work.total()
+    return tuple(
+        OperatorEstimate(op_type=op, n_nodes=counts[op], share_ratio=units / whole)
+        for op, units in work.most_common()
+        if units
     )
 
 

@@ -25,6 +25,7 @@ from ortune.records import (
     Finding,
     LevelCheck,
     LookResult,
+    OperatorEstimate,
     Plan,
 )
 from ortune.search.phases import LEAST_CHECKS_S
@@ -33,7 +34,7 @@ from ortune.show.finding_words import as_facts, measurable
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import named, words
 from ortune.verbs.look import words as look_words
-from ortune.verbs.look.contents import repeated_regions
+from ortune.verbs.look.contents import estimated, repeated_regions
 from ortune.verbs.look.first_look import TIMED_NS, FirstLook
 from ortune.verbs.look.options import Options
 
@@ -135,6 +136,7 @@ class _Look:
             plan=side.plan if side else Plan(),
             timing=self.look.timing,
             profile=self.look.profile,
+            estimate=self._estimate(),
             regions=regions,
             headroom=self.look.headroom and headroom_words.worded(self.look.headroom),
             findings=findings,
@@ -175,6 +177,12 @@ class _Look:
         # What was said before the answer is not said again.
         said = {alert.code for baseline in self.experiment.baselines for alert in baseline.alerts}
         return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
+
+    def _estimate(self) -> tuple[OperatorEstimate, ...]:
+        """The shares of operators as the graph lets expect, if a run was timed and none was profiled."""
+        cost = self.look.cost
+        missing = self.look.timing is not None and self.look.profile is None and not self.look.emulated
+        return estimated(cost) if missing and cost is not None else ()
 
     def _right_level(self) -> LevelCheck | None:
         """The check of the level of optimisation; None if that is wrong, which is said before all findings."""

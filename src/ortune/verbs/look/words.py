@@ -233,9 +233,9 @@ def profile_title(result: LookResult) -> str:
     slow = profile.slowdown_ratio
     run = f": {duration(profile.run_ns)}" if profile.run_ns else ""
     if slow is not None and slow >= ROUGH_SLOWDOWN:
-        run += f", {slow:.1f}x as long as plain runs in turn with it, so shares are rough"
+        run += f", {slow:.1f}x plain runs in turn, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
-        run += f", {percent(slow - 1, 0)} longer than plain runs in turn with it"
+        run += f", {percent(slow - 1, 0)} over plain runs"
     text = f"top operators by share of operator time (profiled{run})"
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
@@ -250,6 +250,17 @@ def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
     return [
         (_operator(o, several), whole_percent(o.share_ratio), duration(o.time_ns), _nodes_of(o.n_nodes))
         for o in result.profile.operators[:TOP_OPERATORS]
+    ]
+
+
+ESTIMATED = "top operators, estimated from the graph (operations and bytes, not measured)"
+
+
+def estimate_rows(result: LookResult) -> list[tuple[str, str, str]]:
+    """The operators with most of the work, where no run was profiled: share and nodes."""
+    return [
+        (row.op_type, whole_percent(row.share_ratio), _nodes_of(row.n_nodes))
+        for row in result.estimate[:TOP_OPERATORS]
     ]
 
 
@@ -307,6 +318,11 @@ def document(envelope: Envelope[LookResult]) -> Document:
                 [Column("", "text"), Column(""), Column(""), Column("")],
                 operator_rows(result),
                 title=profile_title(result),
+            ),
+            table(
+                [Column("", "text"), Column(""), Column("")],
+                estimate_rows(result),
+                title=ESTIMATED if result.estimate else "",
             ),
             Line(left_out(result), "look"),
             Code(title="next", lines=result.next_commands, commands=True),

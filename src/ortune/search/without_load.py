@@ -1,0 +1,70 @@
+"""The part of a plan whose gain does not depend on other programs.
+
+A winner that has both rewrites and fewer threads gains partly because other programs use the CPUs. That part recommends
+no default, and must not take the rewrites with it: the plan without such settings is confirmed in the same blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from ortune.catalogue import knobs
+from ortune.records import Block, Host, Plan
+from ortune.search.blocks import BASE, measured
+from ortune.search.waiting import quiet_cpus, waited
+
+Set = TypeVar("Set")
+"""A value of a setting, or of a provider's option."""
+
+
+def rest_of(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan | None:
+    """Return a plan without the settings whose gain depends on other programs.
+
+    None if these leave the CPUs alone, if the plan has no such setting, or if nothing else of it is left.
+
+    Args:
+        plan: The leader of a search.
+        base: The plan that it would replace; its settings of that kind are kept.
+        blocks: What the search measured.
+        host: The machine.
+    """
+    rest = _without(plan, base)
+    return rest if rest not in (plan, base) and _busy(blocks, host) else None
+
+
+def _busy(blocks: Sequence[Block], host: Host) -> bool:
+    """Whether other programs used more CPUs than on a quiet machine, in the median trial of the baseline."""
+    seen = [waited(trial, host) for trial in measured(blocks, BASE)]
+    used = [each.used_cpus for each in seen if each is not None]
+    return bool(used) and float(np.median(used)) > quiet_cpus(host)
+
+
+def _without(plan: Plan, base: Plan) -> Plan:
+    names = {knob.name for knob in knobs.all_knobs().values() if knob.under_load}
+    keys = {(k.provider, k.key) for k in knobs.all_knobs().values() if k.under_load and k.provider}
+    of_base = {provider.name: provider.options for provider in base.providers}
+    return msgspec.structs.replace(
+        plan,
+        settings=_kept(plan.settings, base.settings, names),
+        providers=tuple(
+            msgspec.structs.replace(
+                provider,
+                options=_kept(
+                    provider.options,
+                    of_base.get(provider.name, {}),
+                    {key for name, key in keys if name == provider.name},
+                ),
+            )
+            for provider in plan.providers
+        ),
+    )
+
+
+def _kept(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
+    """The settings of a plan, those of some names as the base has them."""
+    kept = {name: value for name, value in mine.items() if name not in names}
+    return kept | {name: value for name, value in base.items() if name in names}
