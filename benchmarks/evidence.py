@@ -23,9 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from common import CONDITIONS, model_path, neighbour
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Measured, Plan
 from ortune.runtimes import runtimes
@@ -76,12 +77,12 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
     model = model_path(name)
     side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     assert side.runtime == runtimes.find_runtime(None)
-    baseline = Baseline(
+    baseline = Measuring(
         side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print, Machine()
     )
     rng = random.Random(f"{name} {condition}")
     baseline.settle(120)
-    baseline.pilot.run("latency")
+    run_pilot(baseline, "latency")
     arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
     baseline.executor.arms = arms
     after = Design(ratios={"median": []})
@@ -94,7 +95,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         ]
         found = [block for block in first if block is not None]
         judgement = controls.judge(found, None)
-        baseline.pilot.retime(judgement, measured(found, BASE))
+        baseline.retime(judgement, measured(found, BASE))
         turns = Design(ratios={judgement.statistic: []})
         for index in range(blocks):
             began = time.monotonic()

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from common import model_path
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import FeedRef, Measured, Plan, ProviderSpec, TrialRequest
 from ortune.stats import pairs
@@ -66,7 +66,7 @@ def blocks(model: str, seconds: float) -> list[dict[str, object]]:
     with tempfile.TemporaryDirectory(prefix="ortune-bench-") as scratch:
         folder = Path(scratch)
         side = resolve(SideText(text=str(model_path(model))), common=PLAN, scratch=folder)
-        baseline = Baseline(
+        baseline = Measuring(
             side, InputOptions(shapes=SHAPES.get(model, {})), folder, SessionLog(None, ""), print, Machine()
         )
         baseline.settle(60)

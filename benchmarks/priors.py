@@ -22,9 +22,10 @@ from common import model_path
 from ortune import platform
 from ortune.catalogue import facts, priors
 from ortune.catalogue.propose import proposals
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios
@@ -44,9 +45,9 @@ FIELD = 6
 def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[float, float]], float]:
     """Setting -> median ratio to the default, and the worst of its blocks; and nanoseconds of a run by default."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
-    baseline.pilot.run("latency")
+    run_pilot(baseline, "latency")
     host = platform.host()
     found, _ = proposals(
         facts.facts_of(side.model.ir), host.effective_cpus, side.runtime.ort_version, platform.allocators()

@@ -28,8 +28,8 @@ from common import model_path, running
 from ortune import platform
 from ortune.inputs.feed_files import read_feeds
 from ortune.inputs.feeds import FeedValue
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan, ProfileResult
 from ortune.search.blocks import BASE
@@ -60,7 +60,7 @@ def profiled(model: Path, load: int, folder: Path) -> ProfileResult:
 def fed_by_ortune(model: Path, folder: Path) -> dict[str, FeedValue]:
     """The values that ortune runs the model with."""
     side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(120)
     return read_feeds(Path(baseline.arm(BASE).feeds[0].path))
 

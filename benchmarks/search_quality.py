@@ -23,9 +23,10 @@ import numpy as np
 import ortune
 from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios
@@ -72,11 +73,11 @@ class Bench:
         if name.endswith(PLANTED):
             self.path = weights_as_inputs(self.path, folder)
         side = resolve(SideText(text=str(self.path)), common=Plan(), scratch=folder)
-        self.baseline = Baseline(
+        self.baseline = Measuring(
             side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine()
         )
         self.baseline.settle(120)
-        self.baseline.pilot.run("latency")
+        run_pilot(self.baseline, "latency")
         self.folder, self.side, self.rng = folder, side, random.Random(7)
         self.free = [spec for spec, _ in rewrites.proposals(side.model.ir, objective="latency")]
         self.baseline.executor.arms = {BASE: self.baseline.arm(BASE)}

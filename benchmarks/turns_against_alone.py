@@ -20,9 +20,10 @@ import numpy as np
 
 from common import model_path
 from ortune.catalogue import knobs
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios
@@ -39,9 +40,9 @@ LEVEL = 0.95
 def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, object]]:
     """One row a setting."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
-    baseline.pilot.run("latency")
+    run_pilot(baseline, "latency")
     plans = {text: Plan(settings=knobs.parse_settings([text])) for text in SETTINGS}
     execute = baseline.executor
     execute.arms = {BASE: baseline.arm(BASE)} | {t: baseline.arm(t, plan=p) for t, p in plans.items()}

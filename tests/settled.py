@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 
 
-def settled(model: Path, folder: Path, inputs: Path | None = None) -> Baseline:
+def settled(model: Path, folder: Path, inputs: Path | None = None) -> Measuring:
     """A side with its feeds written.
 
     Args:
@@ -22,6 +22,6 @@ def settled(model: Path, folder: Path, inputs: Path | None = None) -> Baseline:
     """
     side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     options = InputOptions(inputs=inputs)
-    baseline = Baseline(side, options, folder, SessionLog(None, ""), lambda text: None, Machine())
+    baseline = Measuring(side, options, folder, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(60.0)
     return baseline

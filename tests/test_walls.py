@@ -288,7 +288,7 @@ def test_a_private_name_stays_in_its_room() -> None:
 
 CORE = {"measuring", "outputs", "search", "engines", "stats"}
 SHOWING = {
-    "measuring/field.py": "names the sides of an alert as a list",
+    "measuring/measuring.py": "names the sides of an alert as a list",
     "measuring/opening.py": "notes what was skipped, and a long start",
     "measuring/quiet.py": "notes how long it waited for a quiet machine",
     "measuring/right_outputs.py": "notes why outputs were not compared in float64",

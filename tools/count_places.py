@@ -18,7 +18,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 ROOT, TESTS = PROJECT / "src" / "ortune", PROJECT / "tests"
-MADE_BY_HAND = ("Baseline", "Envelope", "Facts", "Executor", "Halving", "ToolProcess", "Clock")
+MADE_BY_HAND = ("Measuring", "Envelope", "Facts", "Executor", "Halving", "ToolProcess", "Budget")
 """Constructors whose calls are counted: each call is a place that knows how the thing is put together."""
 VAGUE = ("found", "each", "made", "given", "told", "seen", "held", "known")
 """Participles and pronouns that stand where a noun would say what the value is."""

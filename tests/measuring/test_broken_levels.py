@@ -14,9 +14,9 @@ from facts import facts
 from onnx_text import model_of
 from ortune.errors import InputError, ModelError
 from ortune.measuring import first_run
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_BROKEN, Plan
@@ -26,12 +26,12 @@ from simulated_machine import Lab
 MACHINE = Lab(1).machine()
 
 
-def settled(model: Path, **options: object) -> Baseline:
+def settled(model: Path, **options: object) -> Measuring:
     """A model that was run once."""
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         feeds = InputOptions(**options)
-        baseline = Baseline(side, feeds, scratch, SessionLog(None, ""), lambda text: None, MACHINE)
+        baseline = Measuring(side, feeds, scratch, SessionLog(None, ""), lambda text: None, MACHINE)
         first_run.settle(baseline, UNLIMITED, limit_s=60.0)
         return baseline
 

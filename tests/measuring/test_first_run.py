@@ -12,10 +12,10 @@ from onnxruntime import datasets
 
 import ortune
 from ortune.graph.model.open import open_model
-from ortune.measuring import first_run, levels
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import first_run, levels, output_check
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifference, Plan
@@ -44,14 +44,14 @@ def simulated() -> Iterator[None]:
 def asked(
     model: Path,
     store: Path | None = None,
-    look: Callable[[Baseline], None] = lambda _: None,
+    look: Callable[[Measuring], None] = lambda _: None,
     budget: Budget = UNLIMITED,
-) -> Baseline:
+) -> Measuring:
     """A model that was run once and asked about its outputs."""
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
-        baseline = Baseline(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
+        baseline = Measuring(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
         first_run.settle(baseline, budget, limit_s=60.0)
         look(baseline)
         return baseline
@@ -87,7 +87,7 @@ def test_what_is_known_of_a_model_is_not_asked_again(tmp_path: Path) -> None:
     wrong, healthy = gemm(tmp_path / "wrong.onnx"), gemm(tmp_path / "m.onnx", bias_scale=None)
     first = [asked(model, tmp_path / "store") for model in (wrong, healthy)]
 
-    def ran_once(baseline: Baseline) -> None:
+    def ran_once(baseline: Measuring) -> None:
         assert len([f for f in baseline.scratch.iterdir() if (f / "outputs").is_dir()]) == 1
 
     again = [asked(model, tmp_path / "store", ran_once) for model in (wrong, healthy)]
@@ -97,7 +97,7 @@ def test_what_is_known_of_a_model_is_not_asked_again(tmp_path: Path) -> None:
 def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
     paths = gemm(tmp_path / "a.onnx"), gemm(tmp_path / "b.onnx", bias_scale=0.0005)
 
-    def others(baseline: Baseline) -> None:
+    def others(baseline: Measuring) -> None:
         for name, path in zip("BC", (paths[0], paths[1]), strict=True):
             side = resolve(SideText(text=str(path)), common=Plan(), scratch=baseline.scratch)
             assert first_run.question_side(baseline, side, baseline.refs, lambda text: None, name)
@@ -126,7 +126,7 @@ def test_what_an_earlier_way_of_judging_said_is_asked_again(
     asked(model, tmp_path / "store")
     monkeypatch.setattr(levels, "JUDGEMENT", levels.JUDGEMENT + 1)
 
-    def ran_levels(baseline: Baseline) -> None:
+    def ran_levels(baseline: Measuring) -> None:
         assert len([f for f in baseline.scratch.iterdir() if (f / "outputs").is_dir()]) > 1
 
     asked(model, tmp_path / "store", ran_levels)
@@ -149,7 +149,7 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
     model = gemm(tmp_path / "m.onnx")
     for number, left_s in enumerate((60.0, 0.0)):
 
-        def base(baseline: Baseline) -> None:
+        def base(baseline: Measuring) -> None:
             first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
             first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
 
@@ -158,7 +158,7 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
         assert alert.code == "MSR012" and alert.where == ("fc",) and baseline.check.wrong
         assert not baseline.notes
 
-    def other(baseline: Baseline) -> None:
+    def other(baseline: Measuring) -> None:
         side = replace(baseline.side, label="other")
         assert first_run.question_side(
             baseline, side, baseline.refs, lambda text: None, "B", Budget(total_s=0.0)
@@ -228,9 +228,9 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
 def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -> None:
     claims = []
 
-    def step_down(baseline: Baseline) -> None:
+    def step_down(baseline: Measuring) -> None:
         claims.append(baseline.check.claims)
-        baseline.check.step_down()
+        output_check.step_down(baseline)
 
     baseline = asked(rooted_gemm(tmp_path / "m.onnx"), look=step_down)
     assert [alert.code for alert in baseline.alerts] == [DEFAULT_WRONG]

@@ -13,8 +13,8 @@ from onnx import numpy_helper
 import ortune
 from ortune import platform
 from ortune.graph.dot_products import saturates
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText, resolve
 from ortune.outputs.rounding import STEP_OF_FEW_BITS
 from ortune.records import DEFAULT_WRONG, OutputDifference, Plan
@@ -40,7 +40,7 @@ def moved(folder: Path, n: int, seed: int) -> OutputDifference:
     folder.mkdir()
     onnx.save(onnx.parser.parse_model(MODEL.format(n=n, each=64 // n)), folder / "m.onnx")
     side = resolve(SideText(text=str(folder / "m.onnx")), common=Plan(), scratch=folder)
-    baseline = Baseline(
+    baseline = Measuring(
         side, InputOptions(seed=seed), folder, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.settle(60.0)

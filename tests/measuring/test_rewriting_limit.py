@@ -8,9 +8,9 @@ from pathlib import Path
 from onnxruntime import datasets
 
 from ortune.engines.racing.tuning import Tuning
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -30,7 +30,7 @@ def test_it_is_cut_off_once_and_the_reason_stays(tmp_path: Path) -> None:
     with scratch_folder() as scratch:
         text = datasets.get_example("sigmoid.onnx")
         side = resolve(SideText(text=text, runtime=str(python)), common=Plan(), scratch=scratch)
-        baseline = Baseline(side, InputOptions(), scratch, SessionLog(None, ""), print, Machine())
+        baseline = Measuring(side, InputOptions(), scratch, SessionLog(None, ""), print, Machine())
         tuning = Tuning(
             baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=(),
             budget=Budget(total_s=600), current=None,

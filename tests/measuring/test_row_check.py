@@ -11,8 +11,8 @@ import pytest
 import ortune
 from onnx_text import model_of, saved
 from ortune.measuring import row_check
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
 from ortune.outputs.files import Array
@@ -61,9 +61,9 @@ def _checked(model: Path, inputs: Path | None = None) -> RowCheck | None:
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         options = InputOptions(inputs=inputs)
-        baseline = Baseline(side, options, scratch, SessionLog(None, ""), lambda text: None, LAB.machine())
+        baseline = Measuring(side, options, scratch, SessionLog(None, ""), lambda text: None, LAB.machine())
         baseline.settle(60.0)
-        return row_check.check_base(baseline, baseline.check, np.inf)
+        return row_check.check_base(baseline, np.inf)
 
 
 def _by(check: RowCheck | None) -> Mapping[str, RowDifference]:

@@ -15,10 +15,11 @@ from ortune import monotonic
 from ortune.engines.profiling.headroom import short_profile
 from ortune.engines.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
 from ortune.measuring import timing
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.clock import Stopwatch
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Measured, Plan
@@ -66,17 +67,17 @@ def test_a_start_that_takes_most_of_the_budget_is_said(tmp_path: Path, start_s: 
         facts(text, "starting ortune", "budget 40 s")
 
 
-def looked_at(folder: Path) -> Baseline:
+def looked_at(folder: Path) -> Measuring:
     side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=Plan(), scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(30.0)
     return baseline
 
 
 def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: Path) -> None:
     baseline, asked = looked_at(tmp_path), []
-    assert not baseline.pilot.run(
-        "latency", Budget(total_s=5.0), lambda trial_ns: bool(asked.append(trial_ns))
+    assert not run_pilot(
+        baseline, "latency", Budget(total_s=5.0), lambda trial_ns: bool(asked.append(trial_ns))
     )
     assert asked == [baseline.pilot.trial_ns] and baseline.pilot.trial_ns > 0
     assert isinstance(baseline.pilot.first, Measured)
@@ -85,7 +86,7 @@ def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: P
 
 def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: Path) -> None:
     hurried = looked_at(tmp_path)
-    assert hurried.pilot.run("latency", Budget(total_s=0.01))
+    assert run_pilot(hurried, "latency", Budget(total_s=0.01))
     assert hurried.pilot.look_runs == 1
     assert hurried.pilot.trial_ns > 0
     assert any("input values" in note for note in hurried.notes)

@@ -15,9 +15,10 @@ import ortune
 from chromium import hardly_warm
 from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import (
     CompareResult,
@@ -85,11 +86,11 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
     assert any(note.startswith(told) for note in result.notes) == bool(software)
 
 
-def baseline_in_a_page(folder: Path) -> Baseline:
+def baseline_in_a_page(folder: Path) -> Measuring:
     """Of the net, on WebAssembly."""
     plan = Plan(providers=(ProviderSpec(name="wasm"),))
     side = resolve(SideText(text=str(web_net(folder / "m.onnx"))), common=plan, scratch=folder)
-    return Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
+    return Measuring(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
 
 
 @pytest.mark.xdist_group("browser")
@@ -146,7 +147,7 @@ def test_where_there_is_time_every_place_tells_how_the_model_runs_there(
     needs("web-webgl")
     baseline = baseline_in_a_page(tmp_path)
     baseline.settle(600.0)
-    baseline.pilot.run("latency", holds=lambda trial_ns: False)
+    run_pilot(baseline, "latency", holds=lambda trial_ns: False)
     _, webgl, gpu, _ = in_browsers.places(baseline, 600.0, races=True)
     assert webgl.state == "failed" and "Shrink" in webgl.why
     if gpu.state == "absent":
@@ -169,8 +170,8 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
     baseline.executor.last = msgspec.structs.replace(loaded, elapsed_ns=1_000_000)
     told: list[float] = []
-    assert not baseline.pilot.run(
-        "latency", Budget(total_s=0.0), lambda trial_ns: bool(told.append(trial_ns))
+    assert not run_pilot(
+        baseline, "latency", Budget(total_s=0.0), lambda trial_ns: bool(told.append(trial_ns))
     )
     assert baseline.pilot.look_runs == 1 and baseline.pilot.first.done.cases[0].warmup_runs > 0
     assert 0 < told[0] < baseline.pilot.first.elapsed_ns / 2

@@ -10,9 +10,9 @@ import msgspec
 
 from ortune.errors import MeasurementError, ModelError, OrtuneError, RuntimeNotFound
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.measuring import failures
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import failures, output_check
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.outputs import pairing
 from ortune.records import (
@@ -36,7 +36,7 @@ _OF_THE_MACHINE = ("timeout", "out-of-memory", "disk-full", "no-runtime")
 
 
 def outputs_of(
-    baseline: Baseline,
+    baseline: Measuring,
     path: Path,
     specs: Sequence[RewriteSpec],
     settings: Mapping[str, Value],
@@ -63,11 +63,11 @@ def outputs_of(
     # model's.
     baseline.settle(limit_s)
     # What the optimiser alone makes of the source is nothing to hold a model against.
-    baseline.check.question()
-    baseline.check.step_down()
+    output_check.check_level(baseline)
+    output_check.step_down(baseline)
     side = baseline.side
     base = baseline.arm(BASE)
-    baseline.check.first = baseline.require_measured(
+    baseline.pilot.first = baseline.require_measured(
         base, baseline.executor.trial(base, runs=0, keep_outputs=True)
     )
     model = open_model(path).ir
@@ -78,13 +78,15 @@ def outputs_of(
     trial = baseline.executor.trial(new, runs=0, keep_outputs=True)
     if isinstance(trial, Failed):
         raise NewModelFailed(trial)
-    difference = baseline.check.difference(trial, rewritten=specs)
+    difference = output_check.difference(baseline, trial, rewritten=specs)
     if not difference.ok:
         # Before a rewrite is blamed: does the model give the same twice?
         again = baseline.executor.trial(base, runs=0, keep_outputs=True)
-        baseline.check.notice_randomness(baseline.require_measured(base, again))
+        output_check.notice_randomness(baseline, baseline.require_measured(base, again))
         difference = (
-            baseline.check.difference(trial, rewritten=specs) if baseline.check.moments else difference
+            output_check.difference(baseline, trial, rewritten=specs)
+            if baseline.comparer.moments
+            else difference
         )
     return difference
 
@@ -147,7 +149,7 @@ def verify(
     build = side.runtime.build
     try:
         folder = Path(tempfile.mkdtemp(prefix="verify-", dir=scratch))
-        baseline = Baseline(side, inputs, folder, SessionLog(None, ""), line, machine)
+        baseline = Measuring(side, inputs, folder, SessionLog(None, ""), line, machine)
         difference = outputs_of(baseline, path, specs, {}, line)
     except NewModelFailed as error:
         if error.of_the_machine:

@@ -14,11 +14,12 @@ import numpy as np
 from ortune.engines.bisection.levels import first_decisive, first_not_finite, made_from
 from ortune.graph.failing_nodes import named_node, sources_by_name
 from ortune.inputs import feed_files
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.broken_levels import Lowered, lower, require_as_given, unoptimised
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
 from ortune.measuring.levels import Levels
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.right_outputs import exact_check, file_faults, right_findings
 from ortune.measuring.sides import Resolved
 from ortune.outputs.exact import MOST_S
@@ -49,7 +50,7 @@ NODE_RUNS = 4  # one saves the graph; then both with all of their values, and on
 
 
 def settle(
-    baseline: Baseline,
+    baseline: Measuring,
     budget: Budget,
     line: Callable[[str], None] = lambda text: None,
     name: str = "",
@@ -74,7 +75,7 @@ def settle(
     if baseline.lowered is not None:
         baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name)
     line("comparing outputs with and without graph optimisation")
-    baseline.check.question(budget.left_ns)
+    output_check.check_level(baseline, budget.left_ns)
     side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
@@ -91,7 +92,7 @@ def settle(
     baseline.executor.last = first  # what a run costs is told from it
 
 
-def question_base(baseline: Baseline, line: Callable[[str], None], name: str, budget: Budget) -> None:
+def question_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
     """Asks after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
 
     Which side is right comes before how fast they are, so this is done whatever the budget holds.
@@ -107,7 +108,7 @@ def question_base(baseline: Baseline, line: Callable[[str], None], name: str, bu
         return
     last = baseline.executor.last
     line("comparing outputs with and without graph optimisation")
-    own.question()
+    output_check.check_level(baseline)
     if own.level_check is not None and own.level_check.wrong:
         run_ns = last.elapsed_ns if last is not None else 0
         baseline.alert(
@@ -118,7 +119,7 @@ def question_base(baseline: Baseline, line: Callable[[str], None], name: str, bu
 
 
 def question_side(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     refs: Sequence[FeedRef],
     line: Callable[[str], None],
@@ -165,7 +166,7 @@ def question_side(
 
 
 def at_level_that_runs(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     arm: Arm,
     outcome: Outcome,
@@ -203,7 +204,7 @@ def at_level_that_runs(
 
 
 def question_numbers(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     refs: Sequence[FeedRef],
     difference: OutputDifference,
@@ -238,7 +239,7 @@ def question_numbers(
 
 
 def _not_finite(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     refs: Sequence[FeedRef],
     nonfinite: Sequence[NonFiniteOutput],
@@ -273,7 +274,7 @@ def _outputs_of(name: str) -> str:
 
 
 def _wrong(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     refs: Sequence[FeedRef],
     levels: Levels,
@@ -305,7 +306,7 @@ def _wrong(
 
 
 def _broken(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     lowered: Lowered,
     name: str,
@@ -327,7 +328,7 @@ def _broken(
     return rule_of(broken_when_optimised).findings(facts)
 
 
-def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
+def _holds(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
     """Returns whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
     if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True

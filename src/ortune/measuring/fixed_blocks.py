@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.measuring.watcher import Watcher
 from ortune.records import Block
@@ -44,16 +44,16 @@ def holds(budget: Budget, trial_ns: float) -> bool:
     return budget.holds(least_trials(1, controlled=False), trial_ns)
 
 
-def shorten(baseline: Baseline, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
+def shorten(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
     """Shorten trials until the fewest blocks of so many changes fit; return how many trials these are."""
     trials = least_trials(n_changes, controlled=controlled)
     # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
-    baseline.pilot.shorten(budget.left_ns / (trials * FIXED_TIMES))
+    baseline.shorten(budget.left_ns / (trials * FIXED_TIMES))
     return trials
 
 
 def held(
-    baseline: Baseline,
+    baseline: Measuring,
     arms: Sequence[str],
     budget: Budget,
     drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
@@ -92,7 +92,7 @@ def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
 
 
 def race(
-    baseline: Baseline,
+    baseline: Measuring,
     within: Held,
     watch: Watcher,
     replay: Replay,
@@ -120,8 +120,8 @@ def race(
 
     def calibrated(judgement: Judgement) -> None:
         n_arms = len(schedule.arms)
-        baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
-        baseline.pilot.shorten(budget.left_ns / (least * n_arms * FIXED_TIMES))
+        baseline.retime(judgement, measured(schedule.calibration, BASE))
+        baseline.shorten(budget.left_ns / (least * n_arms * FIXED_TIMES))
         trial_ns = baseline.pilot.trial_ns
         schedule.n_blocks = blocks_within(budget.trials(trial_ns), n_arms, least)
         watch.say(f"{schedule.n_blocks} blocks of {n_arms} trials of {trial_ns / 1e9:.2f} s")

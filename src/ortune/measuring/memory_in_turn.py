@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.trial_fixes import sizes_in_turn
-from ortune.measuring.field import Field
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pilot import run_ns
 from ortune.records import Measured, OneSize, PeakInTurn, Workload
@@ -18,30 +18,30 @@ LEAST_ROUNDS = 2
 """Of all sizes in turn: in the first one each size is new, and only then do calls change between known ones."""
 
 
-def measure(opened: Experiment, field: Field, alone: Measured) -> None:
-    """Takes the peak once in a session, within its share of the time left; ``Field.peak_in_turn`` has it then."""
+def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
+    """Takes the peak once in a session, within its share of the time left; ``Measuring.peak_in_turn`` has it then."""
     budget = opened.budget.share(LOOK_SHARE)
-    field.peak_in_turn = opened.replay.once(
+    measuring.peak_in_turn = opened.replay.once(
         "peak-in-turn",
         PeakInTurn | None,
-        lambda: peak(field, alone, lambda: budget.left_ns),
+        lambda: peak(measuring, alone, lambda: budget.left_ns),
     )
     opened.replay.pass_on()
 
 
-def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
+def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
     """The peak of a process of its own, so that what is timed stays as it is.
 
     Args:
-        field: What runs, its inputs settled.
+        measuring: What runs, its inputs settled.
         alone: A trial of it.
         left_ns: What the process may take; asked before each that is tried.
 
     Returns:
         None where nothing is open: the model's sizes are fixed, no system tells its memory, or a page runs it.
     """
-    model, work = field.side.model.ir, field.work
-    if alone.done.peak_bytes is None or field.side.plan.is_web:
+    model, work = measuring.side.model.ir, measuring.work
+    if alone.done.peak_bytes is None or measuring.side.plan.is_web:
         return None
     if len(work.cases) > 1:  # each trial runs all of them, in turn
         return PeakInTurn(sizes=tuple(case.name for case in work.cases), peak_bytes=alone.done.peak_bytes)
@@ -61,11 +61,11 @@ def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInT
         enough = rounds >= LEAST_ROUNDS and start_ns + rounds * round_ns <= left_ns()
         return enough
 
-    last, timing = field.executor.last, field.executor.timing
-    field.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
+    last, timing = measuring.executor.last, measuring.executor.timing
+    measuring.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
     # The first run of each size is not timed: it is the first round.
-    mix = field.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
-    field.executor.last, field.executor.timing = last, timing
+    mix = measuring.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
+    measuring.executor.last, measuring.executor.timing = last, timing
     if mix is None:
         return PeakInTurn(one_size="refused" if enough else "budget")
     return PeakInTurn(sizes=tuple(case.name for case in mix[0].cases), peak_bytes=mix[1].done.peak_bytes)

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from ortune import monotonic
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.measuring import replay
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.document import Status, document
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
 from ortune.measuring.quiet import waited_for_quiet
 from ortune.measuring.scratch import scratch_folder
@@ -58,7 +58,7 @@ class Experiment:
         self.verb, self.terms, self.watch, self.scratch = verb, terms, watch, scratch
         self.log = SessionLog(None, "")
         self.replay = replay.Replay()
-        self.baselines: list[Baseline] = []
+        self.baselines: list[Measuring] = []
         self.answer_s = 0.0
         self._store: Store | None = None
         self._trouble_said, self._unwritable = "", False
@@ -303,7 +303,7 @@ class Experiment:
         scratch: Path | None = None,
         say: Callable[[str], None] | None = None,
         load: Callable[[Workload], Workload] = lambda work: work,
-    ) -> Baseline:
+    ) -> Measuring:
         """A side that is to be run, with its inputs proposed.
 
         Args:
@@ -318,7 +318,7 @@ class Experiment:
         if not self.answer_s:  # a session that goes on keeps what it kept before, and so decides the same
             usual_s = DELIVERY_SHARE * self.watch.clock.spent_s
             self.answer_s = self.replay.once("after", float, lambda: usual_s)
-        baseline = Baseline(
+        baseline = Measuring(
             side,
             feeds or self.terms.feeds,
             scratch or self.scratch,

@@ -10,9 +10,10 @@ from typing import Literal
 import msgspec
 
 from ortune.graph.model.open import open_model
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.levels import Levels
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.outputs.exact import MOST_S, Evaluated
 from ortune.outputs.right_side import numbers, wrong_side
@@ -32,7 +33,7 @@ def most_s(budget: Budget) -> float:
     return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
-def question_right(baseline: Baseline, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
+def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
     """Compares the base's outputs with its model in float64, and adds to the alerts if they are wrong.
 
     Args:
@@ -44,8 +45,9 @@ def question_right(baseline: Baseline, limit_s: float, line: Callable[[str], Non
     check, side, last = baseline.check, baseline.side, baseline.executor.last
     if not side.levels or check.exact is not None:
         return
+    own = output_check.own_outputs(baseline)
     exact, known = exact_check(
-        baseline, side, baseline.refs, check.levels, check.outputs(), limit_s, line, check.level_check
+        baseline, side, baseline.refs, check.levels, own, limit_s, line, check.level_check
     )
     check.exact = exact
     if known is not None:
@@ -60,7 +62,7 @@ def question_right(baseline: Baseline, limit_s: float, line: Callable[[str], Non
 
 
 def exact_check(
-    baseline: Baseline,
+    baseline: Measuring,
     side: Resolved,
     refs: Sequence[FeedRef],
     levels: Levels,
@@ -100,7 +102,7 @@ def exact_check(
     return exact, check
 
 
-def evaluated(baseline: Baseline, side: Resolved, refs: Sequence[FeedRef], limit_s: float) -> Evaluated:
+def evaluated(baseline: Measuring, side: Resolved, refs: Sequence[FeedRef], limit_s: float) -> Evaluated:
     """Returns the evaluation in float64 of the model that a side runs."""
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     if model.info.format == "ort":
@@ -109,7 +111,7 @@ def evaluated(baseline: Baseline, side: Resolved, refs: Sequence[FeedRef], limit
 
 
 def wrong_of_two(
-    baseline: Baseline, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
+    baseline: Measuring, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
 ) -> Literal["", "A", "B", "both"]:
     """Returns which of two sides that differ is wrong, by the base's model in float64; "" if that is not known.
 
@@ -137,7 +139,7 @@ def wrong_of_two(
 
 
 def right_findings(
-    baseline: Baseline, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
+    baseline: Measuring, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
 ) -> list[Finding]:
     """Returns what is to be said of outputs that the evaluation refutes."""
     version = side.runtime_of(side.plan).version_of(side.plan)

@@ -17,8 +17,7 @@ from ortune.inputs import feed_files
 from ortune.inputs.feeds import make_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.measuring.executor import Arm
-from ortune.measuring.field import Field
-from ortune.measuring.output_check import OutputCheck
+from ortune.measuring.measuring import Measuring
 from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.files import Array, family, load_array, read_outputs
 from ortune.records import (
@@ -73,18 +72,19 @@ def has_batch(model: ir.Model, work: Workload) -> bool:
     )
 
 
-def needed_ns(field: Field) -> float:
+def needed_ns(measuring: Measuring) -> float:
     """What the comparison takes, about, as the last trial says."""
-    return TIMES * field.executor.last.elapsed_ns if field.executor.last is not None else 0.0
+    return TIMES * measuring.executor.last.elapsed_ns if measuring.executor.last is not None else 0.0
 
 
-def check_base(field: Field, check: OutputCheck, left_ns: float) -> RowCheck | None:
-    """Compares the rows of a field's base; ``check_rows`` says how."""
-    return check_rows(field, field.arm(BASE), field.side.model.ir, check.levels.is_rounding, left_ns)
+def check_base(measuring: Measuring, left_ns: float) -> RowCheck | None:
+    """Compare the rows of a base; ``check_rows`` says how."""
+    is_rounding = measuring.check.levels.is_rounding
+    return check_rows(measuring, measuring.arm(BASE), measuring.side.model.ir, is_rounding, left_ns)
 
 
 def check_rows(
-    field: Field,
+    measuring: Measuring,
     arm: Arm,
     model: ir.Model,
     rounding: Callable[[OutputDifference], bool],
@@ -93,7 +93,7 @@ def check_rows(
     """Runs one row alone and among others, and one with and without padding, in a process of its own.
 
     Args:
-        field: Whose processes run it, and whose inputs are taken; they are settled.
+        measuring: Whose processes run it, and whose inputs are taken; they are settled.
         arm: What runs.
         model: Its graph.
         rounding: Returns whether a difference is no more than rounding.
@@ -102,27 +102,27 @@ def check_rows(
     Returns:
         None if there was no time, or nothing to ask: no dynamic batch and no mask, or random numbers.
     """
-    last = field.executor.last
-    if arm.plan.is_web or random_ops(model) or needed_ns(field) > left_ns:
+    last = measuring.executor.last
+    if arm.plan.is_web or random_ops(model) or needed_ns(measuring) > left_ns:
         return None
     feeds = _tensors(arm.feeds[0]) if arm.feeds else None
-    if feeds is None or not field.work.cases:
+    if feeds is None or not measuring.work.cases:
         return None
     questions = [
         question
         for question in (
-            _in_a_batch(model, field.work.cases[0], feeds, field.work.seed),
+            _in_a_batch(model, measuring.work.cases[0], feeds, measuring.work.seed),
             _padded(model, feeds),
         )
         if question is not None
     ]
-    folder = field.scratch / f"rows-{arm.name}"
+    folder = measuring.scratch / f"rows-{arm.name}"
     if not questions:
         return None
     try:
-        answered = _answers(field, arm, questions, folder)
+        answered = _answers(measuring, arm, questions, folder)
     finally:
-        field.executor.last = last  # what a run costs is told from it
+        measuring.executor.last = last  # what a run costs is told from it
     mixed = mixed_rows(model)
     return RowCheck(
         compared=tuple(
@@ -181,7 +181,7 @@ def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
 
 
 def _answers(
-    field: Field, arm: Arm, questions: Sequence[_Question], folder: Path
+    measuring: Measuring, arm: Arm, questions: Sequence[_Question], folder: Path
 ) -> list[tuple[_Question, Path]]:
     """The questions that the model takes, with the folder of its outputs: all in one process, or else one by one."""
     attempts = [questions, *([question] for question in questions)] if len(questions) > 1 else [questions]
@@ -194,7 +194,7 @@ def _answers(
                 feed_files.write_feeds(place, dict(feeds))
                 refs.append(FeedRef(name=name, path=str(place)))
         rows = replace(arm, name=f"rows-{arm.name}", feeds=tuple(refs))
-        outcome = field.executor.trial(rows, runs=0, keep_outputs=True, fresh=True)
+        outcome = measuring.executor.trial(rows, runs=0, keep_outputs=True, fresh=True)
         if isinstance(outcome, Measured):
             answered += [(question, Path(outcome.outputs_path)) for question in asked]
             if number == 0:

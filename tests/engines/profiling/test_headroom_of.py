@@ -13,8 +13,8 @@ from onnx import TensorProto, helper
 
 from onnx_text import assemble, model_of, saved
 from ortune.engines.profiling.headroom import short_profile
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.show.headroom_words import sentence
@@ -52,7 +52,7 @@ def test_what_the_profiler_cost_is_told(
     """Nodes of some tenths of a microsecond take longer with the profiler, one of a millisecond does not."""
     dims = {"rows": [(rows, 1.0)]}
     side = resolve(SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), scratch=tmp_path)
-    baseline = Baseline(
+    baseline = Measuring(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.settle(30.0)
@@ -79,7 +79,7 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
     text = SideText(text=str(model), settings=settings, rewrites=rewrites)
     side = resolve(text, common=Plan(), scratch=tmp_path)
     dims = {"rows": [(8, 1.0)]}
-    baseline = Baseline(
+    baseline = Measuring(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.settle(30.0)

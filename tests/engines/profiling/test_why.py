@@ -10,9 +10,9 @@ from onnx import parser
 
 from ortune.engines.profiling.why import why
 from ortune.errors import MeasurementError
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import Plan
 from ortune.search.blocks import BASE
@@ -29,7 +29,7 @@ TEXT = """
 def test_no_process_is_begun_in_less_time_than_the_one_before_took(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(TEXT), tmp_path / "m.onnx")
     side = resolve(SideText(text=str(tmp_path / "m.onnx")), common=Plan(), scratch=tmp_path)
-    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), lambda text: None, Machine())
+    baseline = Measuring(side, InputOptions(), tmp_path, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(60)
     said: list[str] = []
     spent_ns = iter([0.0, 0.0, 1e18])  # read before each process

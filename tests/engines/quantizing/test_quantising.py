@@ -30,9 +30,10 @@ from ortune.errors import InputError
 from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
@@ -100,13 +101,13 @@ def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
     options = Options(model=model(folder / "m.onnx"), tolerance=0.05, data=data)
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=scratch)
-        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
+        baseline = Measuring(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
         tuning = Tuning(
             baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=("numerics",),
             budget=Budget(total_s=600), current=None,
         )  # fmt: skip
         baseline.settle(600)
-        baseline.pilot.run("latency")
+        run_pilot(baseline, "latency")
         inputs = gather(baseline)
         tuning.models.feeds = inputs.calibrating
         yield tuning, inputs

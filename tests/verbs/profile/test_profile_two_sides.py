@@ -15,8 +15,8 @@ import ortune
 from edited_models import EDITS, numbered, squeezenet
 from ortune.engines.profiling import processes
 from ortune.engines.profiling.processes import Process, profile_once
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.verbs.profile import run as flow
 
@@ -41,7 +41,7 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
     sides: dict[str, list[Process]] = {}
 
     def kept(
-        baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+        baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
     ) -> list[Process]:
         found = profile_once(baseline, replay, turn, arms, runs, [tmp_path / path.name for path in keep])
         for arm, process in zip(arms, found, strict=True):

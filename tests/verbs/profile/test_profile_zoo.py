@@ -14,8 +14,8 @@ import direct_count
 import ortune
 import zoo
 from ortune.engines.profiling.processes import Process, profile_once
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm, Executor
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.targets.turns import Turns
@@ -48,7 +48,7 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
         return pairs
 
     def timed(
-        baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+        baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
     ) -> list[Process]:
         found = profile_once(baseline, replay, turn, arms, min(runs, RUNS), keep)
         row = found[0].attribution.by_category[NAMES.index("unexplained")]

@@ -24,7 +24,7 @@ from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune import records, rules
 from ortune.measuring import limits
-from ortune.measuring.field import SIZES_OF_DATA
+from ortune.measuring.proposed_work import SIZES_OF_DATA
 from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
 from ortune.verbs.quantize import sensitivity

@@ -16,9 +16,11 @@ import made_runtimes
 from facts import facts
 from ortune.catalogue.facts import facts_of
 from ortune.errors import UsageError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
@@ -162,14 +164,14 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     side = replace(own, elsewhere={"openvino": openvino})
     on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
     facts = facts_of(side.model.ir)
-    baseline = Baseline(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
+    baseline = Measuring(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(120.0)
-    baseline.pilot.run("latency", Budget(total_s=60.0))
+    run_pilot(baseline, "latency", Budget(total_s=60.0))
     elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
     first = elsewhere.proposed[0].plan
     trial = baseline.executor.trial(baseline.arm("first", plan=first), runs=0, keep_outputs=True)
     assert isinstance(trial, Measured)
-    assert baseline.check.difference(trial).ok
+    assert output_check.difference(baseline, trial).ok
     if asked.tolerance:
         assert (first, elsewhere.untested) == (on, ())
     else:
@@ -187,7 +189,7 @@ def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...
     """What is said of a target whose first run fails; the baseline goes on measuring."""
     on = msgspec.structs.replace(runtime, name="openvino")
     side = replace(side, elsewhere={"openvino": on})
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     baseline.settle(120.0)
     facts = facts_of(side.model.ir)
     elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())

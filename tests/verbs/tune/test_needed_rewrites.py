@@ -10,8 +10,8 @@ import pytest
 
 import zoo
 from ortune import rewrites
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.rewriting import Models
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import Plan, RewriteSpec
@@ -40,7 +40,7 @@ def left(
 ) -> tuple[set[str], set[str]]:
     """The rewrites of the row, and those that stay."""
     side, row = called
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     models = Models(side, folder, (), lambda _: None)
     return names(row), names(needed(baseline, models, row, everywhere or Plan(), limit_s))
 

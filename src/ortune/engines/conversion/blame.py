@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ortune.engines.bisection.find import Side, find
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.outputs import pairing
 from ortune.records import FeedRef, NotFinite, Parting
@@ -17,7 +17,7 @@ def node_at_fault(
     right: Resolved,
     wrong: Resolved,
     feed: FeedRef,
-    baseline: Baseline,
+    baseline: Measuring,
     folder: Path,
     line: Callable[[str], None],
 ) -> tuple[Parting | None, NotFinite | None]:

@@ -14,10 +14,10 @@ import msgspec
 from ortune.errors import OrtuneError
 from ortune.graph.outputs import random_ops
 from ortune.inputs.feeds import Kind
-from ortune.measuring import failures
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import failures, output_check
 from ortune.measuring.feeding import write_case_feeds
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved
 from ortune.outputs.pairing import rename_outputs
@@ -107,7 +107,7 @@ class GroupRuns:
         return CaseGroup(cases=cases, refs={ref.name: ref for ref in run}, source=outputs, model=at)
 
     def _refs(
-        self, baseline: Baseline, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
+        self, baseline: Measuring, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
     ) -> tuple[list[FeedRef], str]:
         """The inputs, and why the model does not run on them, "" where it does."""
         trouble = ""
@@ -144,10 +144,9 @@ class GroupRuns:
         return True
 
     def _level(
-        self, baseline: Baseline, level: Level, source: Path, at: dict[str, Path]
+        self, baseline: Measuring, level: Level, source: Path, at: dict[str, Path]
     ) -> Iterator[CheckedCase]:
         """The cases at one level of the optimiser."""
-        check = baseline.check
         if baseline.lowered is not None:  # it is said once: at the level of users
             broken = baseline.lowered.level
             what = (
@@ -164,28 +163,28 @@ class GroupRuns:
                 what = failures.describe(outcome)
                 yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
                 return
-            check.begin()
-            check.first = outcome
+            baseline.take_outputs()
+            baseline.pilot.first = outcome
             if random_ops(baseline.side.model.ir):
                 again = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-                check.notice_randomness(baseline.require_measured(arm, again))
+                output_check.notice_randomness(baseline, baseline.require_measured(arm, again))
         else:
-            there = check.levels.outputs(level) if at else None
+            there = baseline.check.levels.outputs(level) if at else None
             if there is None:
                 return  # some models have no kernels for what the optimiser would replace
-            outcome = msgspec.structs.replace(check.first, outputs_path=str(there))
+            outcome = msgspec.structs.replace(baseline.pilot.first, outputs_path=str(there))
         at[level] = Path(outcome.outputs_path)
         yield from self._judged(baseline, level, outcome, source)
 
     def _judged(
-        self, baseline: Baseline, level: Level, outcome: Measured, source: Path
+        self, baseline: Measuring, level: Level, outcome: Measured, source: Path
     ) -> Iterator[CheckedCase]:
-        check, tolerance = baseline.check, self.tolerance
+        tolerance = self.tolerance
         # All inputs together first, as limits on shares (labels that flip) need many of them. Where these hold, each
         # input does; where they do not and each alone would, the worst one stands for them.
-        whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
+        whole = output_check.difference(baseline, outcome, tolerance=tolerance, reference=lambda: source)
         differences = {
-            ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
+            ref.name: baseline.comparer.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
             for ref in baseline.refs
         }
         if whole.ok:

@@ -11,13 +11,13 @@ from ortune.engines.profiling.nodes import Origins
 from ortune.engines.profiling.processes import LEAST_OF_TURN, Process, profile, profiled_arm
 from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
+from ortune.measuring.measuring import Measuring
 from ortune.records import GpuDifference
 
 
 def kernels_by_side(
-    baseline: Baseline, sides: Mapping[str, Arm], line: Callable[[str], None]
+    baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[str], None]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
 

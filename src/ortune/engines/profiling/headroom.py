@@ -12,7 +12,7 @@ from ortune.engines.profiling.processes import NOT_HELD, TIMED_NS, base_arm, pro
 from ortune.engines.profiling.result import result_of
 from ortune.engines.profiling.stored_peaks import not_measured
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.records import ProfileResult
 
 SHORT_NS = 400_000_000
@@ -20,7 +20,7 @@ SHORT_NS = 400_000_000
 
 
 def short_profile(
-    baseline: Baseline,
+    baseline: Measuring,
     latency_ns: float,
     store: Path | None,
     *,
@@ -45,7 +45,7 @@ def short_profile(
 
 
 def one_profile(
-    baseline: Baseline,
+    baseline: Measuring,
     latency_ns: float,
     store: Path | None,
     *,

@@ -14,9 +14,9 @@ import numpy as np
 from ortune.catalogue.providers import find
 from ortune.errors import MeasurementError, StoreError
 from ortune.graph.model.extent import written_nodes
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.measuring.reported import reported_file
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
@@ -96,7 +96,7 @@ class Seen:
         return f"CPU contention {100 * waited:.0f} %{load}"
 
 
-def profiled_arm(baseline: Baseline, base: Arm) -> Arm:
+def profiled_arm(baseline: Measuring, base: Arm) -> Arm:
     """Limits an arm to its first shape, since a profile does not say which shape a run had."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
@@ -109,7 +109,7 @@ def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
     return max(FEWEST_RUNS, fit)
 
 
-def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
+def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
     """Profiled runs as ``runs_for``, or fewer, so that they and as many plain ones fit; 0 where the fewest do not.
 
     Args:
@@ -128,7 +128,7 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
 
 
 def affordable(
-    baselines: Sequence[Baseline], left_ns: float, processes: int, *, fixed: bool
+    baselines: Sequence[Measuring], left_ns: float, processes: int, *, fixed: bool
 ) -> tuple[int, int]:
     """Profiled processes of each side, and runs of each, that the time left holds; no runs where not even one fits.
 
@@ -158,7 +158,7 @@ def affordable(
     return n, runs
 
 
-def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+def profile(baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
     """One process of each arm under the profiler and one without it, alive together and taking turns.
 
     What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
@@ -190,7 +190,7 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profile_once(
-    baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+    baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
 ) -> list[Process]:
     """One process of each arm as ``profile`` runs it; of an interrupted session what its journal has.
 
@@ -242,7 +242,7 @@ def turns_of(runs: int) -> Turns:
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
-def _moved(baseline: Baseline, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
+def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
     """The outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
 
     Raises:
@@ -330,6 +330,6 @@ def slowdown(processes: Sequence[Process]) -> float | None:
     return float(np.median(ratios)) if ratios else None
 
 
-def base_arm(baseline: Baseline) -> Arm:
+def base_arm(baseline: Measuring) -> Arm:
     """The side as it is."""
     return profiled_arm(baseline, baseline.arm(BASE))

@@ -13,9 +13,9 @@ from ortune.engines.profiling.nodes import Origins, counterparts_of, origins
 from ortune.engines.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import MeasurementError
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.records import ProfileDifference
 from ortune.search.phases import PROFILED_TRIALS
@@ -25,7 +25,7 @@ TIMED_NS = 300_000_000
 
 
 def why(
-    baseline: Baseline,
+    baseline: Measuring,
     sides: tuple[Resolved, Resolved],
     arms: tuple[Arm, Arm],
     latencies_ns: tuple[float, float],
@@ -111,7 +111,7 @@ def difference_between(
     return difference_of(a, b, slowdowns, plain_ns, counterparts_of(sides[0], sides[1]))
 
 
-def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:
+def _origins(baseline: Measuring, side: Resolved, process: Process) -> Origins:
     folder = baseline.scratch / "why"
     folder.mkdir(exist_ok=True)
     return origins(side, baseline.work, folder, process.trace, process.graph)

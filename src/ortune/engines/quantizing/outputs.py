@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.executor import Arm
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import FeedRef, Measured, Outcome, OutputDifference, Plan
@@ -32,7 +33,7 @@ class QuantizedOutputs:
     """
 
     def __init__(
-        self, baseline: Baseline, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
+        self, baseline: Measuring, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
     ) -> None:
         """Runs nothing.
 
@@ -83,8 +84,8 @@ class QuantizedOutputs:
         outcome = self._run(arm)
         if not isinstance(outcome, Measured):
             return _none(outcome.what)
-        place, left_out = Path(outcome.outputs_path), baseline.check.left_out(plan.rewrites)
-        difference = baseline.check.compared(reference, place, self._refs, tolerance, left_out)
+        place, left_out = Path(outcome.outputs_path), output_check.left_out(baseline, plan.rewrites)
+        difference = baseline.comparer.compared(reference, place, self._refs, tolerance, left_out)
         shutil.rmtree(place, ignore_errors=True)
         return difference
 
@@ -116,8 +117,8 @@ class QuantizedOutputs:
         except OrtuneError as error:
             return _none(error.what)
         else:
-            left_out = baseline.check.left_out(plan.rewrites)
-            return baseline.check.compared(self.reference, place, refs, tolerance, left_out)
+            left_out = output_check.left_out(baseline, plan.rewrites)
+            return baseline.comparer.compared(self.reference, place, refs, tolerance, left_out)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 

@@ -21,8 +21,8 @@ from ortune.graph.nodes import holds
 from ortune.inputs import calibrating, feed_files, user_feeds, workload
 from ortune.inputs.feed_files import Array
 from ortune.inputs.feeds import FeedValue
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.limits import patience_s
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.pilot import PILOT_RUNS
 from ortune.records import (
     ENOUGH_INPUTS,
@@ -88,7 +88,7 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
     return rewrites.canonical(RewriteSpec(name=spec.name, params={**spec.params, "range": "7"}))
 
 
-def gather(baseline: Baseline) -> Inputs:
+def gather(baseline: Measuring) -> Inputs:
     """The user's inputs where there are some, else invented ones.
 
     Raises:
@@ -134,7 +134,7 @@ def gather(baseline: Baseline) -> Inputs:
     )
 
 
-def _usable(baseline: Baseline, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
+def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
     """The sets of inputs that a model can be calibrated and judged on; a note names the others."""
     hidden = calibrating.masks(baseline.side.model.ir)
     faults = [calibrating.fault(values, hidden) for values, _ in sets]
@@ -158,7 +158,7 @@ def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
     return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
 
 
-def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:
+def _written(baseline: Measuring, name: str, values: dict[str, FeedValue]) -> FeedRef:
     place = baseline.scratch / "calibration" / name
     feed_files.write_feeds(place, values)
     return FeedRef(name=name, path=str(place))

@@ -117,7 +117,7 @@ def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
     # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
     # Example: 100 s are left, 16 blocks of two trials: 0.7 x 100 / (16 x 2 x 1.06) = 2.1 s a trial.
-    run.baseline.pilot.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
+    run.baseline.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
     trials = left_ns / run.baseline.pilot.trial_ns
     return min(n, trial_counts.confirm_blocks(trials - trial_counts.alone_trials(trials), references))
 

@@ -36,7 +36,7 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     share = LEAST_SEARCH_SHARE * left_ns / RACE_TIMES
     # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
     least = [trial_counts.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
-    run.baseline.pilot.shorten(*(share / trials for trials in least))
+    run.baseline.shorten(*(share / trials for trials in least))
     trial_ns = run.baseline.pilot.trial_ns
     # Divided once: a session that goes on must enter the plans that its journal has blocks of.
     split = run.replay.once(
@@ -71,7 +71,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
     """Enters the plans that can be seen where none can be confirmed; False: not even one."""
     race = run.search.race
     # The shortest trials: more plans, and more blocks of each.
-    run.baseline.pilot.shorten(0.0)
+    run.baseline.shorten(0.0)
     trial_ns = run.baseline.pilot.trial_ns
     plans = trial_counts.explored_plans(left_ns / trial_ns, wanted=wanted, references=race.references)
     if not plans:

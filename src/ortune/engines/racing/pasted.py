@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.records import Plan
 from ortune.runtimes import made
 
 
-def without_bundle(baseline: Baseline, plan: Plan, rewritten: Path | None) -> str:
+def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
     """Returns the lines where the place of a bundle is not known.
 
     Args:
@@ -26,7 +26,7 @@ def without_bundle(baseline: Baseline, plan: Plan, rewritten: Path | None) -> st
     return of_rewritten(baseline, plan, f"{model.stem}-rewritten.onnx")
 
 
-def of_rewritten(baseline: Baseline, plan: Plan, model: str) -> str:
+def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
     """Returns the lines for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
@@ -35,7 +35,7 @@ def of_rewritten(baseline: Baseline, plan: Plan, model: str) -> str:
     return f"# the rewritten model ({names}); a bundle contains it\n{lines}"
 
 
-def _lines(baseline: Baseline, plan: Plan, model: str) -> str:
+def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
     """Returns the lines that load the winner, in the language of where it runs."""
     if plan.is_web:
         return javascript_lines(plan, model)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ortune.catalogue import knobs
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.limits import patience_s
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import NO_MODEL, Replay
 from ortune.measuring.rewriting import Models
 from ortune.outputs.tolerance import Tolerance
@@ -47,7 +48,7 @@ class PlanRuns:
 
     def __init__(
         self,
-        baseline: Baseline,
+        baseline: Measuring,
         search: Search,
         models: Models,
         replay: Replay,
@@ -105,7 +106,9 @@ class PlanRuns:
         """Compares a plan's outputs with the default's, and removes them."""
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
-        difference = self.baseline.check.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
+        difference = output_check.difference(
+            self.baseline, trial, entry.arm, arm, tolerance, entry.plan.rewrites
+        )
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         self.replay.pass_on()

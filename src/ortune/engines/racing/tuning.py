@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune.engines.racing.plan_runs import PlanRuns
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.driver import drive
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Replay
 from ortune.measuring.rewriting import Models
@@ -58,7 +59,7 @@ class Tuning:
 
     def __init__(
         self,
-        baseline: Baseline,
+        baseline: Measuring,
         replay: Replay,
         watch: Watcher,
         *,
@@ -268,7 +269,7 @@ class Tuning:
             race.kept_ns = 0.0
         if not search.judgement.ok:
             return
-        self.baseline.pilot.retime(search.judgement, measured(blocks, BASE))
+        self.baseline.retime(search.judgement, measured(blocks, BASE))
         # The first turns count in the race, by the statistic that the calibration has chosen by now.
         race.earlier = search.calibration
         for block in search.calibration:
@@ -392,5 +393,5 @@ class Tuning:
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""
-        folder = self.baseline.check.reference() / self.baseline.work.cases[0].name
+        folder = output_check.right_outputs(self.baseline) / self.baseline.work.cases[0].name
         return folder if folder.is_dir() else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.records import (
     BenchProcess,
     BenchResult,
@@ -52,7 +52,7 @@ class CaseTrial:
 
 
 def make_result(
-    baseline: Baseline,
+    baseline: Measuring,
     trials: Sequence[CaseTrial],
     failed: Sequence[tuple[str, Failed]],
     given_up: Sequence[str],
@@ -165,17 +165,17 @@ def _process(t: CaseTrial, work: Workload) -> BenchProcess:
     )
 
 
-def _outputs(baseline: Baseline, trial: Measured) -> tuple[str, ...]:
+def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
     """Each output's name, shape and, where it is no plain value, how it would be compared."""
     shapes = trial.done.cases[0].output_shapes
     kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
     return tuple(
         f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[comparison.kind]}"
-        for (name, comparison), shape in zip(baseline.check.comparisons.items(), shapes, strict=False)
+        for (name, comparison), shape in zip(baseline.comparer.comparisons.items(), shapes, strict=False)
     )
 
 
-def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> list[str]:
+def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> list[str]:
     """Threads that sessions add up to, and processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:

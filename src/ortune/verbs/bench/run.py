@@ -20,11 +20,11 @@ from ortune.catalogue.named import ARENA_EXTEND_STRATEGY as ARENA
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.measuring import failures, memory_in_turn
+from ortune.measuring import failures, memory_in_turn, questions
 from ortune.measuring.executor import Timing
 from ortune.measuring.first_run import settle
 from ortune.measuring.opening import Experiment
-from ortune.measuring.pilot import PILOT_RUNS, run_ns
+from ortune.measuring.pilot import PILOT_RUNS, run_ns, runs_to_look
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.timing import timing_for
@@ -195,22 +195,22 @@ class _Run:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
-        runs = baseline.pilot.runs_to_look(LOOK_SHARE * self.budget.left_ns)
+        runs = runs_to_look(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
         warmup = 1 if runs == PILOT_RUNS else 0
         baseline.executor.timing = Timing(
             runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
         )
-        baseline.pilot.answer_natively()
+        questions.answer_natively(baseline)
         # A page's outputs are questioned: one that keeps them here spares another.
         first = baseline.require_measured(
             base, baseline.executor.trial(base, keep_outputs=baseline.side.plan.is_web)
         )
         baseline.executor.timing = timing_for(first)
-        baseline.pilot.question_page(base, first)
+        questions.question_page(baseline, base, first)
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
-        baseline.pilot.question_rows(self._left_ns())
-        baseline.pilot.question_values(base, LOOK_SHARE * self._left_ns())
+        questions.question_rows(baseline, self._left_ns())
+        questions.question_values(baseline, base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
         left = max(0.0, self._left_ns()) / len(baseline.work.cases)
         timings, costs = [], []

@@ -15,6 +15,7 @@ from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
 from ortune.graph.model.open import open_model
+from ortune.measuring import output_check
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import at_level_that_runs, question_side, settle
 from ortune.measuring.levels import Levels
@@ -101,12 +102,16 @@ class _Run:
         trial = baseline.require_measured(new, outcome)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
-        baseline.check.labels = pairing.joint_labels(baseline.check.labels, ours, theirs, outputs)
-        baseline.check.first = first
+        baseline.comparer.labels = pairing.joint_labels(baseline.comparer.labels, ours, theirs, outputs)
+        baseline.pilot.first = first
         baseline.check.renames[NEW] = outputs
         # Held against what A gave, right or wrong.
-        difference = baseline.check.difference(
-            trial, again=new, rewritten=self.b.plan.rewrites, reference=lambda: Path(first.outputs_path)
+        difference = output_check.difference(
+            baseline,
+            trial,
+            again=new,
+            rewritten=self.b.plan.rewrites,
+            reference=lambda: Path(first.outputs_path),
         )
         # Sides that are equal may both be what the optimiser made of the model.
         if (
@@ -166,7 +171,7 @@ class _Run:
         a, b = folders
         for case in baseline.work.cases:
             pairing.rename_outputs(b / case.name, dict(outputs))
-        left = [baseline.check.compared(a, b, (ref,), None) for ref in baseline.refs]
+        left = [baseline.comparer.compared(a, b, (ref,), None) for ref in baseline.refs]
         return (
             max(output.relative_l2 for output in left) if all(output.comparable for output in left) else None
         )
@@ -190,7 +195,7 @@ class _Run:
     def _worst(self, first: Measured, trial: Measured) -> int:
         """The case in which the outputs are farthest apart."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
-        outputs = [self.baseline.check.compared(old, new, (ref,), None) for ref in self.baseline.refs]
+        outputs = [self.baseline.comparer.compared(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))
 
     def _found(

@@ -14,15 +14,15 @@ from ortune.inputs.vocabulary import rows_of, within_rows
 from ortune.measuring.driver import drive
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
-from ortune.measuring.field import STARTS
 from ortune.measuring.first_run import (
     SIDE_RUNS,
     at_level_that_runs,
     settle,
 )
+from ortune.measuring.measuring import STARTS
 from ortune.measuring.opening import Experiment
-from ortune.measuring.pilot import require_page
 from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.run_pilot import require_page, run_pilot
 from ortune.measuring.sides import Resolved, require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs import pairing
@@ -121,7 +121,8 @@ class Comparing:
             renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
-        baseline.pilot.run(
+        run_pilot(
+            baseline,
             self.objective,
             self.budget,
             # Each new side is run once by itself, and where it differs questioned; then a block of all.
@@ -136,7 +137,7 @@ class Comparing:
             facts = replace(
                 baseline.facts(), page=first.done.page, emulated=targets.of(new.side.plan).emulated(first)
             )
-            if not baseline.pilot.functional_only:
+            if not baseline.functional_only:
                 baseline.findings += rule_of(emulated_device).findings(facts)
 
     @property
@@ -153,7 +154,7 @@ class Comparing:
     @property
     def functional_only(self) -> bool:
         """Returns whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
-        return self.baseline.pilot.functional_only
+        return self.baseline.functional_only
 
     def _compiles_too_long(self, new: New) -> bool:
         """Leaves out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
@@ -184,8 +185,8 @@ class Comparing:
         baseline.check.renames[new.arm] = renames
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
-        baseline.check.labels = pairing.joint_labels(
-            baseline.check.labels, self.a.model.ir, new.side.model.ir, renames
+        baseline.comparer.labels = pairing.joint_labels(
+            baseline.comparer.labels, self.a.model.ir, new.side.model.ir, renames
         )
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
@@ -300,7 +301,7 @@ class Comparing:
         n_arms = 1 + n_new + len(duel.CONTROLS)
         # The pilot knows the base's cost alone: what a shorter trial of it takes, one of all sides takes in proportion.
         each_ns = self.budget.left_ns / (controls.CALIBRATION_BLOCKS * n_arms)
-        self.baseline.pilot.shorten(each_ns * before / trial_ns)
+        self.baseline.shorten(each_ns * before / trial_ns)
         trial_ns *= self.baseline.pilot.trial_ns / before
         late_trials = 1e9 * duel.overrun_s(self.budget.end_s) / trial_ns
         design = duel.design(self.budget.trials(trial_ns), self.rules, n_new, late_trials=late_trials)
@@ -319,10 +320,10 @@ class Comparing:
 
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
-        self.baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
+        self.baseline.retime(judgement, measured(schedule.calibration, BASE))
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
         # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
-        self.baseline.pilot.shorten(self.budget.left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
+        self.baseline.shorten(self.budget.left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
     def _on_block(self, schedule: Sequential, block: Block) -> None:
         self.experiment.replay.block(block)

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.first_run import question_base, question_numbers, question_side
+from ortune.measuring.measuring import Measuring
 from ortune.records import Measured
 from ortune.verbs.compare.ranking import New
 
 
 def judge(
-    baseline: Baseline,
+    baseline: Measuring,
     new: New,
     trial: Measured,
     line: Callable[[str], None],
@@ -32,14 +33,16 @@ def judge(
         exact_s: Seconds that an evaluation in float64 may take.
     """
     assert new.contestant is not None
-    new.difference = baseline.check.difference(trial, again=new.contestant, rewritten=new.side.plan.rewrites)
+    new.difference = output_check.difference(
+        baseline, trial, again=new.contestant, rewritten=new.side.plan.rewrites
+    )
     # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
     # the reference. Only then is the side itself asked.
     if not new.difference.ok:
         question_base(baseline, line, "A", budget)
         if baseline.check.wrong:
-            new.difference = baseline.check.difference(
-                trial, again=new.contestant, rewritten=new.side.plan.rewrites
+            new.difference = output_check.difference(
+                baseline, trial, again=new.contestant, rewritten=new.side.plan.rewrites
             )
         feeds = new.contestant.feeds
         new.wrong = question_side(baseline, new.side, feeds, line, new.name, budget, exact_s)

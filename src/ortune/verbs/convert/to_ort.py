@@ -22,7 +22,7 @@ from ortune.engines.partitions.partition import partition
 from ortune.errors import UsageError
 from ortune.graph.model.save import deliver_model, require_place, staged_model
 from ortune.inputs.value_files import read_index
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, SideText
 from ortune.records import (
@@ -119,7 +119,7 @@ def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
 class _Run:
     """One conversion."""
 
-    def __init__(self, wish: Wish, opened: Experiment, baseline: Baseline) -> None:
+    def __init__(self, wish: Wish, opened: Experiment, baseline: Measuring) -> None:
         self.wish, self.choice, self.opened, self.baseline = wish, wish.choice, opened, baseline
         self.model = baseline.side.model
         self.line = opened.watch.line

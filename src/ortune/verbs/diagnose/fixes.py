@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ortune.errors import OrtuneError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.fixed_blocks import Held, held, needed_s, race
 from ortune.measuring.limits import patience_s
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.rewriting import Models
 from ortune.objectives import Objective
@@ -60,7 +61,7 @@ class Fixes:
         checks_s: Seconds for the checks that were left out, which that budget is to hold too.
     """
 
-    def __init__(self, opened: Experiment, baseline: Baseline, objective: Objective, seed: int) -> None:
+    def __init__(self, opened: Experiment, baseline: Measuring, objective: Objective, seed: int) -> None:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
         self.watch, self.budget = opened.watch, opened.budget.reserve(opened.answer_s)
         custom_ops = tuple(baseline.options.custom_ops)
@@ -104,9 +105,7 @@ class Fixes:
         """Tries and races what the budget holds; what could not be raced is not even tried: that takes time too."""
         if not self.baseline.check.claims:
             self._no_time = finding_words.NO_CLAIMS
-        elif (
-            self.baseline.pilot.functional_only
-        ):  # on a GPU that is software outputs tell something, times nothing
+        elif self.baseline.functional_only:  # on a GPU that is software outputs tell something, times nothing
             self._no_time = diagnose_words.NOT_TIMED
             for fix in self.fixes:
                 self._try(fix)
@@ -149,7 +148,7 @@ class Fixes:
             fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
         baseline.live_with(outcome)
-        fix.outputs = baseline.check.difference(outcome, key=fix.arm, again=arm)
+        fix.outputs = output_check.difference(baseline, outcome, key=fix.arm, again=arm)
         if not fix.outputs.ok:
             fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
             return

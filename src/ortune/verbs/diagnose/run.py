@@ -12,13 +12,14 @@ import msgspec
 from ortune import monotonic, rules, targets
 from ortune.engines.profiling.headroom import one_profile
 from ortune.errors import OrtuneError
-from ortune.measuring import memory_in_turn
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import memory_in_turn, output_check
 from ortune.measuring.first_run import settle
 from ortune.measuring.fixed_blocks import holds, shorten
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
 from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.printable import without_password
@@ -105,15 +106,15 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
     return int(envelope.result is not None and envelope.result.failed)
 
 
-def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envelope[DiagnoseResult]:
+def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Envelope[DiagnoseResult]:
     """Works from the first run to the document."""
     watch, budget = opened.watch, opened.budget
     watch.line("running the model for the first time")
     settle(baseline, budget, watch.line)
     question_right(baseline, most_s(budget), watch.line)
-    baseline.check.step_down()
+    output_check.step_down(baseline)
     watch.line("timing a few runs, to plan the session")
-    baseline.pilot.run(options.objective, budget, lambda trial_ns: holds(budget, trial_ns))
+    run_pilot(baseline, options.objective, budget, lambda trial_ns: holds(budget, trial_ns))
     # What a profile tells, and what follows from it, would not come out the same again.
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
@@ -132,7 +133,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envel
     return _document(options, opened, baseline, findings, fixes, profile)
 
 
-def _profile(options: Options, opened: Experiment, baseline: Baseline) -> ProfileResult | None:
+def _profile(options: Options, opened: Experiment, baseline: Measuring) -> ProfileResult | None:
     """One process under the profiler; None where it does not run there, or the budget does not hold it."""
     opened.watch.line("profiling")
     first = baseline.pilot.first
@@ -157,7 +158,7 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
 
 
 def _findings(
-    opened: Experiment, baseline: Baseline, profile: ProfileResult | None, pace: Pace
+    opened: Experiment, baseline: Measuring, profile: ProfileResult | None, pace: Pace
 ) -> tuple[Finding, ...]:
     first = baseline.pilot.first
     page = first.done.page
@@ -181,7 +182,7 @@ def _findings(
 def _document(
     options: Options,
     opened: Experiment,
-    baseline: Baseline,
+    baseline: Measuring,
     findings: Sequence[Finding],
     fixes: Fixes,
     profile: ProfileResult | None,
@@ -204,7 +205,7 @@ def _document(
     }
     verified = tuple(msgspec.structs.replace(f, verified=comparisons.get(f.code)) for f in findings)
     ordered = tuple(sorted(measurable(verified, asked), key=_order))
-    functional_only = baseline.pilot.functional_only
+    functional_only = baseline.functional_only
     faster = any(comparison.verdict == "faster" for comparison in comparisons.values())
     base = measured(fixes.blocks, BASE) or [baseline.pilot.first]
     result = DiagnoseResult(

@@ -14,13 +14,14 @@ from ortune.engines.profiling.stored_peaks import load_peak
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
 from ortune.graph.model.open import open_model
 from ortune.measuring import probe_model
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.document import document
 from ortune.measuring.driver import drive
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.first_run import settle
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
@@ -186,13 +187,13 @@ def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
         go_on(opened, o, [side], model=side.label)
         baseline = opened.base(side)
         settle(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
-        baseline.pilot.run("latency")
+        run_pilot(baseline, "latency")
         noise = _noise(baseline, side.runtime, opened)
         opened.log.add("result", noise)
         return noise
 
 
-def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseReport:
+def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
     watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}

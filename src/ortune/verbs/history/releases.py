@@ -12,14 +12,16 @@ from pathlib import Path
 
 from ortune.catalogue.knobs import version
 from ortune.errors import MeasurementError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check, questions
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.first_run import settle
 from ortune.measuring.fixed_blocks import Held, held, holds, needed_s, race
 from ortune.measuring.levels import Levels
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import evaluated, most_s, question_right
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs.exact import Evaluated
@@ -57,7 +59,7 @@ class Releases:
     def __init__(
         self,
         opened: Experiment,
-        baseline: Baseline,
+        baseline: Measuring,
         runtimes: dict[str, Runtime],
         missing: dict[str, str],
         *,
@@ -85,8 +87,8 @@ class Releases:
         settle(baseline, budget, self.watch.line)
         limit_s = most_s(budget)
         question_right(baseline, limit_s, self.watch.line)
-        baseline.pilot.run(self.objective, budget, lambda trial_ns: holds(budget, trial_ns))
-        baseline.pilot.require_real_times()
+        run_pilot(baseline, self.objective, budget, lambda trial_ns: holds(budget, trial_ns))
+        questions.require_real_times(baseline)
         running = self._run_alone(limit_s)
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
@@ -145,8 +147,12 @@ class Releases:
             arms[release] = arm
             baseline.live_with(outcome)
             self.first_trials[release] = outcome
-            self.outputs[release] = baseline.check.difference(
-                outcome, key=release, again=arm, reference=(lambda: reference) if reference else None
+            self.outputs[release] = output_check.difference(
+                baseline,
+                outcome,
+                key=release,
+                again=arm,
+                reference=(lambda: reference) if reference else None,
             )
             self.exact[release] = self.experiment.replay.once(
                 f"exact-{release}", ExactCheck, partial(self._exact, arm, outcome, right)

@@ -16,12 +16,12 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.graph.cost import CountingStopped
 from ortune.graph.model.extent import written_nodes
 from ortune.graph.model.open import OpenModel
-from ortune.measuring import memory_in_turn
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import memory_in_turn, output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.failures import describe
 from ortune.measuring.first_run import settle
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.reported import reported_file
 from ortune.measuring.right_outputs import most_s, question_right
@@ -137,15 +137,15 @@ class FirstLook:
             self._take(first)
             return
         self._measure(baseline, side, first)
-        self.wrong_when_optimised = baseline.lowered is not None or baseline.check.wrong_at(
-            LEVEL.default, self.budget.left_ns
+        self.wrong_when_optimised = baseline.lowered is not None or output_check.wrong_at(
+            baseline, LEVEL.default, self.budget.left_ns
         )
         n_notes = len(baseline.notes)
         limit_s = min(LOOK_EXACT_S, most_s(self.budget))
         question_right(baseline, limit_s, self.watch.line)
         self.left_out += baseline.notes[n_notes:]
         self.level_check = baseline.check.level_check
-        self.row_check = check_base(baseline, baseline.check, self._spare_ns())
+        self.row_check = check_base(baseline, self._spare_ns())
         assert self.timing is not None and self._timed is not None
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
@@ -173,7 +173,7 @@ class FirstLook:
         """Half of what is left: rules may take more than the least that is kept for them."""
         return self.budget.left_ns / 2
 
-    def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
+    def _measure(self, baseline: Measuring, side: Resolved, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
         base = baseline.arm(BASE)
         self._take(first)
@@ -230,7 +230,7 @@ class FirstLook:
             placement=trial.done.placement,
         )
 
-    def _profile(self, baseline: Baseline, side: Resolved) -> None:
+    def _profile(self, baseline: Measuring, side: Resolved) -> None:
         """Profiles the first shape alone: a profile does not say which shape a run had."""
         assert self.timing is not None
         self.watch.line("profiling")

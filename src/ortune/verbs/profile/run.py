@@ -17,9 +17,9 @@ from ortune.engines.profiling.result import difference_of, result_of, side_times
 from ortune.engines.profiling.stored_peaks import load_peak, not_measured
 from ortune.engines.profiling.why import difference_between
 from ortune.errors import Interrupted, OrtuneError, UsageError
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.document import document
 from ortune.measuring.first_run import settle
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.watcher import Watcher
@@ -301,7 +301,7 @@ class _Models:
             return doubted
 
     def _processes(
-        self, baselines: Sequence[Baseline], sides: Sequence[Resolved], keep_s: float
+        self, baselines: Sequence[Measuring], sides: Sequence[Resolved], keep_s: float
     ) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike.
 

@@ -9,7 +9,7 @@ from ortune.engines.profiling.nodes import origins, profiled_nodes
 from ortune.engines.profiling.processes import Process, profile, profiled_arm, runs_for
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import open_model
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.records import Plan
 from ortune.search.blocks import BASE
@@ -18,7 +18,7 @@ from ortune.search.figures import figure
 TIMED_NS = 400_000_000
 
 
-def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
+def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Nanoseconds of a run by node of the float and of the quantized model; empty where they cannot be profiled.
 
     Args:
@@ -47,7 +47,7 @@ def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, f
     return before, after
 
 
-def _by_node(baseline: Baseline, side: Resolved, process: Process) -> dict[str, float]:
+def _by_node(baseline: Measuring, side: Resolved, process: Process) -> dict[str, float]:
     """Nanoseconds of a run by node; what stands for several nodes is shared among these."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)

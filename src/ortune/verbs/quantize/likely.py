@@ -28,7 +28,7 @@ class LikelyMethods:
         kinds = sorted({group.kind for group in precision.groups})
         about = (
             precision.baseline.host.fingerprint, side.runtime.build, precision.tolerance.text,
-            repr(precision.limit), precision.baseline.check.metric,
+            repr(precision.limit), precision.baseline.comparer.metric,
         )  # fmt: skip
         self._key = digest(*about, *kinds)[:32]
 

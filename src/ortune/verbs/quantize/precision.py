@@ -24,8 +24,8 @@ from ortune.engines.racing.plan_runs import PlanRuns
 from ortune.errors import UsageError
 from ortune.graph.groups import LayerGroup, layer_groups
 from ortune.graph.tasks import OutputTask, output_tasks
-from ortune.measuring.baseline import Baseline
 from ortune.measuring.budget import Budget
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.watcher import Watcher
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
@@ -92,7 +92,7 @@ class Precision:
 
     def __init__(
         self,
-        baseline: Baseline,
+        baseline: Measuring,
         model: ir.Model,
         plan_runs: PlanRuns,
         inputs: Inputs,
@@ -131,18 +131,18 @@ class Precision:
         name = self.replay.once("task", str, lambda: self._fitting([choice.metric for choice in choices]))
         if not name:
             return None
-        self.baseline.check.metric = name
+        self.baseline.comparer.metric = name
         self.tolerance, self.limit = BY_METRIC, BY_METRIC.of_rows
         return next(choice for choice in choices if choice.metric == name)
 
     def _fitting(self, metrics: Sequence[str]) -> str:
         """The first metric that the float model's outputs can be measured by; "" for none, or no time to run it."""
-        check, refs = self.baseline.check, self.inputs.checking
+        comparer, refs = self.baseline.comparer, self.inputs.checking
         if not self.holds(self.comparison_s):
             return ""
         for metric in dict.fromkeys(metrics):
             try:
-                scored = check.measured_by(metric, self._outputs.reference, refs)
+                scored = comparer.measured_by(metric, self._outputs.reference, refs)
             except UsageError:  # the outputs are of another kind after all
                 continue
             if scored.n_right >= LEAST_RIGHT:

@@ -17,11 +17,13 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.engines.racing.winner_rows import question_winner
 from ortune.errors import UsageError
 from ortune.graph.dot_products import saturates
+from ortune.measuring import output_check
 from ortune.measuring.first_run import settle
 from ortune.measuring.fixed_blocks import holds
 from ortune.measuring.opening import Experiment
 from ortune.measuring.rewriting import Models
 from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
@@ -152,9 +154,9 @@ class _Quantization:
         baseline, watch, opened = self.baseline, self.watch, self.experiment
         settle(baseline, self.budget, watch.line)
         question_right(baseline, most_s(self.budget), watch.line)
-        baseline.check.step_down()
+        output_check.step_down(baseline)
         watch.line("timing a few runs, to plan the session")
-        baseline.pilot.run("latency", self.budget, lambda ns: holds(self.budget, ns))
+        run_pilot(baseline, "latency", self.budget, lambda ns: holds(self.budget, ns))
         inputs = quantising.gather(baseline)
         run = self._run()
         run.models.feeds = inputs.calibrating
@@ -194,7 +196,7 @@ class _Quantization:
             tolerance=precision.tolerance,
         )  # fmt: skip
         if precision.tolerance.of_metric:
-            result = msgspec.structs.replace(result, judged_by=self.baseline.check.metric)
+            result = msgspec.structs.replace(result, judged_by=self.baseline.comparer.metric)
         if task is not None:
             result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
         if result.changes and result.against_default and result.against_default.verdict == "faster":

@@ -15,7 +15,7 @@ from ortune.graph.fingerprints import digest
 from ortune.graph.groups import LayerGroup, group_of_nodes
 from ortune.graph.model.graphs import name_of
 from ortune.graph.model.open import open_model
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.records import Plan
 from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE
 from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
@@ -23,7 +23,7 @@ from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
 from ortune.verbs.quantize.precision import Model, Precision
 
-LayerTimes = Callable[[Baseline, Plan, Path], tuple[dict[str, float], dict[str, float]]]
+LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
 """Nanoseconds of a run by node, of the float model and of a plan's in that file; empty where nothing is profiled."""
 QUESTION_TRIALS = 1.5
 """What a question takes, in trials: its model is made, loaded and run once on every input."""

@@ -16,7 +16,7 @@ from ortune.graph.model.save import deliver_model, staged_model
 from ortune.graph.outputs import random_ops, value_dependent_ops
 from ortune.inputs import calibrating
 from ortune.inputs.feed_files import read_feeds
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
@@ -73,7 +73,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
             return _rewritten(options, opened, place)
 
 
-def _listed(baseline: Baseline) -> RewritingResult:
+def _listed(baseline: Measuring) -> RewritingResult:
     """What the model calls for, and what nearly fits."""
     model, work = baseline.side.model.ir, baseline.work
     target = targets.of(baseline.side.plan).name

@@ -19,7 +19,7 @@ from ortune.graph import outputs
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.skeleton import Skeleton, skeleton
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
@@ -104,7 +104,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
 
 
 def _held(
-    options: Options, baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
+    options: Options, baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
     """The skeleton against its original: what rules find, and where the time goes."""
     side = baseline.side
@@ -135,7 +135,7 @@ def _held(
     )
 
 
-def _findings(baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
+def _findings(baseline: Measuring, model: OpenModel) -> tuple[Finding, ...]:
     asked = rules.Selection().rules(rules.ABOUT_MODELS)
     facts = facts_of(model, baseline.side.plan, baseline.machine.host, baseline.options.words)
     return rules.found_by(asked, facts)
@@ -158,7 +158,9 @@ def _inputs(work: Workload, skeleton_model: Skeleton) -> tuple[str, ...]:
     )
 
 
-def _profile(baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch: Watcher) -> SkeletonProfile:
+def _profile(
+    baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
+) -> SkeletonProfile:
     """Both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
 
     Raises:

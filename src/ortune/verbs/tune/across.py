@@ -14,7 +14,8 @@ from ortune.catalogue.facts import ModelFacts
 from ortune.catalogue.propose import strict_settings
 from ortune.catalogue.providers import CPU, find, of_target
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved, in_pages
 from ortune.objectives import Objective
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
@@ -126,7 +127,7 @@ def _runtime(
     return made.find(target.name, say)
 
 
-def scope_of(baseline: Baseline, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
+def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
     """Returns where plans run that have the providers and settings of one plan."""
     return Scope(
         ort_version=baseline.side.runtime_of(on).version_of(on),
@@ -154,7 +155,7 @@ class Elsewhere(NamedTuple):
 
 
 def propose_elsewhere(
-    baseline: Baseline,
+    baseline: Measuring,
     names: Sequence[str],
     model: ModelFacts,
     *,
@@ -223,7 +224,7 @@ def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]
 
 
 def _in_its_own_types(
-    baseline: Baseline, name: str, plan: Plan, ran: Measured
+    baseline: Measuring, name: str, plan: Plan, ran: Measured
 ) -> tuple[Plan, Measured, tuple[UntestedTarget, ...]]:
     """The plan that keeps the model's own number types, its first run, and why, where the default does not.
 
@@ -235,14 +236,14 @@ def _in_its_own_types(
     strict = strict_settings(plan.provider_names[0])
     if not strict:
         return plan, ran, ()
-    difference = baseline.check.difference(ran, f"{name}, first run", baseline.arm(name, plan=plan))
+    difference = output_check.difference(baseline, ran, f"{name}, first run", baseline.arm(name, plan=plan))
     anywhere = baseline.options.tolerance is None and find(plan.provider_names[0]).hardware != "gpu"
     if difference.ok and not anywhere:
         return plan, ran, ()
     exact = msgspec.structs.replace(plan, settings=strict)
     arm = baseline.arm(f"{name}, exact", plan=exact)
     outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True)
-    if isinstance(outcome, Failed) or not baseline.check.difference(outcome, arm.name, arm).ok:
+    if isinstance(outcome, Failed) or not output_check.difference(baseline, outcome, arm.name, arm).ok:
         return plan, ran, ()
     if difference.ok:
         return exact, outcome, ()
@@ -253,7 +254,7 @@ def _in_its_own_types(
 
 
 def _rewritten(
-    baseline: Baseline,
+    baseline: Measuring,
     on: Plan,
     ran: Measured,
     objective: Objective,
@@ -276,7 +277,7 @@ def _rewritten(
     return plans, without_feature(baseline, on, ran, objective, allow)
 
 
-def one_border(baseline: Baseline, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
+def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans that keep a side of the graph on the CPU, where a run left nodes there between the provider's own."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:
@@ -291,7 +292,7 @@ def gpu_features(ran: Measured) -> tuple[str, ...]:
 
 
 def without_feature(
-    baseline: Baseline, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
+    baseline: Measuring, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
 ) -> tuple[str, ...]:
     """The rewrites that are not proposed since the GPU that a page ran on is not for them, in words."""
     lacking = rewrites.lacking(

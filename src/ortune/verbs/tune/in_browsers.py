@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ortune import monotonic, targets
 from ortune.durations import in_words
-from ortune.measuring.baseline import Baseline
+from ortune.measuring import output_check
+from ortune.measuring.measuring import Measuring
 from ortune.records import BrowserPlace, Failed, Plan
 
 
-def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
+def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
     """Every target of the browser, that of the baseline first.
 
     What the browser offers is asked in any case; the model is run there as long as there is time.
@@ -31,7 +32,7 @@ def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
     return tuple(place.target for place in places[1:] if place.state == "raced")
 
 
-def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> BrowserPlace:
+def _place(baseline: Measuring, name: str, until_s: float, *, races: bool) -> BrowserPlace:
     target = targets.find(name)
     report = target.discover(baseline.side.runtime, baseline.machine.browser)
     if not report.usable:
@@ -47,7 +48,7 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
     if isinstance(outcome, Failed):
         line = (outcome.what.strip().splitlines() or ["no message"])[0]
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
-    page, outputs = outcome.done.page, baseline.check.difference(outcome, again=arm)
+    page, outputs = outcome.done.page, output_check.difference(baseline, outcome, again=arm)
     assert page is not None
     joins = races and target.provider.ships and outputs.ok
     return BrowserPlace(

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from ortune import monotonic, rewrites
 from ortune.errors import OrtuneError
 from ortune.graph.fingerprints import model_fingerprint
-from ortune.measuring.baseline import Baseline
+from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
 from ortune.measuring.rewriting import Models
 from ortune.records import Plan, RewriteSpec
@@ -28,7 +28,7 @@ MOST_BYTES = 128 * 2**20
 
 
 def needed(
-    baseline: Baseline, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
+    baseline: Measuring, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
 ) -> tuple[RewriteSpec, ...]:
     """The row without the clean-up that changes nothing in what ONNX Runtime runs.
 
@@ -63,7 +63,7 @@ def needed(
 
 
 def _digests(
-    baseline: Baseline,
+    baseline: Measuring,
     models: Models,
     tries: Sequence[Sequence[RewriteSpec]],
     everywhere: Plan,

@@ -11,6 +11,7 @@ from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
+from ortune.measuring import questions
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Places
 from ortune.objectives import Objective
@@ -159,7 +160,7 @@ def _one_border(run: Tuning, asked: Asked) -> tuple[list[Proposed], tuple[str, .
     if isinstance(ran, Failed):
         return [], ()  # the race tells why, of each plan
     if targets.of(on).emulated(ran):
-        raise baseline.pilot.emulated(targets.of(on).provider)
+        raise questions.emulation_error(baseline.side.label, targets.of(on).provider)
     return one_border(baseline, on, ran)
 
 

@@ -11,9 +11,11 @@ from ortune.bundle.write import require_replaceable, require_writable
 from ortune.engines.racing.tuning import Tuning
 from ortune.engines.racing.winner_rows import question_winner
 from ortune.errors import UsageError
+from ortune.measuring import questions
 from ortune.measuring.first_run import settle
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, in_pages, require_unchanged, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
@@ -104,8 +106,8 @@ def _tune(
     wrong_default.step_down(run)
     run.pass_on()
     watch.line("timing a few runs, to plan the session")
-    enough = baseline.pilot.run(options.objective, run.budget, run.holds, lambda: run.least_trials)
-    baseline.pilot.require_real_times()
+    enough = run_pilot(baseline, options.objective, run.budget, run.holds, lambda: run.least_trials)
+    questions.require_real_times(baseline)
     headroom: Headroom | None = None
     short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()

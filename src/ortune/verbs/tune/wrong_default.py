@@ -8,6 +8,7 @@ from ortune import rewrites
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, OrtuneError
+from ortune.measuring import output_check
 from ortune.records import Measured, Plan, RewriteSpec
 from ortune.search.blocks import measured
 from ortune.search.halving import Entry
@@ -23,7 +24,7 @@ def step_down(run: Tuning) -> None:
     """
     baseline, search = run.baseline, run.search
     asked = baseline.side.plan.settings.get(LEVEL.name, LEVEL.default)
-    baseline.check.step_down()
+    output_check.step_down(baseline)
     if baseline.check.wrong_plan is None:
         return
     run.side, search.default = baseline.side, baseline.side.plan
@@ -85,10 +86,10 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
     )
     if not isinstance(outcome, Measured):
         return False
-    check = baseline.check
-    without = check.left_out(specs)
+    own = output_check.own_outputs(baseline)
+    without = output_check.left_out(baseline, specs)
     outputs = Path(outcome.outputs_path)
-    return check.compared(check.outputs(), outputs, baseline.refs, baseline.options.tolerance, without).ok
+    return baseline.comparer.compared(own, outputs, baseline.refs, baseline.options.tolerance, without).ok
 
 
 def time_once(run: Tuning) -> None:

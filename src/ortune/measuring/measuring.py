@@ -1,7 +1,8 @@
-"""What stands in the blocks of a measurement: one side with its inputs, the arms made of it, and their executor."""
+"""One model that is measured: its side and inputs, the processes that run it, and what is known of it so far."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,18 +10,22 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import files, targets
-from ortune.bundle.shared import WORKLOAD
+from ortune import targets
 from ortune.errors import MeasurementError
-from ortune.inputs import user_feeds, workload
-from ortune.inputs.declared import inspect_inputs
+from ortune.inputs import workload
 from ortune.inputs.trial_fixes import sizes_in_turn
 from ortune.measuring import failures, feeding
 from ortune.measuring.broken_levels import Lowered
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.known_outputs import KnownOutputs
+from ortune.measuring.levels import Levels
 from ortune.measuring.limits import Limits
+from ortune.measuring.output_comparer import OutputComparer
+from ortune.measuring.pilot import Pilot
+from ortune.measuring.proposed_work import proposed_work
 from ortune.measuring.sides import Resolved
+from ortune.outputs.exact import Evaluations
 from ortune.records import (
     IN_A_POD,
     FeedRef,
@@ -34,28 +39,46 @@ from ortune.records import (
     Workload,
 )
 from ortune.rules import Facts
+from ortune.rules.measurement import emulated_device
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
-from ortune.search.controls import SPIKE_RATIO
+from ortune.search.controls import SPIKE_RATIO, Judgement
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.show.numbers import listed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
+from ortune.targets.turns import Turns
 
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
-SIZES_OF_DATA = "sizes are those of the median-sized input in --data"
 
 
-class Field:
-    """A side that is run, what it is fed, and whatever stands beside it.
+class Measuring:
+    """One side that is measured, and everything that stays between the steps of that.
+
+    The steps are functions that take a measuring; what exists after each:
+
+    ==============================  ============================================================================
+    ``Measuring(...)``              ``side``, ``work`` as proposed, ``executor``, ``limits``, ``comparer``
+    ``settle``                      ``work`` and ``refs`` that run, ``lowered``; ``check.levels``, ``check.folder``
+    ``first_run.settle``            ``check.nonfinite``, ``check.level_check``; ``alerts``
+    ``right_outputs.question_right``  ``check.exact``
+    ``output_check.step_down``      another ``side`` and ``check.wrong_plan``, if the level of the side was wrong
+    ``run_pilot.run_pilot``         ``pilot`` with the first trial and the length of a trial, ``executor.timing``,
+                                    ``executor.most_alive``; ``comparer.moments``; ``findings``
+    ``memory_in_turn.measure``      ``peak_in_turn``
+    ==============================  ============================================================================
 
     Attributes:
-        side: The base; another level of it where its own is wrong, or does not run.
-        lowered: The level at which the side runs, where it does not at its own.
+        side: The base; another level of it if its own is wrong, or does not run.
+        lowered: The level at which the side runs, if it does not at its own.
         work: The inputs that run; ``refs`` are their files.
         executor: Runs the arms; ``limits`` are those of its trials.
-        notes: What is told with the answer; ``alerts`` are said before all else.
-        findings: What was found on the way.
-        peak_in_turn: Peak memory over several sizes in turn, once that was asked.
-        gpu_runs: What transfer takes of a run, by execution provider, once one with memory of its own ran.
+        pilot: The cost of its trials, and their length.
+        comparer: Compares its outputs with others.
+        check: What is known of its outputs.
+        notes: Sentences that are shown with the answer; ``alerts`` are shown before all else.
+        findings: What rules found on the way.
+        peak_in_turn: Peak memory over several sizes in turn, once it was measured.
+        gpu_runs: Transfers of a run, by execution provider, once one with memory of its own ran.
     """
 
     def __init__(
@@ -68,6 +91,17 @@ class Field:
         machine: Machine,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> None:
+        """Propose inputs; nothing is run yet.
+
+        Args:
+            side: The base.
+            options: The options of its inputs.
+            scratch: A folder of its own.
+            log: The journal.
+            say: Receives sentences for the user.
+            machine: Where it runs.
+            load: Changes the proposed workload.
+        """
         self.machine = machine
         self.side, self.options, self.scratch, self.say = side, options, scratch, say
         self.log = log
@@ -77,12 +111,76 @@ class Field:
         self.peak_in_turn: PeakInTurn | None = None
         self.lowered: Lowered | None = None
         self.gpu_runs: dict[str, GpuRun] = {}
-        self.work = load(self._proposed())
+        self.work = load(proposed_work(side, options))
         self.refs: tuple[FeedRef, ...] = ()
         self.executor = Executor({}, self.work, scratch, log, machine)
         self.limits = Limits(self.executor)
+        self.pilot = Pilot()
+        self.comparer = OutputComparer(
+            side,
+            self.work,
+            self.executor,
+            scratch,
+            metric=options.metric,
+            allow_nonfinite=options.allow_nonfinite,
+        )
+        self.check = KnownOutputs(
+            evaluations=Evaluations(scratch / "evaluations", log.folder),
+            allow_nonfinite=options.allow_nonfinite,
+        )
         if machine.pod:
             self.note(f"{IN_A_POD}: {machine.pod.how}")
+
+    def settle(self, limit_s: float) -> None:
+        """Find inputs that run, and keep the outputs of the first run.
+
+        Args:
+            limit_s: Seconds that the first run may take; never less than loading a model may.
+
+        Raises:
+            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+        """
+        self.limits.set(max(LEAST_LOAD_S, limit_s))
+        self.settle_inputs()
+        self.take_outputs()
+
+    def take_outputs(self) -> None:
+        """Take the outputs of the last trial, which is the base's, for those of the side as it runs."""
+        check, last = self.check, self.executor.last
+        if isinstance(last, Measured):
+            check.folder = Path(last.outputs_path or "-")
+        if self.lowered is not None:
+            check.wrong_plan = self.lowered.asked
+        side = self.side.onnx or self.side
+        check.levels = Levels(side, self.refs, self.executor, self.work, self.scratch / "levels")
+
+    def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
+        """Make further trials as long as they should be, or as short as requested and still useful.
+
+        Args:
+            most_ns: Maximum time of a trial; rounds are cut for it, then runs.
+            better_ns: Preferred maximum; rounds alone are cut for it.
+        """
+        self.use_turns(self.pilot.shortened(most_ns, better_ns))
+
+    def use_turns(self, turns: Turns) -> None:
+        """Run further trials with these turns."""
+        self.executor.timing = replace(self.executor.timing, turns=self.pilot.use(turns))
+
+    def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
+        """Choose the rounds of further groups from the noise of the controls.
+
+        Args:
+            judgement: The result of the controls.
+            trials: Trials of the base in them.
+        """
+        if self.executor.most_alive >= 2:
+            self.pilot.retime(judgement, trials, self.executor.timing.turns)
+
+    @property
+    def functional_only(self) -> bool:
+        """Whether the times are those of emulated hardware."""
+        return any(finding.code == emulated_device.CODE for finding in self.findings)
 
     def note(self, text: str) -> None:
         """Says what is told with the answer, too."""
@@ -273,48 +371,3 @@ class Field:
             return trial
         again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
         return msgspec.structs.replace(trial, outputs_path=again.outputs_path)
-
-    def _proposed(self) -> Workload:
-        o = self.options
-        saved = workload.load(o.workload, o.custom_ops) if o.workload else self._of_bundle()
-        if saved is not None:
-            load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
-            # A saved workload keeps its own load, but for options that the user set to something else than
-            # the default.
-            return msgspec.structs.replace(
-                saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
-            )
-        of_data = self._shapes_of_data()
-        proposed = workload.propose(
-            self.side.model.ir,
-            shapes=o.shapes,
-            dims=o.dims,
-            kept=of_data or o.kept,
-            inputs_path=o.inputs,
-            seed=o.seed,
-            gap_ns=o.gap_ns,
-            custom_ops=tuple(o.custom_ops),
-        )
-        notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
-        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
-
-    def _of_bundle(self) -> Workload | None:
-        """What a bundle was measured with, where nothing else decides what it is fed."""
-        o, bundle = self.options, self.side.bundle
-        if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
-            return None
-        path = bundle / WORKLOAD
-        if not files.is_file(path):
-            return None
-        saved = workload.load(path, o.custom_ops, inside=True)
-        taken = {wanted.name for wanted in inspect_inputs(self.side.model.ir).inputs}
-        fits = all({choice.name for choice in case.inputs} == taken for case in saved.cases)
-        there = not saved.inputs_path or Path(saved.inputs_path).exists()
-        return saved if saved.cases and fits and there else None
-
-    def _shapes_of_data(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the user's further inputs, where the model leaves sizes open and nothing else decides them."""
-        o, model = self.options, self.side.model.ir
-        if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:
-            return {}
-        return user_feeds.middle_shapes(o.data, model, "--data")

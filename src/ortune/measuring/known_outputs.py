@@ -1,0 +1,65 @@
+"""What is known about the outputs of a base: whether they are numbers, and whether they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ortune.measuring.levels import Levels
+from ortune.outputs import rounding
+from ortune.outputs.exact import Evaluations
+from ortune.records import ExactCheck, LevelCheck, NonFiniteOutput, OutputDifference, Plan
+
+
+@dataclass(slots=True, kw_only=True)
+class KnownOutputs:
+    """The outputs of a base, and the results of the checks that were made of them.
+
+    Attributes:
+        evaluations: Evaluations in float64 of all models of the session.
+        allow_nonfinite: Whether outputs that are no finite numbers are accepted.
+        levels: The side by level of optimisation; not set before inputs are settled.
+        folder: Outputs of the side as it runs; they may have gone with an interrupted session.
+        nonfinite: Outputs that hold NaN or infinities.
+        wrong_plan: The plan that was asked for, if another level runs in its place because its outputs are wrong or it
+            does not run.
+        level_asked: Whether the outputs were to be compared with those of the model without optimisation.
+        level_check: That comparison; None if it was not made.
+        exact: The outputs against the model evaluated in float64; None if that was not done.
+        exact_of: The same of other sides, by name.
+        renames: By arm, the names of its outputs as the base calls them.
+        known_differences: By key, differences that an interrupted session saw.
+        own_rounding: The differences that rounding alone makes, once they were measured.
+        precise: By arm, outputs with activations in float32; None if it does not round them, or does not run so.
+    """
+
+    evaluations: Evaluations
+    allow_nonfinite: bool
+    levels: Levels = field(init=False)
+    folder: Path = Path("-")
+    nonfinite: tuple[NonFiniteOutput, ...] = ()
+    wrong_plan: Plan | None = None
+    level_asked: bool = False
+    level_check: LevelCheck | None = None
+    exact: ExactCheck | None = None
+    exact_of: dict[str, ExactCheck] = field(default_factory=dict)
+    renames: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    known_differences: dict[str, OutputDifference] = field(default_factory=dict)
+    own_rounding: rounding.Own | None = None
+    precise: dict[str, Path | None] = field(default_factory=dict)
+
+    @property
+    def claims(self) -> bool:
+        """Whether a claim about the speed of the base is possible: not if its outputs are no numbers."""
+        return self.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the optimiser is known to make the outputs wrong."""
+        return self.level_check is not None and self.level_check.wrong
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the outputs are known to be wrong at every level of optimisation."""
+        return self.exact is not None and self.exact.right is False and not self.exact.right_level

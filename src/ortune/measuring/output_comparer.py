@@ -1,0 +1,149 @@
+"""Compares the outputs of trials of one model, as files: by values, rows, moments, or a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune.graph import grids, outputs
+from ortune.inputs.feed_files import read_feeds, read_label
+from ortune.measuring import metric
+from ortune.measuring.executor import Executor
+from ortune.measuring.scores import ScoreReader
+from ortune.measuring.sides import Resolved
+from ortune.outputs import task
+from ortune.outputs.comparison import compare_outputs
+from ortune.outputs.files import tensors
+from ortune.outputs.tolerance import Tolerance, judged, worst_of
+from ortune.outputs.ways import SOMETHING_IN_COMMON
+from ortune.records import FeedRef, NonFiniteOutput, OutputDifference, TaskFigure, Workload
+
+
+class OutputComparer:
+    """Compares folders of outputs of one model.
+
+    Attributes:
+        comparisons, grids, labels: How each output is compared; labels of two sides may be joined.
+        moments: Whether outputs are compared by moments, since the base differs from itself.
+        metric: The metric of a tolerance; "" for none.
+    """
+
+    def __init__(
+        self,
+        side: Resolved,
+        work: Workload,
+        executor: Executor,
+        scratch: Path,
+        *,
+        metric: str,
+        allow_nonfinite: bool,
+    ) -> None:
+        """Read from the graph how its outputs are compared.
+
+        Args:
+            side: The base.
+            work: Its seed and custom operators.
+            executor: Runs it once more for the scores behind labels.
+            scratch: A folder for that.
+            metric: The metric of a tolerance; "" for none.
+            allow_nonfinite: Whether outputs that are no finite numbers may be compared.
+        """
+        model = side.model.ir
+        self.comparisons = outputs.output_comparisons(model)
+        self.grids = grids.output_grids(model)
+        self.labels = outputs.class_labels(model)
+        self.moments = False
+        self.metric = metric
+        self.allow_nonfinite = allow_nonfinite
+        self._onnx, self._scratch = side.onnx or side, scratch
+        self._scores = ScoreReader(self._onnx, executor, work, scratch / "scores")
+        self._metric_of: dict[Path, float] = {}
+        self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
+
+    def not_finite(self, folder: Path, refs: Sequence[FeedRef]) -> tuple[NonFiniteOutput, ...]:
+        """Return the outputs for these inputs that hold NaN or infinities."""
+        return self.compared(folder, folder, refs, None).nonfinite
+
+    def compared(
+        self,
+        reference: Path,
+        outputs: Path,
+        refs: Sequence[FeedRef],
+        asked: Tolerance | None,
+        without: Collection[str] = (),
+    ) -> OutputDifference:
+        """Return the difference between two folders of outputs: the worst over inputs, or that of all together.
+
+        Args:
+            reference: The outputs to compare with.
+            outputs: The others.
+            refs: The inputs.
+            asked: The user's tolerance; None for the usual limits.
+            without: Outputs to pass over.
+        """
+        differences = [
+            compare_outputs(
+                reference / ref.name,
+                outputs / ref.name,
+                comparisons=self.comparisons,
+                scores=self._scores.of(self.comparisons, refs, ref),
+                grids=self.grids,
+                labels=self.labels,
+                # A budget has limits of its own: then only what has nothing in common fails here.
+                tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
+                rows=asked.of_rows if asked else None,
+                as_moments=self.moments,
+                without=without,
+                allow_nonfinite=self.allow_nonfinite,
+            )
+            for ref in refs
+        ]
+        # Rows and metrics are judged over all inputs together; a plain number holds for each, so the worst
+        # counts.
+        if asked is not None and asked.number is None and not self.moments:
+            if asked.of_metric and self.metric in task.METRICS:
+                figures = self._task(reference, outputs, refs)
+                worst = task.worst(figures)
+                difference = judged(differences, asked, (worst.base, worst.value))
+                return msgspec.structs.replace(difference, task=figures)
+            metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
+            return judged(differences, asked, metrics)
+        return worst_of(differences)
+
+    def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:
+        """Return the metric of outputs with those of the reference and the labels of the inputs."""
+        figures = self.measured_by(self.metric, reference, refs).figures
+        return figures([tensors(outputs / ref.name) for ref in refs])
+
+    def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.Task:
+        """Return a built-in metric over inputs, with a reference as its base.
+
+        Raises:
+            UsageError: No output is of its kind.
+        """
+        key = (metric, reference, tuple(refs))
+        if key not in self._tasks:
+            cases = [
+                task.Case(
+                    base=tensors(reference / ref.name),
+                    inputs={n: v for n, v in read_feeds(Path(ref.path)).items() if isinstance(v, np.ndarray)},
+                    label=read_label(Path(ref.path)),
+                )
+                for ref in refs
+            ]
+            self._tasks[key] = task.Task(metric, cases)
+        return self._tasks[key]
+
+    def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
+        """Return the user's own metric of a reference and of other outputs."""
+
+        def of(folder: Path) -> float:
+            cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
+            return metric.measured(self.metric, self._onnx.runtime, self._scratch, cases)
+
+        if reference not in self._metric_of:
+            self._metric_of[reference] = of(reference)
+        return self._metric_of[reference], of(outputs)

@@ -1,0 +1,70 @@
+"""The workload that a side is measured with: saved, of a bundle, or proposed from its model and the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.bundle.shared import WORKLOAD
+from ortune.inputs import user_feeds, workload
+from ortune.inputs.declared import inspect_inputs
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved
+from ortune.records import Workload
+
+SIZES_OF_DATA = "sizes are those of the median-sized input in --data"
+
+
+def proposed_work(side: Resolved, o: InputOptions) -> Workload:
+    """Return the workload of a side; nothing has run it yet.
+
+    Args:
+        side: The side.
+        o: The options of its inputs.
+    """
+    saved = workload.load(o.workload, o.custom_ops) if o.workload else _of_bundle(side, o)
+    if saved is not None:
+        load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+        # A saved workload keeps its own load, but for options that the user set to something else than
+        # the default.
+        return msgspec.structs.replace(
+            saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
+        )
+    of_data = _shapes_of_data(side, o)
+    proposed = workload.propose(
+        side.model.ir,
+        shapes=o.shapes,
+        dims=o.dims,
+        kept=of_data or o.kept,
+        inputs_path=o.inputs,
+        seed=o.seed,
+        gap_ns=o.gap_ns,
+        custom_ops=tuple(o.custom_ops),
+    )
+    notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
+    return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
+
+
+def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:
+    """Return the workload that a bundle was measured with, if nothing else decides the inputs."""
+    bundle = side.bundle
+    if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
+        return None
+    path = bundle / WORKLOAD
+    if not files.is_file(path):
+        return None
+    saved = workload.load(path, o.custom_ops, inside=True)
+    taken = {wanted.name for wanted in inspect_inputs(side.model.ir).inputs}
+    fits = all({choice.name for choice in case.inputs} == taken for case in saved.cases)
+    there = not saved.inputs_path or Path(saved.inputs_path).exists()
+    return saved if saved.cases and fits and there else None
+
+
+def _shapes_of_data(side: Resolved, o: InputOptions) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the user's further inputs, if the model leaves sizes open and nothing else decides them."""
+    model = side.model.ir
+    if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:
+        return {}
+    return user_feeds.middle_shapes(o.data, model, "--data")

@@ -1,0 +1,150 @@
+"""Questions about the base before a race: is it emulated, do rows mix, does its latency depend on values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from ortune import targets
+from ortune.catalogue.provider import Provider
+from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
+from ortune.errors import MeasurementError
+from ortune.measuring import feed_kinds, row_check
+from ortune.measuring.executor import Arm
+from ortune.measuring.measuring import Measuring
+from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
+from ortune.rules import rule_of
+from ortune.rules.measurement import (
+    data_dependent_latency,
+    emulated_device,
+    non_finite_outputs,
+    rows_depend_on_neighbours,
+)
+from ortune.rules.web import wrong_outputs_in_browser
+
+
+def require_real_times(measuring: Measuring) -> None:
+    """Check that times of the base are those of real hardware.
+
+    Raises:
+        MeasurementError: The GPU or NPU is software.
+    """
+    if measuring.functional_only:
+        raise emulation_error(measuring.side.label, targets.of(measuring.side.plan).provider)
+
+
+def emulation_error(label: str, provider: Provider) -> MeasurementError:
+    """Return the error of a provider whose GPU or NPU is software."""
+    in_page, device = provider.in_page, "an NPU" if provider.hardware == "npu" else "a GPU"
+    what = "the browser emulates its GPU in software" if in_page else "the CPU emulates the device"
+    do = f"use {'--headful on ' if in_page else ''}a machine with {device}; "
+    return MeasurementError(
+        f"{what}, so nothing is measured",
+        where=label,
+        do=f"{do}ortune compare --b-target {WEBGPU.target if in_page else provider.target} compares outputs here",
+        code="functional-only",
+    )
+
+
+def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
+    """Compare the outputs of a browser with those of the CPU outside of it, and add what rules say of its device.
+
+    Args:
+        measuring: Its findings and alerts get what is found.
+        base: The arm that runs in the browser.
+        first: A trial of it; one that kept its outputs saves another.
+    """
+    emulated = targets.of(base.plan).emulated(first)
+    facts = replace(measuring.facts(), emulated=emulated)
+    measuring.findings += rule_of(emulated_device).findings(facts)
+    if first.done.page is None:
+        return
+    answer_natively(measuring)
+    native, difference = measuring.pilot.native, None
+    ours = first if Path(first.outputs_path or "-").is_dir() else _answered(measuring, base)
+    if isinstance(ours, Measured):
+        _question_numbers(measuring, Path(ours.outputs_path))
+    if isinstance(native, Measured) and isinstance(ours, Measured) and not measuring.comparer.moments:
+        difference = measuring.comparer.compared(
+            Path(native.outputs_path), Path(ours.outputs_path), measuring.refs, None
+        )
+    facts = replace(measuring.facts(), page=first.done.page, native=difference)
+    for rule in (emulated_device, wrong_outputs_in_browser):
+        measuring.findings += rule_of(rule).findings(facts)
+
+
+def _question_numbers(measuring: Measuring, outputs: Path) -> None:
+    """Add an alert if a page gave no numbers, whether or not a process gives some to compare them with."""
+    check = measuring.check
+    check.nonfinite = measuring.comparer.not_finite(outputs, measuring.refs)
+    facts = replace(measuring.facts(), nonfinite=check.nonfinite)
+    for alert in rule_of(non_finite_outputs).findings(facts):
+        measuring.alerts.append(alert)
+        measuring.say(alert.sentence(evidence=False))
+
+
+def answer_natively(measuring: Measuring) -> None:
+    """Run the base on the CPU outside of a browser, before any page does: that tells how much a page may send."""
+    pilot = measuring.pilot
+    if pilot.native is None and measuring.side.plan.is_web:
+        pilot.native = _answered(measuring, measuring.arm("native", plan=Plan()))
+        if isinstance(pilot.native, Measured):
+            measuring.executor.reference = Path(pilot.native.outputs_path)
+
+
+def _answered(measuring: Measuring, arm: Arm) -> Outcome:
+    return measuring.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+
+
+def question_values(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:
+    """Time the base on several kinds of invented feed, and add what rules say of the differences.
+
+    A kind that differs is timed once more in a process of its own, in the other order: a neighbour that stays for some
+    seconds makes one kind of feed look expensive, and not the same one twice in all of its runs.
+
+    Args:
+        measuring: Its findings get what is found.
+        base: The arm that runs.
+        most_ns: The time that it may take; where it would take longer, a note says that it was left out.
+    """
+    executor, work = measuring.executor, measuring.work
+    pilot = measuring.pilot
+    kinds_ns = feed_kinds.kinds_ns(executor.timing.runs, pilot.start_ns, pilot.run_ns)
+    if kinds_ns > most_ns and not work.inputs_path:
+        measuring.note("not tested whether latency depends on input values: no time left in the budget")
+        return
+
+    def timed(*, again: bool) -> tuple[CaseTimes, ...]:
+        model = measuring.side.model.ir
+        return feed_kinds.kinds_of_feed(executor, base, model, work, measuring.scratch, again=again)
+
+    def seen(kinds: tuple[CaseTimes, ...]) -> tuple[Finding, ...]:
+        return tuple(rule_of(data_dependent_latency).findings(replace(measuring.facts(), kinds=kinds)))
+
+    kinds = timed(again=False)
+    if seen(kinds):
+        for finding in seen(feed_kinds.pooled(kinds, timed(again=True))):
+            measuring.findings.append(finding)
+            measuring.say(f"{finding.code} {finding.what}; {finding.fix}")
+
+
+def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
+    """Add an alert if the rows of a batch depend on each other, before anything is said of how fast it is.
+
+    Args:
+        measuring: Its alerts get what is found.
+        left_ns: The time left; where it is too short, a note says that this was left out.
+    """
+    if measuring.side.plan.is_web or not row_check.has_batch(measuring.side.model.ir, measuring.work):
+        return
+    if row_check.needed_ns(measuring) > left_ns:
+        measuring.note(
+            "not tested whether the rows of a batch depend on each other: no time left in the budget"
+        )
+        return
+    found = row_check.check_base(measuring, left_ns)
+    facts = replace(measuring.facts(), row_check=found)
+    for alert in rule_of(rows_depend_on_neighbours).findings(facts):
+        measuring.alerts.append(alert)
+        measuring.say(alert.sentence(evidence=False))

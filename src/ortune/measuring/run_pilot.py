@@ -1,0 +1,133 @@
+"""Runs the pilot: the base alone, then beside itself, and the questions about it that come before a race."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.catalogue.providers import WEB_WASM as WASM
+from ortune.errors import UsageError
+from ortune.graph import outputs
+from ortune.measuring import output_check, questions, timing
+from ortune.measuring.budget import UNLIMITED, Budget
+from ortune.measuring.executor import Arm, Timing
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.pilot import PILOT_RUNS, least_runs_of, run_ns, runs_to_look
+from ortune.objectives import Objective
+from ortune.records import Measured
+from ortune.search.blocks import BASE, IDENTICAL
+from ortune.search.figures import FROM_START, OF_PAGES
+from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
+
+
+def require_page(objective: Objective, trial: Measured, name: str) -> None:
+    """Check that an objective of web pages is read from a page.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if objective in OF_PAGES and trial.done.page is None:
+        raise UsageError(
+            f"applies to web pages, and {name} is not one",
+            where=f"--objective {objective}",
+            do=f"--target {WASM.target}, or another objective",
+        )
+
+
+def run_pilot(
+    measuring: Measuring,
+    objective: Objective,
+    budget: Budget = UNLIMITED,
+    holds: Callable[[float], bool] = lambda _: True,
+    rest: Callable[[], float] = lambda: 0.0,
+) -> bool:
+    """Time the base alone, then beside itself; compare the two, and try three kinds of feed.
+
+    Args:
+        measuring: Its inputs are settled. Afterwards its ``pilot`` is complete, and its executor has the timing of
+            later trials.
+        objective: What counts.
+        budget: The budget of the command: what does not fit is made shorter, or left out with a note.
+        holds: Called after the first trial with the nanoseconds of the shortest trial; returns whether the rest is
+            worth its time.
+        rest: Returns the trials needed after the pilot: before they are cut, what can be left out is.
+
+    Returns:
+        What ``holds`` returned; False where the device is emulated, so that nothing is timed.
+    """
+    pilot, executor, side = measuring.pilot, measuring.executor, measuring.side
+    pilot.least_runs = least_runs_of(objective)
+    base = measuring.arm(BASE)
+    pilot.look_runs = runs_to_look(executor.last, LOOK_SHARE * budget.left_ns)
+    # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
+    in_wasm = side.plan.provider_names[0] == WASM.name
+    warmup = 1 if pilot.look_runs == PILOT_RUNS or in_wasm else 0
+    executor.timing = Timing(runs=pilot.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
+    loaded = executor.last
+    questions.answer_natively(measuring)
+    first = pilot.first = measuring.require_measured(base, executor.trial(base, keep_outputs=True))
+    executor.reference = executor.reference or Path(first.outputs_path)
+    require_page(objective, first, side.label)
+    if objective == "first-result" and (page := first.done.page) is not None:
+        speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
+        measuring.note(
+            f"download: {page.download_bytes / 2**20:.3g} MiB uncompressed at {speed} "
+            f"takes {page.download_ns / 1e9:.3g} s"
+        )
+    executor.timing = timing.timing_for(first, at_least_runs=pilot.least_runs)
+    pilot.turns = executor.timing.turns
+    # A start is measured alone; everything else beside what it is compared with.
+    executor.most_alive = (
+        1 if objective in FROM_START else measuring.machine.most_alive(first.done.peak_bytes)
+    )
+    if executor.most_alive == 1 and objective not in FROM_START:
+        measuring.note("two processes do not fit in memory, so trials run one at a time")
+    # What this trial spent on runs; the rest of its time is the start.
+    turns_ns = (pilot.look_runs + warmup) * run_ns(first)
+    elapsed_ns = first.elapsed_ns
+    if in_wasm and measuring.machine.remote is None and isinstance(loaded, Measured):
+        # Later pages begin with what V8 compiled in this one: they are more like the page that only loaded.
+        elapsed_ns = min(elapsed_ns, loaded.elapsed_ns + int(turns_ns))
+    pilot.time_by(first, turns_ns, elapsed_ns)
+    least = pilot.least_turns
+    if first.done.page is not None and first.done.page.software:
+        # Its times are nobody's: one page tells all that can be told.
+        measuring.use_turns(least)
+        questions.question_page(measuring, base, first)
+        measuring.limits.expect(pilot.trial_ns)
+        return False
+    if not holds(pilot.least_trial_ns):
+        measuring.use_turns(least)
+        return False
+    # Half of the share: in the next step two processes take turns.
+    measuring.shorten(LOOK_SHARE * budget.left_ns / 2)
+    rest_ns = rest() * pilot.least_trial_ns
+    _run_again(measuring, base, budget.left_ns - rest_ns)
+    measuring.use_turns(pilot.turns)
+    questions.question_page(measuring, base, first)
+    questions.question_rows(measuring, budget.left_ns - rest_ns)
+    left_ns = budget.left_ns
+    # At least some seconds, but never of what the search needs.
+    most_ns = min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns)
+    questions.question_values(measuring, base, most_ns)
+    measuring.limits.expect(pilot.trial_ns)
+    return True
+
+
+def _run_again(measuring: Measuring, base: Arm, most_ns: float) -> None:
+    """Run the base beside itself: what that costs, and whether its outputs are the same.
+
+    Without time for it, a model that draws no numbers is taken to be its own equal.
+    """
+    executor, pilot = measuring.executor, measuring.pilot
+    executor.arms = {BASE: base, IDENTICAL: measuring.arm(IDENTICAL)}
+    names = [BASE, IDENTICAL][: executor.most_alive]
+    if most_ns < len(names) * pilot.trial_ns and not outputs.random_ops(measuring.side.model.ir):
+        return
+    outcomes = executor(names, lambda: False, keep=[BASE])
+    assert outcomes is not None
+    second, *_ = (measuring.require_measured(base, outcome) for outcome in outcomes)
+    # Of the two the one that no stall made longer: what a budget holds is told from it.
+    elapsed_ns = min(outcome.elapsed_ns for outcome in outcomes)
+    pilot.time_by(second, timing.turns_ns(executor.timing.turns, run_ns(second)), elapsed_ns)
+    output_check.notice_randomness(measuring, second)
