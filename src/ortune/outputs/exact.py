@@ -135,7 +135,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
     # Imported late: they bring every operator there is.
     from onnx.reference import ReferenceEvaluator
 
-    from ortune.outputs.exact_operators import DequantizeLinear, QuantizeLinear
+    from ortune.outputs.exact_operators import OURS
 
     try:
         proto = ir.to_proto(ir.external_data.load_to_model(model.clone()))
@@ -143,7 +143,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
             _widen(proto.graph)
             feeds = {name: _wide(value) for name, value in feeds.items()}
         with np.errstate(all="ignore"):
-            evaluator = ReferenceEvaluator(proto, new_ops=[QuantizeLinear, DequantizeLinear])
+            evaluator = ReferenceEvaluator(proto, new_ops=[*OURS])
             results = evaluator.run(None, feeds)
     except _FAILURES:
         return None
@@ -157,7 +157,9 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
 
 def _not_evaluable(model: ir.Model) -> NotEvaluated:
     """Why a model cannot be evaluated, as its operators tell; random nodes and own operators have no one answer."""
-    if model.functions or any(node.domain not in STANDARD for node in model.graph.all_nodes()):
+    from ortune.outputs.exact_operators import misread
+
+    if model.functions or any(n.domain not in STANDARD or misread(n) for n in model.graph.all_nodes()):
         return "operators"
     return "random" if random_ops(model) else ""
 

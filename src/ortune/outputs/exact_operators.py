@@ -1,13 +1,21 @@
-"""Quantization for ONNX's own reference, which knows it from opset 19 on alone, and not in double precision."""
+"""Operators that ONNX's reference evaluator computes otherwise than ONNX defines them.
+
+It knows quantization from opset 19 on alone, and not in double precision. Before opset 14 it mixes the statistics of
+the batch into BatchNormalization, as training does. Before opset 13 Softmax and its relatives are over all axes from
+the given one on, and it takes that axis alone.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 from onnx import TensorProto
 from onnx.reference.op_run import OpRun
 
+from ortune.graph.attributes import int_of, text_of
 from ortune.outputs.files import Array
 
 _TYPES = {
@@ -56,6 +64,71 @@ class QuantizeLinear(OpRun):
         return (np.clip(steps, limits.min, limits.max).astype(zero.dtype),)
 
 
+class BatchNormalization(OpRun):
+    """Scaled by the statistics that the model holds, at inference."""
+
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Array,
+        scale: Array,
+        bias: Array,
+        mean: Array,
+        variance: Array,
+        epsilon: float = 1e-5,
+        training_mode: int = 0,
+        spatial: int = 1,
+        **_: Any,
+    ) -> tuple[Array]:
+        if training_mode or not spatial or len(self.output) > 1:
+            raise ValueError("no inference with one number a channel")
+        scale, bias, mean, variance = (_along(x, values, 1) for values in (scale, bias, mean, variance))
+        return (((x - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(x.dtype),)
+
+
+class _OverAxes(OpRun):
+    """What is computed over one axis; before opset 13 over all axes from the given one on, as one."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, axis: int = -1, **_: Any) -> tuple[Array]:
+        if self.run_params["opsets"][""] >= 13:
+            return (self._over(x, axis),)
+        # The evaluator passes the default of the newest version.
+        named = any(attribute.name == "axis" for attribute in self.onnx_node.attribute)
+        rows = math.prod(x.shape[: (axis if named else 1) % x.ndim])
+        return (self._over(x.reshape(rows, -1), 1).reshape(x.shape),)
+
+    def _over(self, x: Array, axis: int) -> Array:
+        raise NotImplementedError
+
+
+class Softmax(_OverAxes):
+    """Exponentials that sum to 1."""
+
+    def _over(self, x: Array, axis: int) -> Array:
+        powers = np.exp(x - x.max(axis=axis, keepdims=True))
+        return (powers / powers.sum(axis=axis, keepdims=True)).astype(x.dtype)
+
+
+class LogSoftmax(_OverAxes):
+    """Logarithms of what sums to 1."""
+
+    def _over(self, x: Array, axis: int) -> Array:
+        below = x - x.max(axis=axis, keepdims=True)
+        return (below - np.log(np.exp(below).sum(axis=axis, keepdims=True))).astype(x.dtype)
+
+
+class Hardmax(_OverAxes):
+    """1 at the first largest value, 0 elsewhere."""
+
+    def _over(self, x: Array, axis: int) -> Array:
+        hard = np.zeros_like(x)
+        np.put_along_axis(hard, np.expand_dims(x.argmax(axis=axis), axis), 1, axis=axis)
+        return hard
+
+
 class DequantizeLinear(OpRun):
     """Integers less the zero point, times the scale."""
 
@@ -77,3 +150,20 @@ class DequantizeLinear(OpRun):
         if zero is not None:
             steps = steps - along(zero).astype(np.float64)
         return ((steps * along(scale)).astype(scale.dtype),)
+
+
+OURS = (BatchNormalization, DequantizeLinear, Hardmax, LogSoftmax, QuantizeLinear, Softmax)
+"""The operators that are computed here."""
+
+
+def misread(node: ir.Node) -> bool:
+    """Return whether the evaluator computes a node otherwise than ONNX defines it, or ONNX leaves open how.
+
+    As of onnx 1.23, compared with ONNX Runtime operator by operator.
+    """
+    if node.op_type == "MaxPool":
+        return text_of(node, "auto_pad", "") == "SAME_LOWER" or int_of(node, "ceil_mode", 0) != 0
+    if node.op_type == "Resize":
+        coordinates = text_of(node, "coordinate_transformation_mode", "")
+        return coordinates == "align_corners" or text_of(node, "nearest_mode", "") == "floor"
+    return node.op_type == "LpNormalization"

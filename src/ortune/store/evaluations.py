@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ortune.store import small_files
 
-VERSION = 1
+VERSION = 2
 """Counts up with every change of how models are evaluated."""
 FOLDER = "evaluations"
 MOST_BYTES = 4 << 20
