@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,15 @@ import msgspec
 from ortune.errors import MeasurementError, ModelError, OrtuneError, RuntimeNotFound
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring import failures, output_check
+from ortune.measuring.broken_levels import level_of
+from ortune.measuring.budget import UNLIMITED
+from ortune.measuring.first_run import settle
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
+from ortune.measuring.right_outputs import question_right
 from ortune.measuring.sides import Resolved
 from ortune.outputs import pairing
+from ortune.outputs.exact import MOST_S
 from ortune.records import (
     Failed,
     OutputDifference,
@@ -25,7 +31,9 @@ from ortune.records import (
 )
 from ortune.runtimes import made
 from ortune.search.blocks import BASE, NEW
+from ortune.search.budget import UNLIMITED
 from ortune.search.plan_edits import merge
+from ortune.show import rewrite_words
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 
@@ -44,7 +52,10 @@ def outputs_of(
     *,
     limit_s: float = LIMIT_S,
 ) -> OutputDifference:
-    """How far the outputs of a written model are from its source's, on the same inputs.
+    """Return how far the outputs of a written model are from its source's, on the same inputs.
+
+    If the source is wrong, or does not run, at the level of its plan, that is added to the alerts, and both are
+    compared at the highest level that is right.
 
     Args:
         baseline: Of the source.
@@ -61,9 +72,9 @@ def outputs_of(
     line("comparing the outputs")
     # Inputs that both models take: they are settled on the source, and paired by name with the written
     # model's.
-    baseline.settle(limit_s)
+    settle(baseline, UNLIMITED, line, limit_s=limit_s)
+    question_right(baseline, MOST_S, line)
     # What the optimiser alone makes of the source is nothing to hold a model against.
-    output_check.check_level(baseline)
     output_check.step_down(baseline)
     side = baseline.side
     base = baseline.arm(BASE)
@@ -88,7 +99,24 @@ def outputs_of(
             if baseline.comparer.moments
             else difference
         )
-    return difference
+    asked = baseline.check.wrong_plan
+    if asked is None:
+        return difference
+    own = replace(new, plan=merge(Plan(settings=dict(settings)), asked))
+    _note_own_level(baseline, own, difference)
+    return msgspec.structs.replace(difference, compared_level=level_of(side.plan))
+
+
+def _note_own_level(baseline: Baseline, own: Arm, difference: OutputDifference) -> None:
+    """Add a note on the written model at the level of its plan, at which its source is wrong or does not run."""
+    level = level_of(own.plan)
+    if level == level_of(baseline.side.plan):
+        return  # another setting made it right
+    outcome = baseline.executor.trial(own, runs=0, keep_outputs=True)
+    if isinstance(outcome, Failed):
+        baseline.note(rewrite_words.own_level_fails(level))
+    elif difference.ok:
+        baseline.note(rewrite_words.own_level(baseline.check.difference(outcome), level))
 
 
 class NewModelFailed(MeasurementError):
@@ -158,9 +186,19 @@ def verify(
     except OrtuneError as error:
         what = f"{error.what} {error.do}" if error.do else error.what
         return Verification(status="not-verified", reason="source", what=what, runtime=build)
+    if difference.empty:
+        return Verification(
+            status="not-verified", reason="empty", what=difference.what, runtime=build, outputs=difference
+        )
     if not (difference.ok or (moves and difference.comparable)):
         raise _refused(f"the outputs of the fixed model differ: {difference.what}", source, build)
-    return Verification(status="equal" if difference.ok else "moved", runtime=build, outputs=difference)
+    return Verification(
+        status="equal" if difference.ok else "moved",
+        runtime=build,
+        outputs=difference,
+        alerts=tuple(baseline.alerts),
+        notes=tuple(baseline.notes) if difference.compared_level else (),
+    )
 
 
 def _refused(what: str, source: OpenModel, build: str) -> ModelError:

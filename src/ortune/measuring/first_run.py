@@ -80,7 +80,7 @@ def settle(
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
-    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget)
+    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget, check)
     if check is not None and check.wrong:
         alerts += _wrong(
             baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, budget
@@ -247,6 +247,7 @@ def _not_finite(
     name: str,
     run_ns: float,
     budget: Budget,
+    check: LevelCheck | None = None,
 ) -> list[Finding]:
     """What is said of a side's outputs that are not finite, with the node from which on they are not."""
     source = None
@@ -259,7 +260,7 @@ def _not_finite(
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
         feed = next(filter(_holds_not_finite, refs), refs[0])
         source = first_not_finite(side, feed, baseline.executor, place, line=line)
-    facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source)
+    facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source, level_check=check)
     return rule_of(non_finite_outputs).findings(facts)
 
 

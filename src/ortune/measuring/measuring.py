@@ -187,19 +187,21 @@ class Measuring:
         self.notes.append(text)
         self.say(text)
 
-    def alert(self, findings: Sequence[Finding], name: str = "") -> None:
+    def alert(self, findings: Sequence[Finding], name: str = "", *, said_before: bool = False) -> None:
         """Says findings at once, and again before the answer.
 
         Args:
             findings: What is said.
             name: Of the side, if there are several.
+            said_before: They replace findings that were said in other words, so they only come before the answer.
         """
         for finding in findings:
             if name and self._also(finding, name):
                 continue
             said = msgspec.structs.replace(finding, what=f"{name}: {finding.what}") if name else finding
             self.alerts.append(said)
-            self.say(said.sentence(evidence=False))
+            if not said_before:
+                self.say(said.sentence(evidence=False))
 
     def _also(self, finding: Finding, name: str) -> bool:
         """Name a further side in the alert that contains the same finding; return whether there is one."""

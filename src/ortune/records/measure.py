@@ -215,6 +215,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             inputs; see ``NonFiniteOutput.unusable_reference``.
         accepted: Labels, indices and rows that differ where rounding alone may decide, and outputs without elements.
         empty: Whether no output has an element, so nothing was compared.
+        compared_level: The optimisation level at which both were run if the one given is wrong or does not run; "" if
+            it is right.
     """
 
     ok: bool
@@ -241,6 +243,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     nonfinite_candidate: int = 0
     accepted: tuple[AcceptedChange, ...] = ()
     empty: bool = False
+    compared_level: str = ""
 
     @property
     def worst_slice_l2(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import Record
+from ortune.records.finding import Finding
 from ortune.records.measure import OutputDifference
 
 
@@ -14,11 +15,14 @@ class Verification(Record, frozen=True, kw_only=True):
     Attributes:
         status: "equal"; "moved": beyond rounding, as its rewrites may cause; "not-verified": one of the two did not run
             to the end.
-        reason: Why it is not verified: "no-runtime", "source" (the source does not run here), or why the run of the new
+        reason: Why it is not verified: "no-runtime", "source" (the source does not run here), "empty" (no
+            output has an element), or why the run of the new
             model was stopped ("timeout", "out-of-memory", "disk-full").
         what: The message, one sentence.
         runtime: Package and version that ran them; "" for none.
         outputs: Difference of the outputs; None if they were not compared.
+        alerts: Faults of the source's outputs, or of the level at which it was to run.
+        notes: What limits the comparison if the level at which the source was to run is at fault.
     """
 
     status: Literal["equal", "moved", "not-verified"]
@@ -26,3 +30,5 @@ class Verification(Record, frozen=True, kw_only=True):
     what: str = ""
     runtime: str = ""
     outputs: OutputDifference | None = None
+    alerts: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()

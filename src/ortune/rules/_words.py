@@ -17,6 +17,8 @@ _NAME_LENGTH = 32
 _LONGEST = 100
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 
+UNWRITTEN = "use another release: outputs depend on what memory held before, so a kernel does not write them"
+
 name_of = graphs.name_of
 
 

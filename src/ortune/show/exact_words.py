@@ -17,10 +17,10 @@ _WHY: dict[NotEvaluated, str] = {
 }
 
 
-def not_checked(exact: ExactCheck, name: str = "") -> str:
-    """Says why the outputs were not compared with the model in float64."""
+def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
+    """Return why the outputs were not compared with the model in float64, for which there were ``limit_s`` seconds."""
     if exact.not_evaluated == "time":
-        why = f"about {waiting(exact.needed_s)}, more than a tenth of the budget"
+        why = f"about {waiting(exact.needed_s)}, and at most {waiting(limit_s)} may be used for this"
     else:
         why = _WHY[exact.not_evaluated]
     return f"{f'{name}: ' if name else ''}outputs were not compared with {EVALUATOR} ({why})"

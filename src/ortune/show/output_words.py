@@ -35,8 +35,13 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
             if accepting is None or accepting >= 1.0 or wrong
             else f"; accept with --tolerance {accepting:g}"
         )
-        return f"outputs differ {beyond(distance)} ({error(distance)}){accepts}"
-    return f"outputs {alike(distance)}"
+        return f"outputs differ {beyond(distance)}{_at(distance)} ({error(distance)}){accepts}"
+    return f"outputs {alike(distance)}{_at(distance)}"
+
+
+def _at(distance: OutputDifference) -> str:
+    """The level at which outputs were compared if it is not the one given."""
+    return f" at level {distance.compared_level}" if distance.compared_level else ""
 
 
 def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:

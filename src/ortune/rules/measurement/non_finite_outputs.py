@@ -18,10 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import NOT_FINITE, Finding, GraphNode, NotFinite
+from ortune.rules._words import UNWRITTEN
 from ortune.rules.facts import Facts
 
 CODE = NOT_FINITE
 
+KERNELS = (
+    "use another release: the model in float64 gives finite outputs, so a kernel of this release is at fault"
+)
 _HALF = ("float16", "bfloat16")
 _NORMALISING = ("Softmax", "LogSoftmax")  # NaN where a whole row is masked
 
@@ -36,6 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     of = "all" if first.nonfinite_reference == first.n_elements else f"{first.nonfinite_reference} of"
     elements = "element" if first.n_elements == 1 else "elements"
     source = facts.not_finite
+    unwritten = facts.level_check is not None and facts.level_check.unwritten
     invented = facts.work is not None and not facts.work.inputs_path
     yield Finding(
         code=CODE,
@@ -44,7 +49,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         f"{_from(source)}",
         where=_where(source),
         evidence=", ".join(output.name for output in nonfinite),
-        fix=_fix(source, invented=invented),
+        fix=UNWRITTEN if unwritten else _fix(source, invented=invented),
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import DEFAULT_WRONG, FLOAT64, Finding, LevelCheck, Plan
+from ortune.rules._words import UNWRITTEN
 from ortune.rules.facts import Facts
 
 CODE = DEFAULT_WRONG
@@ -52,9 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _fix(check: LevelCheck) -> str:
     """What to do: never called correct, since a level that matches a faulty file is as faulty."""
     if not check.right:
-        return (
-            "use another release: outputs depend on what memory held before, so a kernel does not write them"
-        )
+        return UNWRITTEN
     matched = "the model in float64" if check.reference == FLOAT64 else "the unoptimised model"
     return f"use {_right(check)}, whose outputs match {matched}"
 

@@ -20,10 +20,11 @@ from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import at_level_that_runs, question_side, settle
 from ortune.measuring.levels import Levels
 from ortune.measuring.opening import Experiment
-from ortune.measuring.right_outputs import wrong_of_two
+from ortune.measuring.right_outputs import question_right, wrong_of_two
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
+from ortune.outputs.exact import MOST_S
 from ortune.outputs.right_side import numbers, wrong_side
 from ortune.records import BisectResult, Envelope, FeedRef, Measured, OutputDifference
 from ortune.runtimes import runtimes
@@ -85,6 +86,7 @@ class _Run:
         ]
         ours, theirs = (model.ir for model in models)
         settle(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
+        question_right(baseline, MOST_S, self.watch.line, "A")
         self.a = baseline.side
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
@@ -113,13 +115,9 @@ class _Run:
             rewritten=self.b.plan.rewrites,
             reference=lambda: Path(first.outputs_path),
         )
-        # Sides that are equal may both be what the optimiser made of the model.
-        if (
-            difference.ok
-            and baseline.check.wrong
-            and question_side(baseline, self.b, refs_b, self.watch.line, "B")
-        ):
-            return self._envelope(difference, judged=("both", "optimiser-off"))
+        if difference.ok and (wrong := self._both_wrong(refs_b)):
+            both = msgspec.structs.replace(difference, reference_wrong=wrong == "float64")
+            return self._envelope(both, judged=("both", wrong))
         same = difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None)
         if same or difference.empty:
             return self._envelope(difference)
@@ -157,6 +155,15 @@ class _Run:
         if parting.partings and not difference.cause and (same or graphs == "optimised"):
             judged = self._judged(sides[0], first, trial, refs_b, place)
         return self._envelope(difference, parting, graphs, notes, judged)
+
+    def _both_wrong(self, refs_b: tuple[FeedRef, ...]) -> Literal["", "optimiser-off", "float64"]:
+        """Return what shows that two sides that are equal are both wrong; "" if nothing does."""
+        check = self.baseline.check
+        if check.refuted:
+            return "float64"
+        # Both may be what the optimiser made of the model.
+        wrong = check.wrong and question_side(self.baseline, self.b, refs_b, self.watch.line, "B")
+        return "optimiser-off" if wrong else ""
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
         """The relative L2 distance that is left once both sides compute 8-bit products exactly; None: not known."""

@@ -31,8 +31,9 @@ AROUND = 3
 def headline(result: BisectResult) -> str:
     """The answer in one sentence."""
     if result.wrong == "both" and not result.partings:
+        right = "model in float64" if result.judged_by == "float64" else "unoptimised model"
         equal = outputs(result.outputs)
-        return f"A and B are both wrong in the same way: both differ from the unoptimised model ({equal})"
+        return f"A and B are both wrong in the same way: both differ from the {right} ({equal})"
     if result.outputs.cause:
         place = f", from {_first(result)} onwards" if result.partings else ""
         return f"no fault: {rounded(result.outputs)}{place}"
@@ -113,7 +114,9 @@ def notes(result: BisectResult) -> list[str]:
     if result.graphs == "optimised":
         rows.append("equal with optimisation disabled, so the optimised graphs were compared")
     if result.judged_by == "float64" and result.wrong == "both":
-        rows.append("A and B are both wrong: the model in float64 gives other outputs")
+        rows += (
+            ["A and B are both wrong: the model in float64 gives other outputs"] if result.partings else []
+        )
     elif result.judged_by == "float64":
         rows.append(f"{result.wrong} is wrong: the other side matches the model in float64")
     if result.judged_by == "optimiser-off" and result.wrong != "both":

@@ -58,7 +58,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
         configuration=options.configured[1],
         titles={rule.code: rule.title for rule in asked if rule.code in named},
     )
-    return document("check", result, host=machine.host)
+    verified = [
+        m.fixed.verification for m in models if m.fixed is not None and m.fixed.verification is not None
+    ]
+    alerts = [alert for verification in verified for alert in verification.alerts]
+    return document("check", result, host=machine.host, alerts=alerts)
 
 
 def exit_code(envelope: Envelope[CheckResult]) -> int:

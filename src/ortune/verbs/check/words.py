@@ -102,6 +102,7 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
     if verification is not None:
         text = f"{fixed.path}: {_verification(path, fixed.path, verification)}"
         yield Line(text, "good" if verification.status == "equal" else "look", whole=True)
+        yield Points(items=verification.notes)
 
 
 def _verification(path: str, new: str, verification: Verification) -> str:
@@ -111,6 +112,8 @@ def _verification(path: str, new: str, verification: Verification) -> str:
         moved = "" if distance.ok else ", which these fixes may do"
         return f"verified with {verification.runtime}: {outputs(distance)}{moved}"
     compare = shlex.join(["ortune", "compare", operand(path), operand(new)])
+    if distance is not None and distance.empty:
+        return f"not verified: {distance.what}. Run {compare} --inputs PATH"
     if distance is not None:
         return f"not verified: outputs are nearly zero for generated inputs. Run {compare} --inputs PATH"
     if verification.reason == "no-runtime":
@@ -123,7 +126,7 @@ def _verification(path: str, new: str, verification: Verification) -> str:
 
 def _is_proof(distance: OutputDifference | None) -> bool:
     """Returns whether outputs were compared, and are not so small that a difference means nothing."""
-    return distance is not None and not (distance.silent and distance.relative_l2)
+    return distance is not None and not (distance.empty or (distance.silent and distance.relative_l2))
 
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
