@@ -23,6 +23,7 @@ from ortune.outputs import pairing
 from ortune.outputs.exact import MOST_S
 from ortune.records import (
     Failed,
+    Measured,
     OutputDifference,
     Plan,
     RewriteSpec,
@@ -31,9 +32,7 @@ from ortune.records import (
 )
 from ortune.runtimes import made
 from ortune.search.blocks import BASE, NEW
-from ortune.search.budget import UNLIMITED
 from ortune.search.plan_edits import merge
-from ortune.show import rewrite_words
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 
@@ -102,21 +101,18 @@ def outputs_of(
     asked = baseline.check.wrong_plan
     if asked is None:
         return difference
-    own = replace(new, plan=merge(Plan(settings=dict(settings)), asked))
-    _note_own_level(baseline, own, difference)
-    return msgspec.structs.replace(difference, compared_level=level_of(side.plan))
-
-
-def _note_own_level(baseline: Baseline, own: Arm, difference: OutputDifference) -> None:
-    """Add a note on the written model at the level of its plan, at which its source is wrong or does not run."""
-    level = level_of(own.plan)
-    if level == level_of(baseline.side.plan):
-        return  # another setting made it right
-    outcome = baseline.executor.trial(own, runs=0, keep_outputs=True)
-    if isinstance(outcome, Failed):
-        baseline.note(rewrite_words.own_level_fails(level))
-    elif difference.ok:
-        baseline.note(rewrite_words.own_level(baseline.check.difference(outcome), level))
+    level = level_of(side.plan)
+    if level_of(asked) == level:
+        return difference  # another setting made it right
+    own = baseline.executor.trial(
+        replace(new, plan=merge(Plan(settings=dict(settings)), asked)), runs=0, keep_outputs=True
+    )
+    right = isinstance(own, Measured) and baseline.check.difference(own).ok
+    return msgspec.structs.replace(
+        difference,
+        compared_level=level,
+        at_requested_level="fails" if isinstance(own, Failed) else "right" if right else "wrong",
+    )
 
 
 class NewModelFailed(MeasurementError):
@@ -197,7 +193,6 @@ def verify(
         runtime=build,
         outputs=difference,
         alerts=tuple(baseline.alerts),
-        notes=tuple(baseline.notes) if difference.compared_level else (),
     )
 
 

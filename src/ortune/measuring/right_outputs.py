@@ -17,9 +17,9 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved
 from ortune.outputs.exact import MOST_S, Evaluated
 from ortune.outputs.right_side import numbers, wrong_side
-from ortune.records import DEFAULT_WRONG, FLOAT64, NOT_FINITE, ExactCheck, FeedRef, Finding, LevelCheck
+from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck
 from ortune.rules import Facts, find_rule, rule_of
-from ortune.rules.measurement import non_finite_outputs, refuted_outputs, wrong_when_optimised
+from ortune.rules.measurement import refuted_outputs, wrong_when_optimised
 from ortune.search.phases import EXACT_SHARE
 from ortune.show import exact_words
 
@@ -56,14 +56,6 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         check.level_check = known = msgspec.structs.replace(known, node=next(said, known.node))
         # What was said before by the level without optimisation is said again by what is better known.
         baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
-    if exact.outputs is not None and not (exact.right or exact.outputs.nonfinite_reference):
-        # The model has no fault: what was said to correct in it was said too early.
-        baseline.alerts[:] = [
-            msgspec.structs.replace(alert, fix=non_finite_outputs.KERNELS)
-            if alert.code == NOT_FINITE
-            else alert
-            for alert in baseline.alerts
-        ]
     if exact.not_evaluated:
         baseline.note(exact_words.not_checked(exact, limit_s, name))
     same = (

@@ -217,6 +217,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         empty: Whether no output has an element, so nothing was compared.
         compared_level: The optimisation level at which both were run if the one given is wrong or does not run; "" if
             it is right.
+        at_requested_level: What the new model gives at the level that is not right for its source; "" if not run.
     """
 
     ok: bool
@@ -244,6 +245,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     accepted: tuple[AcceptedChange, ...] = ()
     empty: bool = False
     compared_level: str = ""
+    at_requested_level: Literal["", "right", "wrong", "fails"] = ""
 
     @property
     def worst_slice_l2(self) -> float:

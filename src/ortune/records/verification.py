@@ -22,7 +22,6 @@ class Verification(Record, frozen=True, kw_only=True):
         runtime: Package and version that ran them; "" for none.
         outputs: Difference of the outputs; None if they were not compared.
         alerts: Faults of the source's outputs, or of the level at which it was to run.
-        notes: What limits the comparison if the level at which the source was to run is at fault.
     """
 
     status: Literal["equal", "moved", "not-verified"]
@@ -31,4 +30,3 @@ class Verification(Record, frozen=True, kw_only=True):
     runtime: str = ""
     outputs: OutputDifference | None = None
     alerts: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()

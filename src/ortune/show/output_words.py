@@ -40,8 +40,18 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def _at(distance: OutputDifference) -> str:
-    """The level at which outputs were compared if it is not the one given."""
-    return f" at level {distance.compared_level}" if distance.compared_level else ""
+    """Return the level at which outputs were compared if it is not the one given, and what is known of that one."""
+    if not distance.compared_level:
+        return ""
+    return f" at level {distance.compared_level}{_AT_REQUESTED[distance.at_requested_level]}"
+
+
+_AT_REQUESTED = {
+    "": "",
+    "right": ", and right at the requested level",
+    "wrong": "; at the requested level, the new model is wrong too",
+    "fails": "; at the requested level, the new model does not run either",
+}
 
 
 def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:

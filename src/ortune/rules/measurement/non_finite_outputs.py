@@ -23,9 +23,6 @@ from ortune.rules.facts import Facts
 
 CODE = NOT_FINITE
 
-KERNELS = (
-    "use another release: the model in float64 gives finite outputs, so a kernel of this release is at fault"
-)
 _HALF = ("float16", "bfloat16")
 _NORMALISING = ("Softmax", "LogSoftmax")  # NaN where a whole row is masked
 

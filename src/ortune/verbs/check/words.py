@@ -102,7 +102,6 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
     if verification is not None:
         text = f"{fixed.path}: {_verification(path, fixed.path, verification)}"
         yield Line(text, "good" if verification.status == "equal" else "look", whole=True)
-        yield Points(items=verification.notes)
 
 
 def _verification(path: str, new: str, verification: Verification) -> str:
