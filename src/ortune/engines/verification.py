@@ -107,7 +107,7 @@ def outputs_of(
     own = baseline.executor.trial(
         replace(new, plan=merge(Plan(settings=dict(settings)), asked)), runs=0, keep_outputs=True
     )
-    right = isinstance(own, Measured) and baseline.check.difference(own).ok
+    right = isinstance(own, Measured) and output_check.difference(baseline, own).ok
     return msgspec.structs.replace(
         difference,
         compared_level=level,
