@@ -109,7 +109,8 @@ class Softmax(_OverAxes):
 
     def _over(self, x: Array, axis: int) -> Array:
         powers = np.exp(x - x.max(axis=axis, keepdims=True))
-        return (powers / powers.sum(axis=axis, keepdims=True)).astype(x.dtype)
+        shares: Array = powers / powers.sum(axis=axis, keepdims=True)
+        return shares
 
 
 class LogSoftmax(_OverAxes):
@@ -117,7 +118,8 @@ class LogSoftmax(_OverAxes):
 
     def _over(self, x: Array, axis: int) -> Array:
         below = x - x.max(axis=axis, keepdims=True)
-        return (below - np.log(np.exp(below).sum(axis=axis, keepdims=True))).astype(x.dtype)
+        logarithms: Array = below - np.log(np.exp(below).sum(axis=axis, keepdims=True))
+        return logarithms
 
 
 class Hardmax(_OverAxes):
