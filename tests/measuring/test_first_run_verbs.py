@@ -112,7 +112,7 @@ def only_compared(model: Path, **sides: Any) -> Any:
         ),
         (broad_rms, {"a_set": {"level": "basic"}}, ("B does not run", "level all", "basic")),
     ],
-    ids=str,
+    ids=["neither at basic", "A not at all", "B not at all", "neither at extended", "B at all of the other"],
 )
 def test_a_level_that_does_not_run_is_not_compared_with_itself(
     make: Callable[[Path], Path], sides: dict[str, Any], said: tuple[str, ...], verb: Any, tmp_path: Path
