@@ -260,7 +260,10 @@ def labels(lines: tuple[str, ...]) -> set[str]:
     A row with a share of its own stands in a ranking, whose rows are others each time. What a busy machine adds to a
     title is in parentheses.
     """
-    rows = [re.split(" {2,}", re.sub(r" \(mean run, .*?\)", "", line.strip())) for line in lines]
+    rows = [
+        re.split(" {2,}", re.sub(r" \((mean run, .*?|without interference)\)", "", line.strip()))
+        for line in lines
+    ]
     ranked = re.compile(r"(under )?\d+(\.\d+)? %")
     return {
         row[0]

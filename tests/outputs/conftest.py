@@ -10,7 +10,11 @@ from ortune.outputs.comparison import compare_outputs
 from ortune.records import OutputDifference
 from ortune.worker.values import write_outputs
 
-ONNX_TYPES = {"float32": "float", "float64": "double"}
+
+def onnx_type(dtype: np.dtype) -> str:
+    """The name that ONNX has for the type of an array."""
+    names = {"float32": "float", "float64": "double"}
+    return "string" if dtype.kind == "U" else names.get(str(dtype), str(dtype))
 
 
 @pytest.fixture
@@ -21,8 +25,7 @@ def compare(tmp_path):
         for side, outputs in (("a", reference), ("b", candidate)):
             values = [v[0] if isinstance(v, tuple) else v for v in outputs.values()]
             types = [
-                v[1] if isinstance(v, tuple) else ONNX_TYPES.get(str(np.asarray(v).dtype), str(v.dtype))
-                for v in outputs.values()
+                v[1] if isinstance(v, tuple) else onnx_type(np.asarray(v).dtype) for v in outputs.values()
             ]
             write_outputs(str(tmp_path / side), list(outputs), [f"tensor({t})" for t in types], values)
         result = compare_outputs(tmp_path / "a", tmp_path / "b", **options)

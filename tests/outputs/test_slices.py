@@ -138,12 +138,13 @@ def test_of_very_many_dead_slices_some_are_named(tmp_path: Path) -> None:
 
 def test_what_is_small_and_of_the_same_kind_may_be_lost(tmp_path: Path) -> None:
     """The background of a heat map, a class that is not in the picture, a channel that hardly ever fires."""
-    heat = RNG.uniform(0, 1e-3, (1, 1, 60, 80))
-    heat[..., 20:40, 30:50] += RNG.uniform(0.3, 0.9, (20, 20))
-    classes = RNG.normal(size=(1, 6, 40, 40)) * 4
+    rng = np.random.default_rng(3)
+    heat = rng.uniform(0, 1e-3, (1, 1, 60, 80))
+    heat[..., 20:40, 30:50] += rng.uniform(0.3, 0.9, (20, 20))
+    classes = rng.normal(size=(1, 6, 40, 40)) * 4
     classes[:, 4] -= 20
     classes = np.exp(classes) / np.exp(classes).sum(1, keepdims=True)
-    relu = np.maximum(RNG.normal(size=(1, 8, 30, 30)), 0)
+    relu = np.maximum(rng.normal(size=(1, 8, 30, 30)), 0)
     relu[:, 3] = 0
     relu[0, 3, 5, 5] = 2e-3
     for old in (heat, classes, relu):

@@ -14,7 +14,11 @@ from ortune.verbs.look import words as look_words
 def document(envelope: Envelope[LookResult]) -> Document:
     """The document as a page shows it."""
     result, plain = envelope.result, look_words.document(envelope)
-    blocks = [_operators(result) if isinstance(block, Table) else block for block in plain.blocks]
+    by_time = next((block for block in plain.blocks if isinstance(block, Table)), None)
+    # An estimate of the operators has a table of its own.
+    blocks = [
+        _operators(result) if block is by_time and not result.estimate else block for block in plain.blocks
+    ]
     return replace(plain, blocks=blocks, head=_head(envelope))
 
 

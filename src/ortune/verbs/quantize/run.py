@@ -174,7 +174,7 @@ class _Quantization:
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
-        if precision.untested and not any(map(_is_within, models)):
+        if precision.untested and models and not any(map(_is_within, models)):
             run.checks_s = max(
                 run.checks_s, self.budget.enough_s(precision.enough_s)
             )  # one budget in all messages
