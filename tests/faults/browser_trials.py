@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from box import save_model
 
+from box import save_model
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Outcome, Plan, ProviderSpec, Runtime, TrialRequest, Value

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from box import save_model
 
+from box import save_model
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
 from ortune.targets.browser.setup import BrowserSetup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from box import Box
 
 # A verb with a bug, beside the real ones.

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from box import save_graph
 from onnx import TensorProto, helper
 
+from box import save_graph
 from limited import limited
 from onnx_text import assemble
 from ortune.engines.locks import file as lock_file

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from box import Box, refused, save_graph, save_model
 from onnx import helper
+
+from box import Box, refused, save_graph, save_model
 
 
 def truncated(path: Path) -> None:

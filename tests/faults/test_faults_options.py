@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from box import Box, refused
 
+from box import Box, refused
 from ortune.verbs._shared.quantities import size_bytes
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.compare.run import Options

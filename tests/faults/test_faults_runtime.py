@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from box import FEW, Box, refused
 from onnx import helper
 
 import ortune
+from box import FEW, Box, refused
 from facts import facts
 
 

@@ -9,8 +9,8 @@ import sqlite3
 import sys
 
 import pytest
-from box import Box, Running, eventually, refused
 
+from box import Box, Running, eventually, refused
 from patience import FEW_TURNS, forked_workers
 
 # Long enough to be stopped in the middle.

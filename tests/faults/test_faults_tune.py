@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from box import FEW, Box, Running, eventually
 from onnx import helper, numpy_helper
 
+from box import FEW, Box, Running, eventually
 from onnx_text import assemble
 from patience import FEW_TURNS, few_turns, forked_workers, held, with_budgets
 from simulated_machine import Lab, measuring_on

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from box import Box, refused, save_model
 
+from box import Box, refused, save_model
 from onnx_text import model_of, saved
 from ortune import platform
 from ortune.inputs.feed_files import write_feeds

@@ -8,12 +8,12 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from ort_events import nested_model
-from trace_files import RUNS, synthetic
 
 from ortune.records import ProfiledNode, ProfileResult, TraceInfo
 from ortune.trace.attribution import attribute
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
+from trace_files import RUNS, synthetic
 
 
 @pytest.fixture(scope="module", params=["nested", "parallel", "synthetic"])

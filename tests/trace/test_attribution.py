@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trace_files import node, profile, run
 
 from ortune.records import ProfiledNode
 from ortune.trace import attribution
@@ -18,6 +17,7 @@ from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import drifts, warmup_runs
 from ortune.trace.table import NO_RUN, as_one_run
 from ortune.trace.variance import variance
+from trace_files import node, profile, run
 
 
 def divided(path: Path, *events: dict[str, Any], wall_us: list[float] | None = None) -> dict[str, float]:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trace_files
-from trace_files import FORMULA
 
+import trace_files
 from ortune.errors import UsageError
 from ortune.records import Category, ProfiledNode, ProfileResult, TraceInfo
 from ortune.trace import export
@@ -22,6 +21,7 @@ from ortune.trace.export.csv import EXECUTIONS, NODES
 from ortune.trace.operators import by_node, by_operator, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
+from trace_files import FORMULA
 
 
 def written(kind: str, trace: Trace, result: ProfileResult, folder: Path) -> Path:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trace_files import node, profile, run
 
 from ortune.engines.profiling.nodes import Origins
 from ortune.engines.profiling.result import result_of
@@ -16,6 +15,7 @@ from ortune.records import MachinePeak, ProfileResult
 from ortune.trace import fast_end
 from ortune.trace.attribution import attribute
 from ortune.trace.ort_profile import read_profile
+from trace_files import node, profile, run
 
 PEAK = MachinePeak(
     cpu="A Processor", flops_per_s={1: 100e9}, int8_ops_per_s={}, bytes_per_s={1: 20e9}, cache_bytes=1 << 20

@@ -10,12 +10,12 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper
-from trace_files import node, profile, run
 
 from onnx_text import assemble
 from ortune.trace.memory import BEFORE, POINTS, Lifetime, Resident, liveness, memory
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
+from trace_files import node, profile, run
 
 ROWS = 1 << 18
 MIB = 1 << 20

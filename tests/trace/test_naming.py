@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trace_files import node, profile, run
-
 from ortune.trace.naming import Place, assigned, in_order, is_numbered, stable_names, stem
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
+from trace_files import node, profile, run
 
 
 def process(path: Path, *names: tuple[str, str]) -> Trace:

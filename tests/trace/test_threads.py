@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from direct_count import answers
-from trace_files import node, profile, run
 
+from direct_count import answers
 from ortune.records import ProfileResult, TraceInfo
 from ortune.trace.attribution import attribute
 from ortune.trace.export import write
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import ABSENT
+from trace_files import node, profile, run
 
 SPANS = ("Distribution", "DistributionEnqueue", "Wait", "WaitRevoke")
 
