@@ -151,3 +151,14 @@ def test_a_check_ignores_the_file_where_it_is_told_to(
     Path("ortune.toml").write_text('[check]\nignore = ["GRA004"]\n')
     assert "GRA004" not in program(["check", str(model)])[1]
     assert "GRA004" in program(["check", str(model), "--no-config"])[1]
+
+
+@pytest.mark.parametrize("value", ["5", '"six"', "6.5", "true"])
+def test_a_value_keeps_the_bounds_of_its_option(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ortune.toml").write_text(f"[compare]\nmax-blocks = {value}\n")
+    code, out, said = program(["compare", "a.onnx", "b.onnx"])
+    assert (code, out) == (2, "")
+    assert "--max-blocks" in said and "ortune.toml" in said

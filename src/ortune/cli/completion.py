@@ -69,8 +69,8 @@ def _joined(words: Sequence[str]) -> tuple[list[str], str]:
     kept = ""
     for word in words:
         sign = word in ("=", ":") and bool(joined)
-        if (sign or after_sign) and joined:
-            kept = joined[-1] if after_sign and not sign else joined[-1] + word
+        if sign or after_sign:
+            kept = joined[-1] + (word if sign else "")
             joined[-1] += word
         else:
             kept = ""

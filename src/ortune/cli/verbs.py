@@ -9,14 +9,14 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from ortune import files
 from ortune.cli.output import write_answer, write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
-from ortune.errors import OrtuneError
+from ortune.errors import OrtuneError, UsageError
 
 if TYPE_CHECKING:
     from ortune.records import Configured, Envelope
@@ -122,10 +122,20 @@ def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[st
     """Adds what the project's file has for options that were not typed, and returns what that is."""
     from ortune.records import Configured
     from ortune.verbs._shared.defaults import defaults
+    from ortune.verbs._shared.spelling import written
 
     typed = {name for name in values if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
     found = defaults(verb, options, typed, values, Path.cwd())
-    values.update(found.values)
+    parameters = {parameter.name: parameter for parameter in ctx.command.params}
+    for name, value in found.values.items():
+        text = value if isinstance(value, list) else written(value)
+        try:  # as if it were typed, with the bounds of the option
+            values[name] = parameters[name].type_cast_value(ctx, text)
+        except typer.BadParameter as error:
+            flag = parameters[name].opts[0]
+            raise UsageError(
+                f"{flag} {text}: {error.message}", where=found.file, do=f"write what {flag} takes"
+            ) from error
     return Configured(file=found.file, options=found.said) if found.values else None
 
 
@@ -195,9 +205,8 @@ def _type(field: OptionField) -> Any:
     """What typer reads of a field: text where text may be written, and lists."""
     if field.many:
         return list[str]
-    kinds = get_args(field.type) or (field.type,)
-    if str in kinds or get_origin(field.type) is Literal:
-        return str | None if type(None) in kinds else str
+    if field.takes_text:
+        return str | None if type(None) in get_args(field.type) else str
     return field.type
 
 

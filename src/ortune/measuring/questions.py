@@ -79,9 +79,7 @@ def _question_numbers(measuring: Measuring, outputs: Path) -> None:
     check = measuring.check
     check.nonfinite = measuring.comparer.not_finite(outputs, measuring.refs)
     facts = replace(measuring.facts(), nonfinite=check.nonfinite)
-    for alert in rule_of(non_finite_outputs).findings(facts):
-        measuring.alerts.append(alert)
-        measuring.say(alert.sentence(evidence=False))
+    measuring.alert(rule_of(non_finite_outputs).findings(facts))
 
 
 def answer_natively(measuring: Measuring) -> None:
@@ -145,6 +143,4 @@ def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
         return
     found = row_check.check_base(measuring, left_ns)
     facts = replace(measuring.facts(), row_check=found)
-    for alert in rule_of(rows_depend_on_neighbours).findings(facts):
-        measuring.alerts.append(alert)
-        measuring.say(alert.sentence(evidence=False))
+    measuring.alert(rule_of(rows_depend_on_neighbours).findings(facts))

@@ -135,7 +135,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
     # Imported late: they bring every operator there is.
     from onnx.reference import ReferenceEvaluator
 
-    from ortune.outputs.exact_operators import OURS
+    from ortune.graph.reference_operators import OURS
 
     try:
         proto = ir.to_proto(ir.external_data.load_to_model(model.clone()))
@@ -157,7 +157,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
 
 def _not_evaluable(model: ir.Model) -> NotEvaluated:
     """Why a model cannot be evaluated, as its operators tell; random nodes and own operators have no one answer."""
-    from ortune.outputs.exact_operators import misread
+    from ortune.graph.reference_operators import misread
 
     if model.functions or any(n.domain not in STANDARD or misread(n) for n in model.graph.all_nodes()):
         return "operators"

@@ -248,6 +248,11 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     at_requested_level: Literal["", "right", "wrong", "fails"] = ""
 
     @property
+    def unjudged(self) -> bool:
+        """Whether the reference is nearly zero for every input, so distances mean nothing, and no metric says more."""
+        return self.silent and self.metric is None
+
+    @property
     def worst_slice_l2(self) -> float:
         """The relative L2 of the worst slice over all outputs; infinite where there is no distance.
 

@@ -152,15 +152,21 @@ def _used_cpus(known: Sequence[Waited]) -> float:
 
 def differ_in_threads(plan: Plan, base: Plan) -> bool:
     """Return whether two plans differ in threads, spinning or affinity."""
+    names, options = under_load()
     changed = {*plan.settings.items()} ^ {*base.settings.items()}
-    if any(knobs.find(name).under_load for name, _ in changed):
+    if any(name in names for name, _ in changed):
         return True
     ours, theirs = (
         {(provider.name, *option) for provider in each.providers for option in provider.options.items()}
         for each in (plan, base)
     )
-    keys = {(k.provider, k.key) for k in knobs.all_knobs().values() if k.under_load and k.provider}
-    return any((provider, key) in keys for provider, key, _ in ours ^ theirs)
+    return any((provider, key) in options for provider, key, _ in ours ^ theirs)
+
+
+def under_load() -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the settings of threads, spinning and affinity by name, and as options: a provider and a key each."""
+    found = [knob for knob in knobs.all_knobs().values() if knob.under_load]
+    return {knob.name for knob in found}, {(knob.provider, knob.key) for knob in found if knob.provider}
 
 
 def waited(trial: Measured, host: Host) -> Waited | None:

@@ -12,10 +12,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from ortune.catalogue import knobs
 from ortune.records import Block, Host, Plan
 from ortune.search.blocks import BASE, measured
-from ortune.search.waiting import quiet_cpus, waited
+from ortune.search.waiting import quiet_cpus, under_load, waited
 
 Set = TypeVar("Set")
 """A value of a setting, or of a provider's option."""
@@ -44,8 +43,7 @@ def _busy(blocks: Sequence[Block], host: Host) -> bool:
 
 
 def _without(plan: Plan, base: Plan) -> Plan:
-    names = {knob.name for knob in knobs.all_knobs().values() if knob.under_load}
-    keys = {(k.provider, k.key) for k in knobs.all_knobs().values() if k.under_load and k.provider}
+    names, options = under_load()
     of_base = {provider.name: provider.options for provider in base.providers}
     return msgspec.structs.replace(
         plan,
@@ -56,7 +54,7 @@ def _without(plan: Plan, base: Plan) -> Plan:
                 options=_kept(
                     provider.options,
                     of_base.get(provider.name, {}),
-                    {key for name, key in keys if name == provider.name},
+                    {key for name, key in options if name == provider.name},
                 ),
             )
             for provider in plan.providers

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import msgspec
 from ortune import platform, temporary
 from ortune.catalogue.providers import CPU
 from ortune.errors import OrtuneError
-from ortune.graph.model.open import open_model
+from ortune.graph.model.open import OpenModel, open_model
 from ortune.records import (
     Applied,
     FailureReason,
@@ -143,8 +143,9 @@ class ToolProcess:
                 this machine has not the memory is not begun.
         """
         place = f"{task} {source.name}"
+        opened = functools.cache(open_model)  # asked for its size, and for its files
         if task in _COPIES and self.runtime.host is None:
-            needed = peak_bytes(task, open_model(source).size_bytes)
+            needed = peak_bytes(task, opened(source).size_bytes)
             lacking = short_of_memory(needed, self.limits.memory_share)
             if lacking:
                 raise ToolFailed(lacking, task=task, where=place, reason="out-of-memory")
@@ -166,7 +167,7 @@ class ToolProcess:
                 applied=(*settings, *self.variables),
                 providers=self.plan.providers,
                 custom_ops=self.custom_ops,
-                fence=self._fence(task, source, params, folder),
+                fence=self._fence(task, source, params, folder, opened),
             )
             end = self._answer(request, folder)
             if isinstance(end, ToolDone):
@@ -196,13 +197,20 @@ class ToolProcess:
         assert isinstance(worker.end, ToolDone | TrialError)
         return worker.end
 
-    def _fence(self, task: str, source: Path, params: Mapping[str, str], folder: Path) -> Fence | None:
+    def _fence(
+        self,
+        task: str,
+        source: Path,
+        params: Mapping[str, str],
+        folder: Path,
+        opened: Callable[[Path], OpenModel] = open_model,
+    ) -> Fence | None:
         """Return the limits of a task's process; None if it is not confined."""
         others = set(self.plan.provider_names) - {CPU.name}
         if task in _UNCONFINED or others or self.custom_ops or self.runtime.host is not None:
             return None
         models = [source, *map(Path, json.loads(params.get("models", "[]")))]
-        reads = [file for model in models for file, _, _ in open_model(model).stamps]
+        reads = [file for model in models for file, _, _ in opened(model).stamps]
         return fence_of([*reads, *(feed.path for feed in self.feeds)], folder, self.limits.memory_share)
 
 

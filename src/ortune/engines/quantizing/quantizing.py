@@ -239,7 +239,7 @@ class Quantising:
         )
         if not difference.ok:
             return msgspec.structs.replace(row, why=difference.what), self._nearer(plan)
-        if difference.silent and difference.metric is None:
+        if difference.unjudged:
             # A detector gives nothing for noise, and so does whatever is left of it.
             return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
         if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:

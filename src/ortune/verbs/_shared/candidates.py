@@ -35,7 +35,7 @@ def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
     choices = [c for c in get_args(field.type) if isinstance(c, str)] or re.findall(
         r"[\w-]+", metavar if re.fullmatch(r"\[?[a-z]+(\|[a-z]+)+\]?", metavar) else ""
     )
-    return _listed(lambda _: ((choice, "") for choice in choices)) if choices else None
+    return among(choices) if choices else None
 
 
 def among(words: Iterable[str]) -> Callable[[str], list[Candidate]]:

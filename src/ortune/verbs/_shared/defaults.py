@@ -41,17 +41,12 @@ class Defaults:
     Attributes:
         file: The file; "" without one.
         values: By the name of the option's field, as the command line has them.
-        by_flag: The same by the option's name.
+        said: The values, each as an option.
     """
 
     file: str = ""
     values: Mapping[str, Any]
-    by_flag: Mapping[str, Any]
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """The values, each as an option."""
-        return tuple(f"--{name} {_shown(value)}" for name, value in self.by_flag.items())
+    said: tuple[str, ...] = ()
 
 
 def configurable(options: type) -> bool:
@@ -110,7 +105,7 @@ def defaults(
     """
     tables, path = next(found_from(folder), ({}, None))
     if path is None:
-        return Defaults(values={}, by_flag={})
+        return Defaults(values={})
     fields = {_key(field): field for field in option_fields(options) if isinstance(field.spelling, Option)}
     settable = {key for key, field in fields.items() if field.name in OF_COMMANDS}
     values = dict(_table(tables.get(verb, {}), f"[{verb}]", path, settable))
@@ -124,7 +119,9 @@ def defaults(
         if fields[key].name not in typed
     }
     return Defaults(
-        file=str(path), values={fields[key].name: value for key, value in added.items()}, by_flag=added
+        file=str(path),
+        values={fields[key].name: value for key, value in added.items()},
+        said=tuple(f"--{key} {_shown(value)}" for key, value in added.items()),
     )
 
 
@@ -135,17 +132,17 @@ def _key(field: OptionField) -> str:
 
 
 def _table(value: Any, where: str, path: Path, settable: Collection[str] | None = None) -> Mapping[str, Any]:
-    """Return a table that holds no other keys than it may."""
+    """Return a table that holds no other keys than it may; None is any."""
     if not isinstance(value, dict):
         raise UsageError(
             f"{where} is no table", where=str(path), do=f"write {where} and a line for each option"
         )
-    for key in value if settable is not None else ():
-        if key not in (settable or ()):
+    for key in value:
+        if settable is not None and key not in settable:
             raise UsageError(
                 f"{where} cannot set {key}",
                 where=str(path),
-                do=f"it can set {', '.join(sorted(settable or ()))}",
+                do=f"it can set {', '.join(sorted(settable))}",
             )
     return value
 
@@ -189,11 +186,7 @@ def _value(field: OptionField, value: Any, path: Path) -> Any:
     spelled = as_written(field, value)
     if field.many:
         return [written(part) for part in ([spelled] if isinstance(spelled, str) else spelled)]
-    return spelled if isinstance(spelled, bool) else written(spelled) if _takes_text(field) else spelled
-
-
-def _takes_text(field: OptionField) -> bool:
-    return "str" in str(field.type)
+    return written(spelled) if field.takes_text and not isinstance(spelled, bool) else spelled
 
 
 def _inside(value: str, name: str, path: Path) -> str:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from ortune import files
 from ortune.errors import UsageError
@@ -88,6 +88,11 @@ class OptionField:
     def many(self) -> bool:
         """Returns whether the option may be given several times."""
         return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the command line has the value as text, whatever it means."""
+        return str in (get_args(self.type) or (self.type,)) or get_origin(self.type) is Literal
 
     def given(self, options: Any) -> bool:
         """Returns whether something else than the default was asked for."""

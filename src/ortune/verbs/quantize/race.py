@@ -100,7 +100,7 @@ def contestants(models: Sequence[Model]) -> list[Model]:
 def is_right(model: Model) -> bool:
     """Returns whether the model's outputs keep the tolerance, and are more than nearly nothing."""
     outputs = model.outputs
-    return outputs is not None and outputs.ok and (not outputs.silent or outputs.metric is not None)
+    return outputs is not None and outputs.ok and not outputs.unjudged
 
 
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:

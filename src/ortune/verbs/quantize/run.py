@@ -174,10 +174,8 @@ class _Quantization:
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
-        if precision.untested and models and not any(map(_is_within, models)):
-            run.checks_s = max(
-                run.checks_s, self.budget.enough_s(precision.enough_s)
-            )  # one budget in all messages
+        if models:  # one budget in all messages
+            run.checks_s = max(run.checks_s, self._untested_s(precision, models))
         held_out = HeldOut(precision, run)
         raced = precision_race.race(run, models, held_out)
         require_unchanged(baseline.side)
@@ -276,11 +274,16 @@ class _Quantization:
             least_s = int(MORE_TO_MAKE * self.options.budget_s)
             enough_s = max(run.budget_for_s(1, trial_ns), least_s)
             no_time = quantize_words.not_made(enough_s)
-        elif precision.untested and not any(map(_is_within, models)):
-            confirmed_s = run.budget_for_s(1, trial_ns)
-            enough_s = max(confirmed_s, self.budget.enough_s(precision.enough_s))
+        elif untested_s := self._untested_s(precision, models):
+            enough_s = max(run.budget_for_s(1, trial_ns), untested_s)
             no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
         return no_time, enough_s
+
+    def _untested_s(self, precision: Precision, models: Sequence[Model]) -> int:
+        """Return a budget for the methods that were not tested; 0 if there are none, or a model is within."""
+        if not precision.untested or any(map(_is_within, models)):
+            return 0
+        return self.budget.enough_s(precision.enough_s)
 
     def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:
         """The whole models of methods, and those between them and float."""

@@ -182,7 +182,7 @@ def is_confirmed(row: FrontRow) -> bool:
 
 def is_silent(outputs: OutputDifference | None) -> bool:
     """Return whether the float model's outputs are nearly zero for every input, so distances mean nothing."""
-    return outputs is not None and outputs.silent and outputs.metric is None
+    return outputs is not None and outputs.unjudged
 
 
 def layers_in_float(row: FrontRow) -> str:

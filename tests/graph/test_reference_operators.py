@@ -12,8 +12,8 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
+from ortune.graph.reference_operators import misread
 from ortune.outputs.exact import evaluate
-from ortune.outputs.exact_operators import misread
 from ortune.outputs.files import Array
 
 OPSETS = (7, 11, 13, 18, 21)
@@ -192,3 +192,14 @@ def test_what_is_evaluated_is_what_operators_are_defined_to_give(opset: int) -> 
 def test_what_the_evaluator_misreads_is_known(op: str, attributes: dict[str, Any]) -> None:
     node = ir.from_proto(helper.make_node(op, ["x"], ["y"], **attributes))
     assert misread(node)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (1, 40)), (0, (3, 40)), (1, (40, 1)), (1, (40, 5))])
+def test_elements_are_gathered_along_their_axis_of_many_rows(axis: int, shape: tuple[int, int]) -> None:
+    model = model_of(("GatherElements", {"i": RNG.integers(0, 40, shape)}, {"axis": axis}), 13)
+    for value, sizes in ((model.graph.input[0], (40, 40)), (model.graph.output[0], shape)):
+        value.CopyFrom(helper.make_tensor_value_info(value.name, onnx.TensorProto.FLOAT, sizes))
+    x = some(40, 40)
+    right = evaluate(ir.from_proto(model), {"x": x})
+    assert right is not None
+    np.testing.assert_array_equal(right["y"].astype(np.float32), run(model, x))

@@ -2,7 +2,7 @@
 
 It knows quantization from opset 19 on alone, and not in double precision. Before opset 14 it mixes the statistics of
 the batch into BatchNormalization, as training does. Before opset 13 Softmax and its relatives are over all axes from
-the given one on, and it takes that axis alone.
+the given one on, and it takes that axis alone. Of more than 32 rows its GatherElements forgets the axis, or fails.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 from onnx import TensorProto
 from onnx.reference.op_run import OpRun
 
 from ortune.graph.attributes import int_of, text_of
-from ortune.outputs.files import Array
+
+Array = NDArray[Any]
 
 _TYPES = {
     0: np.uint8,  # where the node names none
@@ -87,6 +89,15 @@ class BatchNormalization(OpRun):
         return (((x - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(x.dtype),)
 
 
+class GatherElements(OpRun):
+    """Elements by their places along an axis."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0, **_: Any) -> tuple[Array]:
+        return (np.take_along_axis(data, indices.astype(np.int64), axis),)
+
+
 class _OverAxes(OpRun):
     """What is computed over one axis; before opset 13 over all axes from the given one on, as one."""
 
@@ -154,7 +165,7 @@ class DequantizeLinear(OpRun):
         return ((steps * along(scale)).astype(scale.dtype),)
 
 
-OURS = (BatchNormalization, DequantizeLinear, Hardmax, LogSoftmax, QuantizeLinear, Softmax)
+OURS = (BatchNormalization, DequantizeLinear, GatherElements, Hardmax, LogSoftmax, QuantizeLinear, Softmax)
 """The operators that are computed here."""
 
 
