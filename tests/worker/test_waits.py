@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -29,8 +30,11 @@ def test_threads_that_begin_and_end_between_readings_leave_a_number() -> None:
     thread.start()
     with_thread = counter.read_ns()
     assert with_thread is not None and counter.since_ns(with_thread) is not None
+    task = Path("/proc/self/task") / str(thread.native_id)
     ends.set()
     thread.join()
+    while task.exists():  # Python has joined it, the system has not yet removed it
+        os.sched_yield()
     without = counter.read_ns()
     assert without is not None and counter.since_ns(without) is not None
     counter.close()
