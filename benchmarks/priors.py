@@ -20,8 +20,7 @@ import numpy as np
 
 from common import model_path
 from ortune import platform
-from ortune.catalogue import facts, priors
-from ortune.catalogue.propose import proposals
+from ortune.catalogue import facts
 from ortune.measuring.driver import run_block
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
@@ -30,6 +29,8 @@ from ortune.measuring.sides import SideText, resolve
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.figures import figure
+from ortune.search.proposals import priors
+from ortune.search.proposals.settings import proposals
 from ortune.search.schedule import NextBlock
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from knob_models import transformer_block
 
 from facts import facts
+from knob_models import transformer_block
 from ortune.catalogue import knobs
 from ortune.catalogue.computed.disabled_optimizers import OPTIMIZERS
 from ortune.catalogue.knobs import Knob

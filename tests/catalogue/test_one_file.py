@@ -15,16 +15,14 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from knob_models import transformer_block
 
+from knob_models import transformer_block
 from ortune import loader, platform
 from ortune.bundle.settings import portable, providers, resolve
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.triton import config
 from ortune.catalogue import files, knobs
 from ortune.catalogue.facts import facts_of
-from ortune.catalogue.neighbours import neighbours
-from ortune.catalogue.propose import proposals
 from ortune.inputs import feed_files
 from ortune.measuring.executor import Arm, Executor, Timing
 from ortune.records import (
@@ -39,6 +37,8 @@ from ortune.records import (
     Workload,
 )
 from ortune.search.plan_edits import changed
+from ortune.search.proposals.neighbours import neighbours
+from ortune.search.proposals.settings import proposals
 from ortune.store.db import SessionLog
 from ortune.targets import requests
 from ortune.targets.machine import Machine

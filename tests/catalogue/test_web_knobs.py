@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import onnx_ir as ir
 import pytest
-from knob_models import build, transformer_block
 from onnx import helper
 
+from knob_models import build, transformer_block
 from ortune.catalogue import knobs
 from ortune.catalogue.facts import ModelFacts, facts_of
 from ortune.catalogue.in_page import InPage, in_page
 from ortune.catalogue.knob import WEB
-from ortune.catalogue.propose import Proposal, proposals
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.records import Channel, Host, Plan, ProviderSpec, Runtime, Value, Workload
-from ortune.search.proposals import Scope, propose
+from ortune.search.proposals.plans import Scope, propose
+from ortune.search.proposals.settings import SettingProposal, proposals
 from ortune.targets import requests
 
 BLOCK = facts_of(ir.from_proto(transformer_block()))
@@ -23,11 +23,11 @@ CHANNELS: tuple[Channel, ...] = (*WEB, "provider_option")
 ALLOW = ("numerics", "behaviour")
 
 
-def of_a_page(provider: str, facts: ModelFacts = BLOCK, **more: str) -> list[Proposal]:
+def of_a_page(provider: str, facts: ModelFacts = BLOCK, **more: str) -> list[SettingProposal]:
     return proposals(facts, 4, "1.30.0", [], allow=ALLOW, providers=[provider], channels=CHANNELS, **more)[0]  # type: ignore[arg-type]
 
 
-def names(found: list[Proposal]) -> set[str]:
+def names(found: list[SettingProposal]) -> set[str]:
     return {name for each in found for name in each.settings}
 
 

@@ -11,8 +11,7 @@ from target_trials import FEED, TURNS, WEIGHT, Trials, measured, model
 from chromium import hardly_warm
 from ortune import targets
 from ortune.catalogue import knobs
-from ortune.catalogue.knobs import Knob
-from ortune.catalogue.propose import strict_settings
+from ortune.catalogue.knobs import Knob, strict_settings
 from ortune.catalogue.providers import CPU, of_target
 from ortune.inputs.value_files import read_index
 from ortune.records import Failed, Measured, Outcome, Plan, Runtime, Value

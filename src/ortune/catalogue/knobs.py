@@ -195,3 +195,9 @@ def check_devices(
 
 def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
     return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")
+
+
+def strict_settings(provider: str) -> dict[str, Value]:
+    """Return the settings with which a provider computes in the model's own types, or {} if it always does."""
+    strict = (knob for knob in all_knobs().values() if knob.strict and knob.provider == provider)
+    return {knob.name: parse_value(knob, knob.strict) for knob in strict}

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ortune.catalogue import knobs
-from ortune.catalogue.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import confirm, trial_counts
 from ortune.search.blocks import log_ratios
 from ortune.search.halving import ENDED, Entry, Halving
 from ortune.search.plan_edits import changed, only, parts, together
+from ortune.search.proposals.neighbours import neighbours
 from ortune.search.schedule import Steps
 
 Costs = NDArray[np.float64]

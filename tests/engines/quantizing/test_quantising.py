@@ -41,7 +41,7 @@ from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.tolerance import top1_by_output
 from ortune.records import Calibration, Candidate, Host, OutputDifference, Plan, PrecisionRow, RewriteSpec
 from ortune.search.plan_edits import changed
-from ortune.search.proposals import Proposed
+from ortune.search.proposals.plans import PlanProposal
 from ortune.show import precision_words
 from ortune.show.document import Document
 from ortune.show.terminal import plain
@@ -113,10 +113,10 @@ def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
         yield tuning, inputs
 
 
-def plan_of(name: str) -> Proposed:
+def plan_of(name: str) -> PlanProposal:
     spec = RewriteSpec(name=name)
     plan = Plan(rewrites=(GROUND, spec), settings=rewrites.settings_for([spec]))
-    return Proposed(plan=plan, origin="", prior=0.5)
+    return PlanProposal(plan=plan, origin="", prior=0.5)
 
 
 def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) -> None:

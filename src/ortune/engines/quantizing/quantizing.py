@@ -39,7 +39,7 @@ from ortune.records import (
 from ortune.rewrites import FAMILY
 from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
-from ortune.search.proposals import Proposed
+from ortune.search.proposals.plans import PlanProposal
 
 _Labelled = tuple[dict[str, FeedValue], Array | None]
 """A set of inputs, and what is right for it."""
@@ -181,12 +181,12 @@ class Quantising:
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
 
-    def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
+    def chosen(self, proposed: Sequence[PlanProposal]) -> list[PlanProposal]:
         """What to race: of the quantized models those that were right and not slower; all else as it was."""
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
             self._run.watch.say(f"testing {len(waiting)} lower-precision models")
-        raced: list[Proposed] = []
+        raced: list[PlanProposal] = []
         while waiting and len(self.rows) < MOST_TRIED:
             proposal = waiting.pop(0)
             if proposal.plan.id in self._seen:
@@ -197,12 +197,12 @@ class Quantising:
                 continue
             row, again = self._tried(proposal.plan)
             self.rows.append(row)
-            more = [Proposed(plan=plan, origin=why, prior=proposal.prior) for plan, why in again]
+            more = [PlanProposal(plan=plan, origin=why, prior=proposal.prior) for plan, why in again]
             # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
             waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
-                raced.append(Proposed(plan=proposal.plan, origin=proposal.origin, prior=prior))
+                raced.append(PlanProposal(plan=proposal.plan, origin=proposal.origin, prior=prior))
         others = [p for p in proposed if not is_quantising(p.plan)]
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
@@ -303,7 +303,7 @@ def widest_first(plans: Sequence[Plan]) -> list[Plan]:
     return [plan for _, plan in sorted(zip(places, plans, strict=True), key=lambda pair: pair[0])]
 
 
-def _proposed_widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+def _proposed_widest_first(proposed: Sequence[PlanProposal]) -> list[PlanProposal]:
     order = {plan.id: place for place, plan in enumerate(widest_first([p.plan for p in proposed]))}
     return sorted(proposed, key=lambda proposal: order[proposal.plan.id])
 

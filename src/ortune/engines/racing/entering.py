@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.catalogue.propose import FIRST
 from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
 from ortune.records import Plan
 from ortune.search import trial_counts
@@ -12,13 +11,14 @@ from ortune.search.halving import CURRENT, Entry, expected
 from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import explored, forecast
-from ortune.search.proposals import Proposed
+from ortune.search.proposals.plans import PlanProposal
+from ortune.search.proposals.settings import FIRST
 
 LONG_EXPLORATION_NS = 60e9
 """Without a confirmation there is no answer; from here on, time is not spent on what cannot end in one."""
 
 
-def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
+def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str], *, required: Plan) -> bool:
     """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
 
     The answer is then what the pilot saw of the default, undecided, with the budget that a search needs. Where it
@@ -100,7 +100,7 @@ def _add(run: Tuning, entries: Sequence[Entry]) -> None:
         run.plan_runs.ready([run.search.race.add(entry).arm])
 
 
-def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
+def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
     """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
     entries: dict[str, Entry] = {}
     if run.search.current is not None and run.search.race.with_current:

@@ -10,7 +10,7 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.records import Plan
 from ortune.search.halving import Entry
 from ortune.search.precision import ALIKE, Interval, front, to_ship
-from ortune.search.proposals import Proposed
+from ortune.search.proposals.plans import PlanProposal
 from ortune.show import finding_words
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.held_out import HeldOut
@@ -38,7 +38,7 @@ def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, M
     if not wanted or not run.baseline.check.claims:
         run.refuse(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
         return by_arm
-    proposed = [Proposed(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
+    proposed = [PlanProposal(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
     if not enter(run, proposed, (), required=Plan()):
         return by_arm
     for entry in run.entries:

@@ -11,7 +11,7 @@ import msgspec
 
 from ortune import rewrites, targets
 from ortune.catalogue.facts import ModelFacts
-from ortune.catalogue.propose import strict_settings
+from ortune.catalogue.knobs import strict_settings
 from ortune.catalogue.providers import CPU, find, of_target
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.measuring import output_check
@@ -20,7 +20,7 @@ from ortune.measuring.sides import Resolved, in_pages
 from ortune.objectives import Objective
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
 from ortune.runtimes import made
-from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on
+from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, grounded, propose_on
 from ortune.show.tune_facts import left_out, tried
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
@@ -149,7 +149,7 @@ class Elsewhere(NamedTuple):
         untested: The targets that are not compared, or not by their default.
     """
 
-    proposed: list[Proposed]
+    proposed: list[PlanProposal]
     refused: tuple[str, ...]
     untested: tuple[UntestedTarget, ...]
 
@@ -169,7 +169,7 @@ def propose_elsewhere(
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
     first run on a target that nobody asked for.
     """
-    proposed: list[Proposed] = []
+    proposed: list[PlanProposal] = []
     refused: list[str] = []
     untested: list[UntestedTarget] = []
     for name in names:
@@ -260,7 +260,7 @@ def _rewritten(
     objective: Objective,
     allow: Sequence[str],
     row: Sequence[RewriteSpec],
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Rewrites for this target alone, and those that its GPU is not for; the others are tried beside the baseline."""
     model, name = baseline.side.model, targets.of(on).name
     if model.info.format == "ort":
@@ -273,11 +273,11 @@ def _rewritten(
         if rewrites.find(spec.name).targets:
             plan = msgspec.structs.replace(on, rewrites=grounded(spec, row))
             origin = f"rewrite {spec.name} on {on.describe()}: {reason}"
-            plans.append(Proposed(plan=plan, origin=origin, prior=REWRITE_PRIOR))
+            plans.append(PlanProposal(plan=plan, origin=origin, prior=REWRITE_PRIOR))
     return plans, without_feature(baseline, on, ran, objective, allow)
 
 
-def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
+def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans that keep a side of the graph on the CPU, where a run left nodes there between the provider's own."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:

@@ -18,7 +18,7 @@ from ortune.catalogue.facts import HEAVY
 from ortune.catalogue.named import NODE_PLACEMENT as PLACEMENT
 from ortune.catalogue.providers import CPU, find, short
 from ortune.records import Placement, Plan
-from ortune.search.proposals import Proposed
+from ortune.search.proposals.plans import PlanProposal
 
 PRIOR = 0.4
 MOST_CHARACTERS = 8192
@@ -47,7 +47,7 @@ class _Node:
 
 def hybrids(
     graph: ir.Graph, placement: Sequence[Placement], on: Plan, ort_version: str
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans with one border between the device and the CPU; and why none, where there are islands.
 
     Args:
@@ -86,7 +86,7 @@ def hybrids(
         value = _assignment(_names(nodes, moved), _names(nodes, kept), on.provider_names[0])
         if value:
             plan = msgspec.structs.replace(on, settings={**on.settings, PLACEMENT.name: value})
-            plans.append(Proposed(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
+            plans.append(PlanProposal(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
     return plans, () if plans else (
         f"{what}: the nodes before and after them cannot be assigned to the CPU by name",
     )

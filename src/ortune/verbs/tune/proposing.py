@@ -19,7 +19,7 @@ from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, R
 from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
-from ortune.search.proposals import Proposed, propose
+from ortune.search.proposals.plans import PlanProposal, propose
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs.tune import in_browsers
 from ortune.verbs.tune.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
@@ -87,7 +87,7 @@ def search(
 
 def _proposed(
     run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans to try, best prior first; and what is not proposed, and why."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
@@ -147,7 +147,7 @@ def _proposed(
     return more, (*refused, *elsewhere.refused)
 
 
-def _one_border(run: Tuning, asked: Asked) -> tuple[list[Proposed], tuple[str, ...]]:
+def _one_border(run: Tuning, asked: Asked) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans that keep a side of the graph on the CPU, where the target of every plan leaves nodes there in between.
 
     Raises:

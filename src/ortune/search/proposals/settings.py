@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ortune.catalogue import knobs, priors
+from ortune.catalogue import knobs
 from ortune.catalogue.computed.web_build import build_of, idle_in
 from ortune.catalogue.facts import ModelFacts
 from ortune.catalogue.knob import WEB, Knob, Together, prior_of
@@ -13,6 +13,7 @@ from ortune.catalogue.named import WEB_BUILD as BUILD
 from ortune.catalogue.providers import CPU, find
 from ortune.objectives import Objective
 from ortune.records import Channel, Value
+from ortune.search.proposals import priors
 
 FIRST = 0.15
 """From this prior on a change is tried before the time runs short."""
@@ -28,7 +29,7 @@ _CHANGES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class SettingProposal:
     """One change from the default.
 
     Attributes:
@@ -54,7 +55,7 @@ def proposals(
     channels: Collection[Channel] = (),
     asked: Mapping[str, Value] | None = None,
     latency_ns: float | None = None,
-) -> tuple[list[Proposal], list[str]]:
+) -> tuple[list[SettingProposal], list[str]]:
     """What to try, one change at a time from the default.
 
     Args:
@@ -72,7 +73,7 @@ def proposals(
     Returns:
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
     """
-    proposed: list[Proposal] = []
+    proposed: list[SettingProposal] = []
     left_out = []
     for knob, text, by_kind in _candidates(facts, cpus, ort_version, objective):
         if not _belongs(knob, text, providers, channels):
@@ -89,7 +90,7 @@ def proposals(
         needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
         prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
-        variants = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
+        variants = [SettingProposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
         variants += _together(settings, knob.together, objective)
         # The table holds times of runs, which say nothing of memory or loading.
         if objective in ("latency", "throughput"):
@@ -117,13 +118,13 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
 
 def _together(
     settings: dict[str, Value], others: Sequence[Together], objective: Objective
-) -> Iterator[Proposal]:
+) -> Iterator[SettingProposal]:
     """A change with each setting that is right only beside it."""
     for other in others:
         prior = prior_of(other.priors, objective)
         if prior:
             both = {**settings, **knobs.parse_settings([other.setting])}
-            yield Proposal(settings=both, origin=other.origin, prior=prior)
+            yield SettingProposal(settings=both, origin=other.origin, prior=prior)
 
 
 def _candidates(
@@ -156,9 +157,3 @@ def refusal(
     if safety != "exact" and not {safety, knob.name} & set(allow):
         return f"{knob.name}={text} {_CHANGES[safety]}: --allow {safety}"
     return ""
-
-
-def strict_settings(provider: str) -> dict[str, Value]:
-    """Returns the settings with which a provider computes in the model's own types; {} where it always does."""
-    strict = (knob for knob in knobs.all_knobs().values() if knob.strict and knob.provider == provider)
-    return {knob.name: knobs.parse_value(knob, knob.strict) for knob in strict}

@@ -14,7 +14,7 @@ from ortune.inputs import workload
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec
-from ortune.search.proposals import Scope, propose
+from ortune.search.proposals.plans import Scope, propose
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,15 @@ import sys
 import onnx
 import onnx_ir as ir
 import pytest
-from knob_models import build, transformer_block
 from onnx import TensorProto, helper
 
+from knob_models import build, transformer_block
 from ortune import platform
-from ortune.catalogue import knobs, priors
+from ortune.catalogue import knobs
 from ortune.catalogue.facts import ModelFacts, facts_of
-from ortune.catalogue.propose import Proposal, proposals
 from ortune.records import Plan, Runtime, Value
+from ortune.search.proposals import priors
+from ortune.search.proposals.settings import SettingProposal, proposals
 from ortune.targets import requests
 
 
@@ -87,7 +88,7 @@ BLOCK = facts_of(ir.from_proto(transformer_block()))
 CHAIN = facts([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["y"])])
 
 
-def settings_of(found: list[Proposal]) -> list[dict[str, Value]]:
+def settings_of(found: list[SettingProposal]) -> list[dict[str, Value]]:
     return [proposal.settings for proposal in found]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortune.catalogue.knobs import find
-from ortune.catalogue.neighbours import neighbours
 from ortune.records import Value
+from ortune.search.proposals.neighbours import neighbours
 
 
 @pytest.mark.parametrize(

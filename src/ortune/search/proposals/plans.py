@@ -14,12 +14,12 @@ from ortune.catalogue.named import ALLOW_SPINNING as SPINNING
 from ortune.catalogue.named import ARENA_EXTEND_STRATEGY as ARENA
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.catalogue.propose import Proposal, refusal
-from ortune.catalogue.propose import proposals as knob_proposals
 from ortune.catalogue.providers import find as find_provider
 from ortune.objectives import Objective
 from ortune.records import Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
 from ortune.search.plan_edits import changed, is_exact
+from ortune.search.proposals.settings import SettingProposal, refusal
+from ortune.search.proposals.settings import proposals as knob_proposals
 
 FINDING_PRIOR = (
     0.99  # what a rule sees to be wrong comes before what may pay; the user's own words come first
@@ -32,7 +32,7 @@ MENDED_PRIOR = 0.995  # of these where one of them is what a rule would change: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class PlanProposal:
     """One plan to try, where it comes from, and how likely it is to pay."""
 
     plan: Plan
@@ -64,7 +64,7 @@ class Scope:
 
     def settings(
         self, model: ModelFacts, cpus: int, latency_ns: float | None = None
-    ) -> tuple[list[Proposal], list[str]]:
+    ) -> tuple[list[SettingProposal], list[str]]:
         """Changes of one setting, best prior first; and what is refused, in words."""
         return knob_proposals(
             model,
@@ -99,7 +99,7 @@ def propose(
     findings: Sequence[Finding] = (),
     latency_ns: float | None = None,
     as_asked: bool = False,
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
     Args:
@@ -114,34 +114,34 @@ def propose(
         as_asked: Whether what all plans have is tried alone, too.
     """
     changes, refused = scope.settings(model, host.effective_cpus, latency_ns)
-    plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in changes]
+    plans = [PlanProposal(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in changes]
     # These are made of threads and memory that a page does not share.
     in_a_page = any(find_provider(name).in_page for name in scope.providers)
     for_load, too = ([], []) if in_a_page else _for_load(work, host, scope)
     plans += for_load
     fixes, waiting = _fixes(findings, scope)
     plans += fixes
-    in_model: list[Proposed] = []
+    in_model: list[PlanProposal] = []
     for spec, reason in rewritten:
         specs = grounded(spec, row)
         plan = Plan(rewrites=specs, settings=rewrites.settings_for(specs))
-        in_model.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
+        in_model.append(PlanProposal(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
     if len(row) > 1:
         plan = Plan(rewrites=tuple(row), settings=rewrites.settings_for(row))
         mended = any(spec in row for fix in fixes for spec in fix.plan.rewrites)
         prior = MENDED_PRIOR if mended else TOGETHER_PRIOR
-        in_model.append(Proposed(plan=plan, origin="all exact rewrites together", prior=prior))
+        in_model.append(PlanProposal(plan=plan, origin="all exact rewrites together", prior=prior))
     plans += [*in_model, *_joined(in_model, changes)]
     if as_asked:
-        plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
+        plans.insert(0, PlanProposal(plan=Plan(), origin="as asked", prior=1.0))
     # A plan that several propose keeps its best prior and the origin of that.
-    unique: dict[str, Proposed] = {}
+    unique: dict[str, PlanProposal] = {}
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
     return list(unique.values()), tuple(dict.fromkeys([*waiting, *refused, *too]))
 
 
-def _joined(rewritten: Sequence[Proposed], settings: Sequence[Proposal]) -> list[Proposed]:
+def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposal]) -> list[PlanProposal]:
     """The rewrites and the setting that are likeliest to pay, as one plan.
 
     Where the time is short, nothing is built on what the first blocks find: half of silero-vad's gain is the model's,
@@ -156,7 +156,7 @@ def _joined(rewritten: Sequence[Proposed], settings: Sequence[Proposal]) -> list
     if plan is None or plan == model.plan:
         return []
     prior = min(model.prior + setting.prior, JOINED_MOST)
-    return [Proposed(plan=plan, origin="the most promising rewrites and settings together", prior=prior)]
+    return [PlanProposal(plan=plan, origin="the most promising rewrites and settings together", prior=prior)]
 
 
 def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
@@ -166,7 +166,7 @@ def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec
     return (*(other for other in row if rewrites.find(other.name).stage < rewrites.CLEAN_UP), spec)
 
 
-def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[Proposed], list[str]]:
+def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[PlanProposal], list[str]]:
     """Plans of findings that are allowed, and the reasons why others are not."""
     plans, waiting = [], []
     for finding in findings:
@@ -181,13 +181,13 @@ def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[Proposed], l
             waiting += reasons
         else:
             origin = f"{finding.code} {finding.name}".rstrip()
-            plans.append(Proposed(plan=finding.plan, origin=origin, prior=FINDING_PRIOR))
+            plans.append(PlanProposal(plan=finding.plan, origin=origin, prior=FINDING_PRIOR))
     return plans, waiting
 
 
 def propose_on(
     on: Plan, model: ModelFacts, cpus: int, scope: Scope
-) -> tuple[list[Proposed], tuple[str, ...]]:
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans to try on another execution provider, with its own settings and those that any provider feels.
 
     Args:
@@ -197,12 +197,12 @@ def propose_on(
         scope: Of the provider, and what is let through.
     """
     changes, refused = scope.settings(model, cpus)
-    plans = [Proposed(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
+    plans = [PlanProposal(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
     for change in changes:
         if all(find(name).provider in on.provider_names or find(name).everywhere for name in change.settings):
             plan = msgspec.structs.replace(on, settings={**on.settings, **change.settings})
             origin = f"{change.origin} on {on.describe()}"
-            plans.append(Proposed(plan=plan, origin=origin, prior=change.prior))
+            plans.append(PlanProposal(plan=plan, origin=origin, prior=change.prior))
     own = tuple(text for text in refused if text.startswith(_names_of(on)))
     return plans, own
 
@@ -211,7 +211,7 @@ def _names_of(on: Plan) -> tuple[str, ...]:
     return tuple(name for name, knob in all_knobs().items() if knob.provider in on.provider_names)
 
 
-def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[Proposed], list[str]]:
+def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[PlanProposal], list[str]]:
     """Plans for several sessions or callers in one process: shared pools, fewer threads each; what is refused."""
     together = work.sessions * work.callers
     if together == 1:
@@ -234,6 +234,6 @@ def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[Proposed],
             refused += reasons
         else:
             plans.append(
-                Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
+                PlanProposal(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
             )
     return plans, refused
