@@ -101,7 +101,6 @@ DIALECT_LEFT = {
     "platform": 15,
     "records": 14,
     "runtimes": 14,
-    "search": 10,
     "show": 6,
     "sources": 8,
     "stats": 7,

@@ -16,7 +16,7 @@ LETTERS = {BASE: "A", NEW: "B"} | {f"{NEW}-{letter.lower()}": letter for letter 
 TRIAL_FAILED = "a trial in it failed"
 CONTROLS_FAILED = "its calibration failed"
 AWAKE_SHARE = 0.2
-"""CPU time of waiting trials over their wall time from which on it is told; the clock of other threads has a grain."""
+"""Share of CPU time in the wall time of waiting trials from which on an alert is raised; thread clocks are coarse."""
 
 
 def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:

@@ -234,11 +234,11 @@ def gate(
 
 
 def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
-    """The comparison of every new side that was measured.
+    """Return the comparison of every new side that was measured.
 
-    All intervals hold together. A difference that is told by Holm's correction, which tests the next at more of the
-    error once the first ones are proven, and not by an interval of its share alone has the interval at the level at
-    which Holm tested it.
+    The intervals are simultaneous: all of them cover at the level of the session. Holm's correction tests each further
+    difference with a larger share of the error once the first ones are proven. A difference that is significant only by
+    that correction has the interval at the level of its test.
     """
     measured_arms = [arm for arm in duel.arms if len(duel.ratios(arm))]
     share = rules.share(len(duel.arms))

@@ -179,12 +179,12 @@ def describe(
     alone: Sequence[Measured] = (),
     first_load_ns: float | None = None,
 ) -> Figures:
-    """Medians over one side's trials, with the span of the middle half of them.
+    """Return medians over the trials of one side, with the interquartile range.
 
-    The latency is the median whatever was compared: readers take it for one. What was compared stands beside it. The
-    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any, but
-    where starts are compared: then each trial of a block is alone. They are of those whose page did not log all that it
-    did, where there are others. Where the first load wrote what a setting keeps on disk, they are those of trials that
+    The latency is always the median, whatever the objective; the figure of the objective is a separate field. The
+    trials of a block load at the same time, so load and first run are taken from the trials in ``alone`` if there are
+    any. If starts are compared, each trial of a block is alone already. Trials of pages that logged every step are used
+    only if there are no others. If the first load wrote a cache to disk, load and first run are those of trials that
     read it.
     """
     starts = trials if statistic in FROM_START else alone or trials

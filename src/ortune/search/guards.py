@@ -70,11 +70,11 @@ def beside(
 
 
 def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
-    """Lists guards that are reported for a plan and do not decide.
+    """Return the guards that are reported for a plan but do not decide.
 
-    Another execution provider brings a library of its own: some 50 MB for OpenVINO, most of a gigabyte for the driver
-    of a GPU, whatever the model. Beside a default of 100 MB no such plan would ever be taken, however fast. What it
-    needs is reported with the verdict, as a cost of adopting it.
+    Another execution provider loads a library of its own: some 50 MB for OpenVINO, most of a gigabyte for a GPU driver,
+    whatever the model. Compared with a default of 100 MB, the guard would refuse every such plan, however fast. The
+    memory is reported with the verdict, as a cost of adopting the plan.
     """
     return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 

@@ -161,11 +161,11 @@ class Halving(Schedule):
         return entered
 
     def rank(self, entry: Entry) -> float:
-        """What a plan's log ratio is taken to be: the lower, the better.
+        """Return the estimated log ratio of a plan, by which plans are ranked; lower is better.
 
-        The median so far, drawn towards 0 where few blocks stand behind it, as a lucky pair must not lead; and towards
-        what was expected, as far as blocks scatter more than plans do. Beside a neighbour two blocks tell less than
-        what paid on other models: chance then led, and what usually wins had no second block.
+        It is the median so far, shrunk towards 0 if there are few blocks (a lucky pair must not lead), and towards the
+        expected value if blocks scatter more than plans do. On a busy machine two blocks say less about a plan than its
+        effect on other models: without the prior, chance led, and the usual winners got no second block.
         """
         # A weighted mean, as of a normal prior: n blocks at the median, two at 0 against luck, and as many at what was
         # expected as one block's variance holds variances between plans.

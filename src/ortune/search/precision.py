@@ -123,9 +123,10 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
 def as_asked(
     asked: Sequence[Sequence[str]], kinds: Sequence[str], times_ns: Sequence[float], most: int
 ) -> list[list[int]]:
-    """Layers as the questions of an earlier model, of which a third is asked again; the others as ``merged``.
+    """Group layers as an earlier model's questions did, and the remaining layers as ``merged`` does.
 
-    Where there is time for many more questions than the earlier model had, its questions are not taken over.
+    A third of the earlier questions are asked again. If there is time for many more questions than the earlier model
+    had, its groups are not used.
 
     Args:
         asked: Kinds of the layers of each question of the earlier model, each kind once.

@@ -1,4 +1,4 @@
-"""What to try on a model: one change at a time from the default, best prior first."""
+"""Plans to try on a model: one change at a time from the default, best prior first."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class PlanProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where plans are to run, and what may be changed there.
+    """The place where plans run, and the changes that are allowed there.
 
     Attributes:
-        ort_version: Of the build that runs them.
-        objective: What is to become better.
-        allow: Safety classes, and single settings or rewrites, that are let through.
+        ort_version: Version of the build that runs them.
+        objective: Quantity to improve.
+        allow: Allowed safety classes, and names of allowed single settings or rewrites.
         allocators: Memory allocators that can be preloaded.
-        providers: Of all plans; () is the CPU's.
-        channels: The ways in which settings reach where they run; () is all but a page's.
+        providers: Execution providers of all plans; empty for the CPU provider.
+        channels: Channels by which settings reach the process; empty for all but those of a page.
         asked: Settings that all plans have.
     """
 
@@ -65,7 +65,7 @@ class Scope:
     def settings(
         self, model: ModelFacts, cpus: int, latency_ns: float | None = None
     ) -> tuple[list[SettingProposal], list[str]]:
-        """Changes of one setting, best prior first; and what is refused, in words."""
+        """Return changes of one setting, best prior first, and the reasons why others are refused."""
         return knob_proposals(
             model,
             cpus,
@@ -80,7 +80,7 @@ class Scope:
         )
 
     def refusals(self, settings: Mapping[str, Value]) -> list[str]:
-        """Why some of these settings may not be proposed, in words; none: they may."""
+        """Return why some of these settings may not be proposed; empty if all may."""
         reasons = (
             refusal(find(name), str(value), self.ort_version, self.allocators, self.allow)
             for name, value in settings.items()
@@ -100,18 +100,18 @@ def propose(
     latency_ns: float | None = None,
     as_asked: bool = False,
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans to try and, in words, what is not proposed and why.
+    """Return plans to try, and the reasons why others are not proposed.
 
     Args:
-        model: What the model holds.
-        work: What it is fed, and under what load.
+        model: Facts about the model.
+        work: Inputs and load.
         host: The machine.
-        scope: Where the plans run, and what is let through.
-        rewritten: Single rewrites that the model calls for, each with its reason.
-        row: The exact ones among them, one after another.
-        findings: What they would change comes first, in their order.
-        latency_ns: What a run takes by default; None where it is not known.
-        as_asked: Whether what all plans have is tried alone, too.
+        scope: The place where the plans run, and the allowed changes.
+        rewritten: Single rewrites that apply to the model, each with its reason.
+        row: The exact rewrites among them, in the order in which they are applied together.
+        findings: Findings whose fixes are tried first, in their order.
+        latency_ns: Latency with the default settings; None if unknown.
+        as_asked: Whether the settings that all plans have are also tried alone.
     """
     changes, refused = scope.settings(model, host.effective_cpus, latency_ns)
     plans = [PlanProposal(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in changes]
@@ -142,10 +142,10 @@ def propose(
 
 
 def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposal]) -> list[PlanProposal]:
-    """The rewrites and the setting that are likeliest to pay, as one plan.
+    """Return one plan of the rewrites and the setting with the best priors, or none.
 
-    Where the time is short, nothing is built on what the first blocks find: half of silero-vad's gain is the model's,
-    half the allocator's, and 27 s had tried each alone.
+    A short search ends before it combines what helped: half of the gain of silero-vad comes from rewrites and half from
+    the allocator, and in 27 s each had been tried only alone.
     """
     exact = (proposal for proposal in rewritten if is_exact(proposal.plan))
     model = max(exact, key=lambda proposal: proposal.prior, default=None)
@@ -160,14 +160,14 @@ def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposa
 
 
 def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """A rewrite with those of the row that a model of fewer bits is made from: weights that may be fed are none."""
+    """Return a quantizing rewrite with the clean-up that must precede it; another rewrite alone."""
     if not rewrites.find(spec.name).family:
         return (spec,)
     return (*(other for other in row if rewrites.find(other.name).stage < rewrites.CLEAN_UP), spec)
 
 
 def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[PlanProposal], list[str]]:
-    """Plans of findings that are allowed, and the reasons why others are not."""
+    """Return the plans of findings that are allowed, and the reasons why others are not."""
     plans, waiting = [], []
     for finding in findings:
         if finding.plan is None:
@@ -188,13 +188,13 @@ def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[PlanProposal
 def propose_on(
     on: Plan, model: ModelFacts, cpus: int, scope: Scope
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans to try on another execution provider, with its own settings and those that any provider feels.
+    """Return plans for another execution provider: its own settings, and those that affect every provider.
 
     Args:
-        on: The plan that names the provider, with the settings that any plan there needs.
-        model: What the model holds.
-        cpus: CPUs that the process really has.
-        scope: Of the provider, and what is let through.
+        on: The plan that names the provider, with the settings that every plan there needs.
+        model: Facts about the model.
+        cpus: CPUs available to the process.
+        scope: The place where the plans run, and the allowed changes.
     """
     changes, refused = scope.settings(model, cpus)
     plans = [PlanProposal(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
@@ -212,7 +212,7 @@ def _names_of(on: Plan) -> tuple[str, ...]:
 
 
 def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[PlanProposal], list[str]]:
-    """Plans for several sessions or callers in one process: shared pools, fewer threads each; what is refused."""
+    """Return plans for several sessions or callers in one process (shared pools, fewer threads), and refusals."""
     together = work.sessions * work.callers
     if together == 1:
         return [], []

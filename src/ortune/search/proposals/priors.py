@@ -1,9 +1,9 @@
-"""How likely a setting is to pay, from what it was worth on real models.
+"""Prior probabilities that a setting pays, from its effect on real models.
 
 ``priors.json`` holds, for each setting, its ratio to the default on each model on which it was measured;
-``benchmarks/priors.py`` makes it. A handful of models prove nothing about another one, so what was measured only moves
-the prior that a setting has by its kind; and what a run takes says most about which of them are alike: another memory
-allocator paid where a run takes a tenth of a millisecond, and nowhere else.
+``benchmarks/priors.py`` writes it. A handful of models prove nothing about another one, so the measurements only move
+the prior that a setting has by its kind. Models are weighted by similar latency, the best indication of similarity:
+another memory allocator paid for runs of a tenth of a millisecond, and for no others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def measured() -> Measured:
 
 
 def key(settings: Mapping[str, Value], cpus: int) -> str:
-    """The settings' name in the table; numbers of threads are told by the number of CPUs."""
+    """Return the key of settings in the table; a number of threads equal to that of CPUs is written ``{cpus}``."""
     parts = []
     for name, value in sorted(settings.items()):
         text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -58,13 +58,13 @@ def key(settings: Mapping[str, Value], cpus: int) -> str:
 
 
 def moved(prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: float | None = None) -> float:
-    """The prior of a change, moved by the share of the measured models on which it paid.
+    """Return the prior of a change, moved by the share of the measured models on which it paid.
 
     Args:
-        prior: By its kind.
+        prior: Prior by the kind of the setting.
         settings: The change.
-        cpus: CPUs that the process really has.
-        latency_ns: Of the model by default; None counts all that were measured alike.
+        cpus: CPUs available to the process.
+        latency_ns: Latency of the model with the default settings; None weights all measured models equally.
     """
     # A prior of 0.2 and one model alike: (3 x 0.2 + 1) / 4 = 0.40 where it paid there, 0.15 where it did not.
     ratios = measured().effects.get(key(settings, cpus), {})

@@ -1,4 +1,4 @@
-"""The changes of one setting that tuning tries, best prior first."""
+"""Proposals that change one setting, best prior first."""
 
 from __future__ import annotations
 
@@ -56,22 +56,23 @@ def proposals(
     asked: Mapping[str, Value] | None = None,
     latency_ns: float | None = None,
 ) -> tuple[list[SettingProposal], list[str]]:
-    """What to try, one change at a time from the default.
+    """Return the changes of one setting to try.
 
     Args:
-        facts: What the model holds.
-        cpus: CPUs that the process really has.
-        ort_version: The runtime that is measured.
-        allocators: Memory allocators that can be preloaded here.
-        objective: What is to become better.
-        allow: Safety classes beside ``exact`` ("numerics", "behaviour") or single settings that may be proposed.
-        providers: Execution providers of the plan, none for the CPU's; settings of others are not proposed.
-        channels: The ways in which settings reach where the plan runs; () is all but a page's.
-        asked: Settings of the plan that are there in any case.
-        latency_ns: What a run takes by default; None where it is not known.
+        facts: Facts about the model.
+        cpus: CPUs available to the process.
+        ort_version: Version of the runtime under test.
+        allocators: Memory allocators that can be preloaded on this machine.
+        objective: Quantity to improve.
+        allow: Safety classes other than ``exact`` ("numerics", "behaviour"), or names of single settings, that may be
+            proposed.
+        providers: Execution providers of the plan, empty for the CPU provider; settings of others are not proposed.
+        channels: Channels that exist where the plan runs; empty for all but those of a page.
+        asked: Settings that every plan has.
+        latency_ns: Latency with the default settings; None if unknown.
 
     Returns:
-        Proposals, best prior first; and what is not proposed though it might help, each with the reason.
+        Proposals, best prior first, and the reasons why other changes that might help are not proposed.
     """
     proposed: list[SettingProposal] = []
     left_out = []
@@ -102,13 +103,13 @@ def proposals(
 
 
 def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
-    """Returns whether a setting is of the host's threads and memory, while a GPU computes."""
+    """Return whether a setting concerns threads or memory of the host while a GPU computes."""
     on_gpu = any(find(name).hardware == "gpu" for name in providers)
     return on_gpu and not knob.provider and knob.channel != "call_style"
 
 
 def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:
-    """Returns whether a setting reaches where a plan runs, and can run there."""
+    """Return whether a setting can reach the place where a plan runs, and has an effect there."""
     if knob.channel not in channels if channels else knob.channel in WEB:
         return False
     if knob.provider and knob.provider not in providers:
@@ -119,7 +120,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
 def _together(
     settings: dict[str, Value], others: Sequence[Together], objective: Objective
 ) -> Iterator[SettingProposal]:
-    """A change with each setting that is right only beside it."""
+    """Yield the change combined with each setting that makes sense only together with it."""
     for other in others:
         prior = prior_of(other.priors, objective)
         if prior:
@@ -138,7 +139,7 @@ def _candidates(
 
 
 def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
-    """The values with CPUs filled in, those that say the same twice, or make no sense here, dropped; their priors."""
+    """Return values and their priors, with numbers of CPUs filled in and what makes no sense here removed."""
     places = {"{cpus}": cpus, "{cpus/2}": cpus // 2, "{cpus-1}": cpus - 1}
     # One is a value of its own where it is worth trying; as half of two it would say nothing new.
     return {str(places.get(text, text)): prior for text, prior in values.items() if places.get(text, 2) > 1}
@@ -147,7 +148,7 @@ def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
 def refusal(
     knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
 ) -> str:
-    """Why a change is not proposed, "" where it is; the arguments are those of ``proposals``."""
+    """Return why a change is not proposed, or "" if it is; the arguments are those of ``proposals``."""
     too_old = knobs.too_old(knob, ort_version)
     if too_old:
         return too_old
