@@ -125,7 +125,7 @@ def as_asked(
 ) -> list[list[int]]:
     """Group layers as an earlier model's questions did, and the remaining layers as ``merged`` does.
 
-    A third of the earlier questions are asked again. If there is time for many more questions than the earlier model
+    A third of the earlier questions is repeated. If there is time for many more questions than the earlier model
     had, its groups are not used.
 
     Args:
