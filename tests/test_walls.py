@@ -24,6 +24,7 @@ ROOMS = {
     "temporary": set(),
     "monotonic": set(),
     "durations": set(),
+    "step": set(),
     "objectives": set(),
     "stats": set(),
     "trace": set(),
@@ -58,7 +59,8 @@ ROOMS = {
         "rules", "bundle", "search", "measuring", "engines",
     },
     "answer": {"show"},
-    "api": {"verbs", "answer"},
+    "notebook": {"show"},
+    "api": {"verbs", "answer", "notebook"},
     "cli": {"api", "verbs", "show", "catalogue", "launcher"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "show", "store"}
@@ -239,6 +241,7 @@ def test_room_imports_only_what_it_may() -> None:
                 "printable",
                 "monotonic",
                 "durations",
+                "step",
                 "objectives",
             }
         )

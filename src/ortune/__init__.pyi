@@ -65,6 +65,7 @@ def bench(
     memory: str | int | None = ...,
     shared_pool: bool = ...,
     shared_arena: bool = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[BenchResult]: ...
 def bisect(
@@ -98,6 +99,7 @@ def bisect(
     seed: int = ...,
     no_wait: bool = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[BisectResult]: ...
 def check(
@@ -121,6 +123,7 @@ def check(
     no_config: bool = ...,
     runtime: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CheckResult]: ...
 def compare(
@@ -212,6 +215,7 @@ def compare(
     framework: str | None = ...,
     trust_source: bool = ...,
     undecided: str = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CompareResult]: ...
 def convert(
@@ -246,6 +250,7 @@ def convert(
     force: bool = ...,
     output: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ConvertResult]: ...
 def diagnose(
@@ -283,6 +288,7 @@ def diagnose(
     tolerance: str | float | None = ...,
     allow: Sequence[str] | str | Mapping[str, object] = ...,
     fail_on: str = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[DiagnoseResult]: ...
 def doctor(
@@ -302,6 +308,7 @@ def doctor(
     measure: bool = ...,
     resume: str | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[DoctorResult]: ...
 def explain(
@@ -309,6 +316,7 @@ def explain(
     *,
     search: str | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ExplainResult]: ...
 def history(
@@ -331,6 +339,7 @@ def history(
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
     objective: Objective = ...,
     tolerance: str | float | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[HistoryResult]: ...
 def lock(
@@ -356,6 +365,7 @@ def lock(
     seed: int | None = ...,
     output: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[LockResult]: ...
 def look(
@@ -381,6 +391,7 @@ def look(
     seed: int = ...,
     report: str | Path | None = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[LookResult]: ...
 def partition(
@@ -393,6 +404,7 @@ def partition(
     providers: str = ...,
     runtime: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[PartitionResult]: ...
 def profile(
@@ -432,6 +444,7 @@ def profile(
     cpus: float | None = ...,
     memory: str | int | None = ...,
     timeline: bool = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ProfileResult]: ...
 def quantize(
@@ -463,6 +476,7 @@ def quantize(
     force: bool = ...,
     bundle: bool = ...,
     output: str | Path = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[QuantizeResult]: ...
 def report(
@@ -474,6 +488,7 @@ def report(
     store: str | Path | None = ...,
     report: str | Path | None = ...,
     timeline: bool = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ReportResult]: ...
 def rewrite(
@@ -498,12 +513,14 @@ def rewrite(
     no_wait: bool = ...,
     output: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[RewritingResult]: ...
 def runtime(
     action: str = ...,
     *names: str,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[RuntimeResult]: ...
 def serve(
@@ -537,6 +554,7 @@ def serve(
     cert: str = ...,
     key: str = ...,
     open_within: str | float = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[BenchResult]: ...
 def skeleton(
@@ -558,6 +576,7 @@ def skeleton(
     no_wait: bool = ...,
     output: str | Path | None = ...,
     report: str | Path | None = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[SkeletonResult]: ...
 def tune(
@@ -608,5 +627,6 @@ def tune(
     force: bool = ...,
     bundle: bool = ...,
     output: str | Path = ...,
+    progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[TuneResult]: ...

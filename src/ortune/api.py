@@ -29,9 +29,10 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """The Python function of a verb.
 
     Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` is told what
-    happens meanwhile. What may be given several times may be text, a list, or names with their values. It returns the
-    whole document, and raises OrtuneError where there is none.
+    happens meanwhile, and ``progress=False`` shows no bar in a notebook. What may be given several times may be text, a
+    list, or names with their values. It returns the whole document, and raises OrtuneError where there is none.
     """
+    from ortune import Watcher, notebook
     from ortune.answer import Answer, answered
     from ortune.verbs import run
     from ortune.verbs._shared.spelling import as_written, option_fields
@@ -48,11 +49,15 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
         values = {renamed.get(name, name): value for name, value in kwargs.items()}
         _require_known(verb, values, signature.parameters)
         arguments = signature.bind(*args, **values).arguments
-        watcher = arguments.pop("watcher", None)
+        watcher, bar = arguments.pop("watcher", None), arguments.pop("progress", True)
         spelled = {
             name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
         }
-        return answered(run(module, asked.Options(**spelled), watcher, began_s))
+        options = asked.Options(**spelled)
+        if watcher is not None or not bar or not notebook.runs_here():
+            return answered(run(module, options, watcher, began_s))
+        with notebook.progress() as step:
+            return answered(run(module, options, Watcher(step=step), began_s))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"
@@ -101,4 +106,9 @@ def _parameters(options: type) -> list[inspect.Parameter]:
         several = field.many and not argument
         annotation = field.type | str | Mapping[str, object] if several else field.type
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
-    return [*parameters, inspect.Parameter("watcher", inspect.Parameter.KEYWORD_ONLY, default=None)]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        *parameters,
+        inspect.Parameter("progress", keyword, default=True, annotation=bool),
+        inspect.Parameter("watcher", keyword, default=None),
+    ]

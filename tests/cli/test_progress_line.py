@@ -11,8 +11,9 @@ import sys
 CODE = """
 import sys
 from ortune.cli.session import Say
-with Say().progress() as line:
-    line("a step that takes long")
+from ortune.step import Step
+with Say().progress() as show:
+    show(Step(what="a step that takes long", ranking=("fastest so far:",)))
     sys.stdin.readline()
 """
 PATIENCE_S = 30.0
@@ -26,7 +27,7 @@ def test_seconds_go_on_while_nothing_is_said() -> None:
     )
     os.close(stderr)
     shown = b""
-    while not all(f"{second} s, a step that takes long".encode() in shown for second in (1, 2)):
+    while not all(f"{second} s  a step that takes long".encode() in shown for second in (1, 2)):
         assert select.select([terminal], [], [], PATIENCE_S)[0], shown
         shown += os.read(terminal, 4096)
     assert child.stdin is not None

@@ -49,7 +49,7 @@ def test_waiting_for_another_ortune_costs_nothing_and_measuring_does(
     now: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
-    watch = Watcher(line=lambda text: now.__setitem__(0, now[0] + 30.0))
+    watch = Watcher(step=lambda step: now.__setitem__(0, now[0] + 30.0))
 
     def other_ends(_: float) -> None:
         other.__exit__(None, None, None)

@@ -36,7 +36,7 @@ def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path
         output=tmp_path,
         store=tmp_path / "store",
         python=sys.executable,
-        watcher=Watcher(line=lines.append),
+        watcher=Watcher(step=lambda step: lines.append(step.text)),
     )
     assert (found.status, found.verdict) == ("ok", "nothing-tested")
     result = found.result
@@ -106,8 +106,8 @@ def test_a_profile_has_as_many_runs_as_fit(tmp_path: Path) -> None:
 
 def test_progress_has_its_figures_first() -> None:
     lines: list[str] = []
-    Watcher(line=lines.append).progress("racing 3 of 9 plans", 41.0, 120.0)
-    Watcher(line=lines.append).progress("confirming", 130.0, 120.0)
+    Watcher(step=lambda step: lines.append(step.text)).progress("racing 3 of 9 plans", 41.0, 120.0)
+    Watcher(step=lambda step: lines.append(step.text)).progress("confirming", 130.0, 120.0)
     assert lines == ["34 %, 79 s left: racing 3 of 9 plans", "100 %, 0 s left: confirming"]
 
 

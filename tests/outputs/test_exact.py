@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
 
+from ortune.graph.model.open import open_model
 from ortune.outputs.exact import evaluate
 from ortune.outputs.files import Array
 
@@ -72,3 +74,31 @@ def test_values_are_cut_off_at_the_ends_of_the_type_that_the_node_names(
 )
 def test_quantizations_that_are_not_known_give_nothing(attributes: str, tmp_path: Path) -> None:
     assert exact(QUANTIZED.format(attributes=attributes, weights="", zero=""), tmp_path) is None
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_constant_node_has_its_numbers_wherever_they_lie(tmp_path: Path, *, wide: bool) -> None:
+    """Inside the model file, where a large one is read from later, and in a file of weights."""
+    numbers = np.arange(4000, dtype=np.float32).reshape(40, 100)
+    nodes = [
+        onnx.helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(numbers, "w")),
+        onnx.helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    sides = [
+        onnx.helper.make_tensor_value_info(name, 1, shape)
+        for name, shape in (("x", [1, 40]), ("y", [1, 100]))
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", sides[:1], sides[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    onnx.save(model, tmp_path / "inline.onnx")
+    onnx.save(
+        model,
+        tmp_path / "apart.onnx",
+        save_as_external_data=True,
+        location="apart.data",
+        convert_attribute=True,
+    )
+    for name in ("inline.onnx", "apart.onnx"):
+        found = evaluate(open_model(tmp_path / name).ir, {"x": np.ones((1, 40), np.float32)}, wide=wide)
+        assert found is not None
+        np.testing.assert_array_equal(found["y"], numbers.sum(axis=0, keepdims=True))

@@ -13,7 +13,6 @@ import typer
 
 from ortune import monotonic
 from ortune.cli import output
-from ortune.durations import in_words
 from ortune.errors import Interrupted, OrtuneError, Stopped, UsageError
 from ortune.printable import lines
 from ortune.show import escape
@@ -21,8 +20,12 @@ from ortune.show.numbers import shorten
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
+    from ortune.step import Step
 
 FORMATS = ("text", "json", "github", "markdown")
+
+SPARSE_S = 60.0
+"""Between two lines of progress in a log."""
 
 AT_ONCE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
 """Signals that end ortune: asked to, its terminal lost, and Ctrl-\\."""
@@ -89,26 +92,39 @@ class StopRequest:
 
 
 class Say:
-    """Sentences for people on stderr, above a progress line where stderr is a terminal."""
+    """Sentences for people on stderr, above a progress line where stderr is a terminal.
 
-    def __init__(self) -> None:
+    Args:
+        quiet: Nothing is said, and no progress is shown.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
         from rich.console import Console
 
-        self.console = Console(file=output.Stream(sys.stderr), highlight=False, soft_wrap=True)
+        self.quiet = quiet
+        self.console = Console(file=output.Stream(sys.stderr), highlight=False)
+        self._said_s = monotonic.now_s()
 
     def __call__(self, sentence: str) -> None:
         """Prints one sentence."""
+        if self.quiet:
+            return
+        self._said_s = monotonic.now_s()
         if not self.console.is_terminal:
             output.write(sys.stderr, shorten(sentence, escape.LONGEST) + "\n")
             return
         from rich.text import Text
 
-        self.console.print(Text(lines(shorten(sentence, escape.LONGEST)), style="dim"))
+        text = lines(shorten(sentence, escape.LONGEST))
+        # Wrapped at words; a word that fits into no line, such as an address, is left whole for copying.
+        whole = max(map(len, text.split()), default=0) > self.console.width
+        self.console.print(Text(text, style="dim"), soft_wrap=whole)
 
     def draw(self, drawing: Sequence[str]) -> None:
         """Prints a drawing in black on white, where it fits into a terminal that has colours."""
         if (
             self.console.is_terminal
+            and not self.quiet
             and not self.console.no_color
             and max(map(len, drawing), default=0) <= self.console.width
         ):
@@ -118,27 +134,40 @@ class Say:
                 self.console.print(Text(line, style="black on white"))
 
     @contextlib.contextmanager
-    def progress(self) -> Iterator[Callable[[str], None]]:
-        """Lines that are rewritten, with the seconds since the start; nothing where stderr is not a terminal."""
+    def progress(self) -> Iterator[Callable[[Step], None]]:
+        """A line that is rewritten, with a bar and what leads below it; a line a minute where stderr is no terminal."""
+        if self.quiet:
+            yield lambda step: None
+            return
         if not self.console.is_terminal:
-            yield lambda text: None
+            yield self._now_and_then
             return
         from rich.live import Live
         from rich.text import Text
 
-        start_s, said = monotonic.now_s(), "starting"
+        from ortune.show.progress import drawn
+        from ortune.step import Step
 
-        def say_now(text: str) -> None:
-            nonlocal said
-            said = "\n".join(map(escape.shown, text.split("\n")))
+        start_s = began_s = monotonic.now_s()
+        now = Step(what="starting")
 
-        def line() -> Text:
-            return Text(f"{in_words(monotonic.now_s() - start_s)}, {said}", overflow="ellipsis", no_wrap=True)
+        def show(step: Step) -> None:
+            nonlocal now, began_s
+            now, began_s = step, monotonic.now_s()
+
+        def picture() -> Text:
+            at_s, plain = monotonic.now_s(), self.console.options.ascii_only
+            page = drawn(now, at_s - start_s, at_s - began_s, self.console.width, plain=plain)
+            return Text("\n".join(page), no_wrap=True)
 
         # By a thread, so that a long step is seen to go on; once a second, as each drawing takes a fifth of a
         # millisecond of a CPU that may be measured.
-        with Live(get_renderable=line, console=self.console, refresh_per_second=1, transient=True):
-            yield say_now
+        with Live(get_renderable=picture, console=self.console, refresh_per_second=1, transient=True):
+            yield show
+
+    def _now_and_then(self, step: Step) -> None:
+        if monotonic.now_s() - self._said_s >= SPARSE_S:
+            self(step.text)
 
 
 def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:

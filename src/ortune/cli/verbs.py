@@ -51,6 +51,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
         form = values.pop("format")
         as_json = values.pop("as_json")
         verbose = values.pop("verbose")
+        quiet = values.pop("quiet")
         output = None if own_output else values.pop("output")
         with reporting(verb, as_json or form == "json"):
             form = chosen_format(form, as_json, asked.FORMATS)
@@ -67,7 +68,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
                 gc.enable()
-            envelope = _run(module, options, asked.STOPPING, began_s)
+            envelope = _run(module, options, asked.STOPPING, began_s, quiet=quiet)
             if said is not None:
                 import msgspec
 
@@ -157,14 +158,14 @@ def _kept(text: str) -> str:
     return escape(text)
 
 
-def _run(module: Any, options: Any, stopping: str, began_s: float | None) -> Envelope[Any]:
+def _run(module: Any, options: Any, stopping: str, began_s: float | None, *, quiet: bool) -> Envelope[Any]:
     from ortune import Watcher
     from ortune.verbs import run
 
-    say = Say()
+    say = Say(quiet=quiet)
     stop = StopRequest(say, stopping)
     with stop.listening(), say.progress() as progress:
-        watcher = Watcher(say=say, stop=stop, line=progress, draw=say.draw, begin=stop.begin)
+        watcher = Watcher(say=say, stop=stop, step=progress, draw=say.draw, begin=stop.begin)
         envelope: Envelope[Any] = run(module, options, watcher, began_s)
     return envelope
 
@@ -238,4 +239,7 @@ def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Paramete
     parameters.append(_parameter("as_json", bool, False, shown))
     help_ = "Show all details: what was tested, checks, notes."
     shown = typer.Option("--verbose", "-v", help=help_, rich_help_panel=OUT)
-    return [*parameters, _parameter("verbose", bool, False, shown)]
+    parameters.append(_parameter("verbose", bool, False, shown))
+    help_ = "Print the answer alone: no progress and no remarks on stderr."
+    shown = typer.Option("--quiet", "-q", help=help_, rich_help_panel=OUT)
+    return [*parameters, _parameter("quiet", bool, False, shown)]

@@ -12,7 +12,8 @@ from ortune.store import lock
 @contextlib.contextmanager
 def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
     """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
-    machine_lock = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+    line = watch.within(None).line  # no budget is spent by waiting
+    machine_lock = lock.measuring(what, wait=wait, say=watch.say, line=line, budget_s=budget_s)
     with contextlib.ExitStack() as stack:
         with watch.clock.stopped():
             stack.enter_context(machine_lock)

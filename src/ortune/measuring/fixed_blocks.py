@@ -130,10 +130,10 @@ def race(
         replay.block(block)
         standing = schedule.standing
         if block.phase == "calibration":
-            watch.line(f"calibrating, block {block.index + 1} of nine")
+            what = f"calibrating, block {block.index + 1} of nine"
         else:
-            sentence = f"block {standing.n_blocks} of {standing.most_blocks}"
-            watch.progress(sentence, budget.spent_s, budget.total_s)
+            what = f"comparing, block {standing.n_blocks} of {standing.most_blocks}"
+        watch.progress(what, budget.spent_s, budget.total_s)
 
     replay.whole()
     drive(

@@ -55,7 +55,7 @@ class Experiment:
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
-        self.verb, self.terms, self.watch, self.scratch = verb, terms, watch, scratch
+        self.verb, self.terms, self.watch, self.scratch = verb, terms, watch.within(terms.budget_s), scratch
         self.log = SessionLog(None, "")
         self.replay = replay.Replay()
         self.baselines: list[Measuring] = []

@@ -28,7 +28,7 @@ def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[s
     if not limit_s:
         return []
     with watch.clock.stopped():
-        seen = _wait(machine, limit_s, watch)
+        seen = _wait(machine, limit_s, watch.within(None))  # waiting spends none
     watch.say(seen)
     return [seen]
 

@@ -96,9 +96,9 @@ class Models:
     """
 
     def __init__(
-        self, side: Resolved, folder: Path, custom_ops: tuple[str, ...], say: Callable[[str], None]
+        self, side: Resolved, folder: Path, custom_ops: tuple[str, ...], line: Callable[[str], None]
     ) -> None:
-        self._side, self._folder, self._custom_ops, self._say = side, folder, custom_ops, say
+        self._side, self._folder, self._custom_ops, self._line = side, folder, custom_ops, line
         self._made: dict[str, Path] = {}
         self._not_prepared: dict[str, tuple[float, ToolFailed]] = {}
         self._rewritten = folder / "rewritten"
@@ -124,7 +124,7 @@ class Models:
             return self._side.runs
         key = self.key(plan)
         if key not in self._made:
-            self._say(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
+            self._line(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
             here = _by_provider(plan)
             tool = ToolProcess(
                 runtime=self._side.runtime_of(plan) if here else self._side.runtime,

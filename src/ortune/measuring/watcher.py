@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ortune.durations import in_words
 from ortune.measuring.clock import Stopwatch
+from ortune.step import Step
 
 if TYPE_CHECKING:
     from ortune.records import PodSize
@@ -22,26 +22,36 @@ class Watcher:
     Attributes:
         say: Gets sentences for people.
         stop: Asked before every trial; True ends racing and reports what is known.
-        line: Gets the progress line of verbs that make their own.
+        step: Gets what is being done, whenever that changes.
         draw: Gets the lines of a drawing, for whoever has a place for it.
         begin: Is told that a wait is over, and nothing known yet: a stop is one at once again.
         clock: Runs since the invocation began.
+        budget_s: Of the invocation; None where it has none.
         machine: Makes what is measured on, as ``Machine`` itself does; a simulation brings its own.
     """
 
     say: Callable[[str], None] = lambda sentence: None
     stop: Callable[[], bool] = lambda: False
-    line: Callable[[str], None] = lambda text: None
+    step: Callable[[Step], None] = lambda step: None
     draw: Callable[[Sequence[str]], None] = lambda drawing: None
     begin: Callable[[], None] = lambda: None
     clock: Stopwatch = field(default_factory=Stopwatch)
+    budget_s: float | None = None
     machine: Callable[[PodSize | None, BrowserSetup | None], Machine] | None = None
 
-    def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
-        """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.
+    def within(self, budget_s: float | None) -> Watcher:
+        """Return a watcher of the same people, whose steps are part of this budget."""
+        return replace(self, budget_s=budget_s)
 
-        How long it has taken so far whoever shows the line can tell at any moment.
-        """
+    def line(self, what: str) -> None:
+        """Say what is being done; how much of the budget is spent, the clock tells."""
+        if self.budget_s is None:
+            self.step(Step(what=what))
+        else:
+            self.progress(what, self.clock.spent_s, self.budget_s)
+
+    def progress(self, what: str, spent_s: float, budget_s: float, ranking: Sequence[str] = ()) -> None:
+        """Say what is being done, how much of the budget is spent, and what leads so far."""
         done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
         left_s = max(0.0, budget_s - spent_s)
-        self.line(f"{100 * done:.0f} %, {in_words(left_s)} left: {sentence}")
+        self.step(Step(what=what, done_ratio=done, left_s=left_s, ranking=tuple(ranking)))

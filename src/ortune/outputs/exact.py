@@ -17,6 +17,7 @@ from onnx import TensorProto, numpy_helper
 from ortune.graph import cost
 from ortune.graph.model.extent import written_nodes
 from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.save import in_memory
 from ortune.graph.randomness import random_ops
 from ortune.inputs import feed_files
 from ortune.inputs.value_files import VERSION
@@ -138,7 +139,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
     from ortune.graph.reference_operators import OURS
 
     try:
-        proto = ir.to_proto(ir.external_data.load_to_model(model.clone()))
+        proto = in_memory(model)
         if wide:
             _widen(proto.graph)
             feeds = {name: _wide(value) for name, value in feeds.items()}

@@ -67,19 +67,23 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
 
 
 def race_status(race: Halving) -> str:
-    """Says who leads the race, by how much, and how sure that is; on lines of their own, who follows."""
+    """Says how many configurations are still compared."""
     ranked = [e for e in race.live() if e.ratios]
-    if not ranked:
-        return f"comparing {len(race.entries)} configurations"
-    first, *others = (_standing(entry) for entry in ranked[:SHOWN])
-    lines = [f"comparing {len(ranked)} of {len(race.entries)} configurations; leader {first}"]
-    return "\n".join([*lines, *(f"  {i}. {text}" for i, text in enumerate(others, 2))])
+    many = f"{len(ranked)} of {len(race.entries)}" if ranked else str(len(race.entries))
+    return f"comparing {many} configurations"
+
+
+def ranking(race: Halving) -> list[str]:
+    """Returns the fastest configurations so far, a line each, best first; [] before the first block."""
+    shown = [_standing(entry) for entry in race.live() if entry.ratios][:SHOWN]
+    return ["fastest so far, not confirmed:", *shown] if shown else []
 
 
 def _standing(entry: Entry) -> str:
-    """A plan and how fast it looks: "1.03x (1.01-1.05x, 6 blocks, exploratory) intra_op_num_threads=4"."""
+    """A plan and how fast it looks: "1.03x (1.01-1.05x, 6 blocks) intra_op_num_threads=4"; one block has no range."""
     estimate = pairs.wilcoxon_interval(entry.ratios)
     middle, slow, fast = (float(np.exp(-x)) for x in (estimate.centre, estimate.high, estimate.low))
     n = f"{len(entry.ratios)} block{'' if len(entry.ratios) == 1 else 's'}"
-    interval = f"{slow:.2f}-{fast:.2f}x" if np.isfinite(fast) and slow > 0 else "no interval yet"
-    return f"{middle:.2f}x ({interval}, {n}, exploratory) {entry.plan.describe()}"
+    known = len(entry.ratios) > 1 and np.isfinite(fast) and slow > 0
+    interval = f"{slow:.2f}-{fast:.2f}x, " if known else ""
+    return f"{middle:.2f}x ({interval}{n}) {entry.plan.describe()}"

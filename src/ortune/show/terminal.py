@@ -179,11 +179,12 @@ class _Fitting:
             gap = 2
             words = [Text("\n").join(map(_text, self._folded(i, head))) for i, head in enumerate(heads)]
         grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
-        for head, column in zip(words, block.columns, strict=True):
+        for i, (head, column) in enumerate(zip(words, block.columns, strict=True)):
             grid.add_column(
                 head,
                 justify="right" if column.kind == "number" else "left",
                 overflow="fold",
+                min_width=self._longest_word(i, options.max_width // 2) if column.kind == "text" else None,
                 no_wrap=column.kind != "text",
             )
         if block.bars:
@@ -205,6 +206,11 @@ class _Fitting:
         lists = [i for i, column in enumerate(self.block.columns) if column.kind == "list"]
         cut = [shorten_list(shown(row[i].text), 0) for i in lists for row in self.block.rows]
         return max([NARROWEST, *map(cell_len, cut)])
+
+    def _longest_word(self, column: int, most: int) -> int:
+        """Returns the characters that keep every word of a column whole, as far as there are so many."""
+        words = (word for row in self.block.rows for word in shown(row[column].text).split())
+        return min(most, max(map(cell_len, words), default=0))
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
         """Returns whether columns that stay whole leave too few characters for the words of the others."""

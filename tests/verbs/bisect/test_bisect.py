@@ -296,7 +296,10 @@ def test_values_beyond_memory_are_looked_at_in_parts(tmp_path: Path, monkeypatch
     lines: list[str] = []
     onnx.save(model, tmp_path / "b.onnx")
     found = ortune.bisect(
-        path, tmp_path / "b.onnx", tolerance="1e-6", watcher=Watcher(line=lines.append)
+        path,
+        tmp_path / "b.onnx",
+        tolerance="1e-6",
+        watcher=Watcher(step=lambda step: lines.append(step.text)),
     ).result
     assert any(line.endswith("part 2 of 2") for line in lines)
     assert names(found) == (["conv1"], ["conv1"])

@@ -97,7 +97,7 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
 def test_a_budget_that_holds_no_race_is_kept_and_said(tmp_path: Path) -> None:
     model = activations(tmp_path / "m.onnx", weights_are_inputs=True)
     said: list[str] = []
-    watcher = Watcher(say=said.append, line=said.append)
+    watcher = Watcher(say=said.append, step=lambda step: said.append(step.text))
     # On a simulated clock rules take no time, whatever else the machine does.
     with measuring_on(Lab(1)):
         found = ortune.diagnose(model, budget="1s", store=tmp_path / "store", watcher=watcher)

@@ -140,7 +140,8 @@ def test_a_check_runs_the_model_on_nothing_but_the_locked_sizes(fed: Path) -> No
     """Guessed ones may not run, or be of another size altogether."""
     texts: list[str] = []
     lock.run(
-        lock.Options(model=fed, check=True, runtime=PYTHON), Watcher(say=texts.append, line=texts.append)
+        lock.Options(model=fed, check=True, runtime=PYTHON),
+        Watcher(say=texts.append, step=lambda step: texts.append(step.text)),
     )
     inputs = [text for text in texts if text.startswith("inputs: ")]
     assert len(inputs) == 2

@@ -21,6 +21,7 @@ from ortune.errors import Interrupted, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ProfileResult, ReportResult
 from ortune.show import markdown
+from ortune.step import Step
 from ortune.store.db import Store
 from ortune.verbs.profile import run as profile
 from ortune.verbs.profile import words as profile_words
@@ -112,16 +113,16 @@ def test_an_interrupted_profile_goes_on_and_runs_no_process_twice(tmp_path: Path
     plain, store = conv_chain(tmp_path / "plain.onnx"), tmp_path / "store"
     asked = {"subject": plain, "b_set": ("level=basic",), "processes": 3, "no_peak": True, "store": store}
 
-    def stops(text: str) -> None:
-        if text == "profiling, process 3 of 3":
+    def stops(step: Step) -> None:
+        if step.what == "profiling, process 3 of 3":
             raise Interrupted("stopped")
 
     with pytest.raises(Interrupted):
-        profile.run(profile.Options(**asked), Watcher(line=stops))
+        profile.run(profile.Options(**asked), Watcher(step=stops))
     lines: list[str] = []
     chrome = tmp_path / "chrome.json"
     again = profile.Options(**asked, resume="newest", export=(f"chrome={chrome}",))
-    result = profile.run(again, Watcher(line=lines.append)).result
+    result = profile.run(again, Watcher(step=lambda step: lines.append(step.text))).result
     with Store(store) as kept:
         (head,) = kept.sessions()
         kinds = Counter(event.kind for event in kept.events(head.id))

@@ -100,7 +100,7 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
             net(tmp_path / "m.onnx"),
             ort_web=str(web_modules() / "onnxruntime-web"),
             store=tmp_path / "st",
-            watcher=Watcher(say=there.say, line=there.say),
+            watcher=Watcher(say=there.say, step=lambda step: there.say(step.text)),
         )
 
 

@@ -31,6 +31,7 @@ from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Plan
 from ortune.show import headline as heads
+from ortune.step import Step
 from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs.tune import run as tune
 from simulated_machine import Lab, measuring_on
@@ -321,20 +322,28 @@ def test_a_tuning_in_a_browser_has_more_time() -> None:
 
 
 def test_a_quick_look_races_for_half_a_minute_and_ships_nothing(tmp_path: Path) -> None:
-    model, lines = small_model(tmp_path / "small.onnx"), list[str]()
+    model, steps = small_model(tmp_path / "small.onnx"), list[Step]()
     with measuring_on(Lab(1)):
         found = ortune.tune(
-            model, quick=True, output=tmp_path, store=tmp_path / "store", watcher=Watcher(line=lines.append)
+            model,
+            quick=True,
+            output=tmp_path,
+            store=tmp_path / "store",
+            watcher=Watcher(step=steps.append),
         )
     result = found.result
     assert result.budget.budget_s == 30 and not result.bundle and not list(tmp_path.glob("*.ortune"))
     assert "--budget 30s" in result.reproduce and "--quick" not in result.reproduce
-    # The race is followed while it runs: time left, then who leads, by how much, and how sure that is.
-    racing = [line for line in lines if "; leader " in line]
+    # The search is followed while it runs: time left, then what leads, by how much, and how sure that is.
+    racing = [step for step in steps if step.ranking]
     assert racing and all(
-        re.match(r"\d+ %, \d+ s left: comparing \d+ of \d+ configurations; leader [\d.]+x \(", r)
-        for r in racing
+        re.match(r"\d+ %, \d+ s left: comparing \d+ of \d+ configurations", step.text) for step in racing
     )
-    assert any("\n  2. " in line for line in racing)
+    for step in racing:
+        head, *leaders = step.ranking
+        facts(head, "fastest", "not confirmed")
+        assert all(re.match(r"[\d.]+x \(.*\d+ blocks?\) \w", leader) for leader in leaders)
+    assert any(len(step.ranking) > 2 for step in racing)
+    assert not any(step.ranking for step in steps if "calibrating" in step.what)
     with pytest.raises(UsageError, match="without a bundle"):
         ortune.tune(model, quick=True, budget="60s")

@@ -26,7 +26,7 @@ from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencie
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import LEAST_CHECKS_S, PROFILED_TRIALS, RACE_TIMES, WHY_SHARE
-from ortune.search.progress import explored, nothing_held, race_status, repeat_status
+from ortune.search.progress import explored, nothing_held, race_status, ranking, repeat_status
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 
@@ -93,7 +93,7 @@ class Tuning:
         self.checks_s = 0
         self.log, self.side = baseline.log, baseline.side
         self.models = models or Models(
-            self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say
+            self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.line
         )
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
@@ -382,12 +382,12 @@ class Tuning:
         )
 
     def _raced(self, block: Block) -> None:
-        self.ended(block, race_status(self.search.race))
+        self.ended(block, race_status(self.search.race), ranking(self.search.race))
 
-    def ended(self, block: Block, sentence: str) -> None:
-        """Journals a block that is new, and says where the tuning stands."""
+    def ended(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
+        """Journals a block that is new, and says what is done and what leads so far."""
         self.replay.block(block)
-        self.watch.progress(sentence, self.now_ns / 1e9, self.whole_budget.total_s)
+        self.watch.progress(what, self.now_ns / 1e9, self.whole_budget.total_s, leaders)
 
     # --- after the race
 

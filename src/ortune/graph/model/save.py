@@ -42,6 +42,13 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
     path.write_bytes(proto.SerializeToString())
 
 
+def in_memory(model: ir.Model) -> onnx.ModelProto:
+    """Return the model with all its weights inside, those of attributes too; ``model`` is not changed."""
+    copy = model.clone()
+    _detach(copy)
+    return ir.to_proto(copy)
+
+
 @contextlib.contextmanager
 def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iterator[Path]:
     """A model written whole beside its place, in a folder of its own that goes when it is left.

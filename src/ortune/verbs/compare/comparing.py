@@ -334,8 +334,9 @@ class Comparing:
                 interval = evidence.confidence_sequence(state.ratios(arm), prior_scale=state.prior_scale)
                 standing.append((LETTERS[arm], interval.ratio, interval.ratio_low, interval.ratio_high))
         controlled = schedule.design.controlled
-        line = compare_words.progress(len(state.blocks), standing, controlled=controlled)
-        self.watch.progress(line, self.budget.spent_s, self.budget.total_s)
+        what = compare_words.progress(len(state.blocks), calibrating=not standing, controlled=controlled)
+        ranking = compare_words.so_far(standing)
+        self.watch.progress(what, self.budget.spent_s, self.budget.total_s, ranking)
 
     def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
         """How long each side takes to load and to run first, alone."""

@@ -102,13 +102,22 @@ def blocks_within(
     return f"each trial takes {trial_ns / 1e9:.2f} s ({turns}); {in_words(budget_s)} allow {blocks}"
 
 
-def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:
-    """Says where a comparison stands: each side's ratio to A and both limits; nothing while it calibrates."""
-    if not standing:
-        what = "calibrating (A/A check and sensitivity check)" if controlled else "controls not run"
-        return f"block {n_blocks}: {what}"
-    sides = (f"{name} against A {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing)
-    return f"block {n_blocks}: {', '.join(sides)}"
+def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
+    """Says which block of a comparison runs, and whether the controls are part of it."""
+    if calibrating:
+        return (
+            f"calibrating, block {n_blocks}"
+            if controlled
+            else f"comparing without controls, block {n_blocks}"
+        )
+    return f"comparing, block {n_blocks}"
+
+
+def so_far(standing: Sequence[tuple[str, float, float, float]]) -> list[str]:
+    """Returns each side's change against A with both limits, as a comparison has them so far."""
+    return [
+        f"{name} against A so far: {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing
+    ]
 
 
 MOST_CAUSES = 2

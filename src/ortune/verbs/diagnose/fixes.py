@@ -65,7 +65,7 @@ class Fixes:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
         self.watch, self.budget = opened.watch, opened.budget.reserve(opened.answer_s)
         custom_ops = tuple(baseline.options.custom_ops)
-        self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.say)
+        self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.line)
         self.rng = random.Random(f"diagnose-{seed}")
         self.fixes: list[Fix] = []
         self.not_tried: list[str] = []

@@ -1,0 +1,75 @@
+"""The progress of a command: one line with a bar, and what leads so far below it."""
+
+from __future__ import annotations
+
+from html import escape as in_html
+from typing import TYPE_CHECKING
+
+from ortune.durations import in_words
+from ortune.show import escape
+
+if TYPE_CHECKING:
+    from ortune.step import Step
+
+_BAR = 20
+"""Characters of the bar."""
+_ENDS = " ,;:"
+"""Characters that may follow a whole word."""
+_LEAST_WHAT = 24
+"""Characters that say what is done; a terminal with less room than the bar and these has no bar."""
+
+
+def drawn(step: Step, elapsed_s: float, since_s: float, width: int, *, plain: bool = False) -> list[str]:
+    """Return the line, and those of the ranking, each no longer than a terminal is wide.
+
+    Args:
+        step: What is being done.
+        elapsed_s: Since the command began.
+        since_s: Since the step began; what is left of the budget is less by this.
+        width: Characters of the terminal.
+        plain: The terminal has ASCII characters alone.
+    """
+    head = _figures(step, elapsed_s, since_s)
+    if step.done_ratio is not None and width >= _BAR + len(head) + _LEAST_WHAT:
+        head = f"{_bar(_done(step, since_s), plain=plain)} {head}"
+    lines = [f"{head}  {escape.shown(step.what)}", *(f"  {escape.shown(line)}" for line in step.ranking)]
+    return [fitted(line, width) for line in lines]
+
+
+def html(step: Step, elapsed_s: float) -> str:
+    """Return the progress for a notebook."""
+    bar = "" if step.done_ratio is None else f'<progress value="{step.done_ratio:.2f}"></progress> '
+    lines = [f"{_figures(step, elapsed_s, 0.0)} {step.what}", *step.ranking]
+    return bar + "<br>".join(in_html(escape.shown(line)) for line in lines)
+
+
+def fitted(text: str, width: int) -> str:
+    """Return the text, cut at the end of a word where it is longer than that."""
+    if len(text) <= width:
+        return text
+    kept = text[: max(0, width - 1)]  # the character that says that something is missing
+    if text[len(kept)] not in _ENDS:
+        kept = kept.rpartition(" ")[0] or kept
+    return kept.rstrip(_ENDS + "(") + "…"
+
+
+def _figures(step: Step, elapsed_s: float, since_s: float) -> str:
+    if step.done_ratio is None or step.left_s is None:
+        return in_words(elapsed_s)
+    left_s = step.left_s - since_s
+    left = f"{in_words(left_s)} left" if left_s > 0.5 else "ending"
+    return f"{100 * _done(step, since_s):3.0f} % {left:>9}"
+
+
+def _done(step: Step, since_s: float) -> float:
+    """The share of the budget that is spent now."""
+    done, left_s = step.done_ratio or 0.0, step.left_s or 0.0
+    if done >= 1.0 or left_s <= 0.0:
+        return 1.0
+    return min(1.0, done + since_s * (1.0 - done) / left_s)
+
+
+def _bar(done_ratio: float, *, plain: bool) -> str:
+    full, empty = "#-" if plain else "━─"
+    n = round(done_ratio * _BAR)
+    return full * n + empty * (_BAR - n)

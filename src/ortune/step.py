@@ -1,0 +1,31 @@
+"""What a command is doing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ortune.durations import in_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What is being done, and how much of the budget is spent.
+
+    Attributes:
+        what: Such as "calibrating, block 2 of nine".
+        done_ratio: Of the budget; None where there is none.
+        left_s: Seconds left of the budget; None where there is none.
+        ranking: What leads so far, best first, a line each.
+    """
+
+    what: str
+    done_ratio: float | None = None
+    left_s: float | None = None
+    ranking: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """One line without the ranking: "34 %, 79 s left: calibrating, block 2 of nine"."""
+        if self.done_ratio is None or self.left_s is None:
+            return self.what
+        return f"{100 * self.done_ratio:.0f} %, {in_words(self.left_s)} left: {self.what}"
