@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import importlib
 import importlib.util
@@ -40,7 +39,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
     from ortune.verbs._shared.defaults import configurable
-    from ortune.verbs._shared.spelling import option_fields
+    from ortune.verbs._shared.spelling import option_fields, with_timeline
 
     asked = options_of(verb)
     fields = [field for field in option_fields(asked.Options) if field.spelling is not None]
@@ -63,8 +62,8 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 said = _with_defaults(verb, asked.Options, ctx, values)
             module = importlib.import_module(f"ortune.verbs.{verb}.run")
             options = asked.Options(**values)
-            if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
-                options = dataclasses.replace(options, timeline=True)
+            if form == "html":
+                options = with_timeline(options)
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
                 gc.enable()
@@ -73,7 +72,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 import msgspec
 
                 envelope = msgspec.structs.replace(envelope, configured=said)
-            place = getattr(options, "answer", None) if own_output else output
+            place = options.answer if own_output else output
             _write(verb, envelope, form, place, whole=verbose)
             if envelope.error:
                 e = envelope.error

@@ -1,4 +1,4 @@
-"""One file a verb: what happens, in order, and what it can be asked; no arguments parsed, nothing printed."""
+"""One folder per verb: its options, its steps in order, its result and its words; nothing is printed here."""
 
 from __future__ import annotations
 
@@ -11,33 +11,29 @@ if TYPE_CHECKING:
 
 
 def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None = None) -> Envelope[Any]:
-    """Runs a verb and writes the page that was asked for; what is kept writes its own, once its answer is stored.
+    """Run a verb, and write the page of ``--report``; stored measurements write theirs after they are stored.
 
     Args:
-        verb: Its module.
-        options: What was asked.
-        watcher: Is told what happens.
-        began_s: When the invocation began, on the monotonic clock; None is now.
+        verb: Module of the verb.
+        options: Options of the verb.
+        watcher: Progress and cancellation callbacks.
+        began_s: Start of the invocation on the monotonic clock; None for now.
 
     Raises:
-        UsageError: A file that was asked for cannot be written; where that can be seen before anything is done, it is.
+        UsageError: A file cannot be written; found before the verb runs, if possible.
         OrtuneError: As the verb itself.
     """
     from ortune.measuring.clock import Stopwatch
     from ortune.measuring.watcher import Watcher
     from ortune.verbs._shared.groups import Kept
     from ortune.verbs._shared.page import write_page
-    from ortune.verbs._shared.spelling import path, require_places
+    from ortune.verbs._shared.spelling import require_places, with_timeline
 
     watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
-    require_places(options)
-    page = path(getattr(options, "report", None))  # a verb without words of its own has no page
-    envelope: Envelope[Any]
+    page = require_places(options).get("--report")
     if page is None or isinstance(options, Kept):
-        envelope = verb.run(options, watcher)
-        return envelope
-    if hasattr(options, "timeline"):  # a page shows what ran when
-        options = replace(options, timeline=True)
-    envelope = verb.run(options, watcher)
+        answer: Envelope[Any] = verb.run(options, watcher)
+        return answer
+    envelope: Envelope[Any] = verb.run(with_timeline(options), watcher)
     write_page(envelope, page, watcher)
     return envelope

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import (
-    NON_FINITE,
     Browser,
     Budget,
     Callers,
@@ -50,7 +49,7 @@ from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option,
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
-    from ortune.outputs.tolerance import Tolerance
+    from ortune.measuring.terms import Terms
     from ortune.records import Plan
     from ortune.targets.browser.setup import BrowserSetup
 
@@ -64,28 +63,48 @@ def _each(values: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-# Most commands have neither of these two, which bring all that compares outputs.
-def _tolerance(text: str | float | None) -> Tolerance | None:
-    """Reads ``--tolerance``; None where it was not passed."""
-    if text is None:
-        return None
-    from ortune.outputs.tolerance import parse
+def with_tolerance(
+    feeds: InputOptions, tolerance: str | float | None, metric: str | None = None
+) -> InputOptions:
+    """Return inputs with ``--tolerance`` and ``--metric`` as they were read.
 
-    return parse(text)
+    Raises:
+        UsageError: One of them cannot be read, or only one of a metric and its limit was passed.
+    """
+    # Most commands have neither, and what reads them imports all that compares outputs.
+    if tolerance is not None:
+        from ortune.outputs.tolerance import parse
+
+        feeds = replace(feeds, tolerance=parse(tolerance))
+    if metric is not None:
+        from ortune.measuring.metric import checked
+
+        feeds = replace(feeds, metric=checked(metric))
+    if bool(feeds.metric) != bool(feeds.tolerance and feeds.tolerance.of_metric):
+        raise UsageError(
+            "--metric and --tolerance 'metric>=...' only work together",
+            where="--metric" if feeds.metric else "--tolerance",
+            do="pass both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
+        )
+    return feeds
 
 
-def _metric(text: str | None) -> str:
-    """Checks ``--metric``; "" where it was not passed."""
-    if text is None:
-        return ""
-    from ortune.measuring.metric import checked
+def with_pod(feeds: InputOptions, cpus: float | None, memory: str | float | None) -> InputOptions:
+    """Return inputs with the emulated container of ``--cpus`` and ``--memory``, if one was passed."""
+    if cpus is None and memory is None:
+        return feeds
+    from ortune.records import PodSize
 
-    return checked(text)
+    memory_bytes = None if memory is None else size_bytes(memory, "--memory")
+    return replace(feeds, pod=PodSize(cpus=cpus, memory_bytes=memory_bytes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feeding:
-    """What a model is fed."""
+    """Inputs of a model, and the root of all groups.
+
+    A group that has more to say of the inputs or of the terms of a measurement extends ``read_feeds`` or ``terms``.
+    """
 
     shape: Shapes = ()
     dim: Dims = ()
@@ -102,49 +121,36 @@ class Feeding:
 
     @cached_property
     def feeds(self) -> InputOptions:
-        """Inputs and load, read. UsageError says what cannot be."""
+        """Inputs and load, as they were read."""
+        return self.read_feeds()
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and load.
+
+        Raises:
+            UsageError: An option cannot be read, or contradicts another one.
+        """
         from ortune.inputs.written_sizes import parse_dim, parse_shape
         from ortune.measuring.input_options import InputOptions
-        from ortune.records import PodSize
 
-        def given(name: str, usual: Any = None) -> Any:
-            return getattr(self, name, usual)
-
-        fixed = [f"--{name}" for name in ("shape", "dim", "inputs") if given(name)]
-        if given("workload") and fixed:
-            raise UsageError(
-                f"the workload file already sets what {fixed[0]} sets",
-                where="--workload",
-                do="pass one of them",
-            )
-        tolerance, metric = _tolerance(given("tolerance")), _metric(given("metric"))
-        if bool(metric) != bool(tolerance and tolerance.of_metric):
-            raise UsageError(
-                "--metric and --tolerance 'metric>=...' only work together",
-                where="--metric" if metric else "--tolerance",
-                do="pass both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
-            )
-        cpus, memory = given("cpus"), given("memory")
-        pod = None
-        if cpus is not None or memory is not None:
-            pod = PodSize(cpus=cpus, memory_bytes=None if memory is None else size_bytes(memory, "--memory"))
         return InputOptions(
             shapes=dict(parse_shape(text) for text in self.shape),
             dims=dict(parse_dim(text) for text in self.dim),
             inputs=path(self.inputs),
-            workload=path(given("workload")),
-            save_workload=path(given("save_workload")),
-            gap_ns=int(seconds(given("gap", 0), "--gap") * 1e9),
-            sessions=given("sessions", 1),
-            callers=given("callers", 1),
-            pod=pod,
             custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
-            seed=given("seed") or 0,
-            tolerance=tolerance,
-            metric=metric,
-            data=path(given("data")),
-            allow_nonfinite=NON_FINITE in given("allow", ()),
         )
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement."""
+        from ortune.measuring.terms import Terms
+
+        return Terms(feeds=self.feeds)
+
+    @property
+    def answer(self) -> Path | None:
+        """File for the result, in verbs whose ``--output`` is another file; None for stdout."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +184,8 @@ class Configured(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InBrowser:
-    """Which browser, and which onnxruntime-web."""
+class InBrowser(Feeding):
+    """The browser, and the onnxruntime-web in it."""
 
     ort_web: OrtWeb = ""
     browser: Browser = ""
@@ -191,6 +197,11 @@ class InBrowser:
         from ortune.targets.browser.setup import BrowserSetup
 
         return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, with the browser."""
+        return replace(super().terms, browser=self.in_browser)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,9 +218,14 @@ class Downloaded(InBrowser):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePlan(InBrowser, Configured):
-    """What of a model is run, and by which onnxruntime."""
+    """One plan, and the onnxruntime that runs it."""
 
     runtime: RuntimeOption = None
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, with the plan."""
+        return replace(super().terms, common=self.common)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +242,19 @@ class Stored(Feeding):
         return 0.0 if self.wait_quiet is None else seconds(self.wait_quiet, "--wait-quiet")
 
     @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, with the store."""
+        return replace(
+            super().terms,
+            wait=not self.no_wait,
+            wait_quiet_s=self.wait_quiet_s,
+            stored=True,
+            folder=self.folder,
+        )
+
+    @property
     def folder(self) -> Path | None:
-        """Returns where results are kept; None is the user's own place."""
+        """Folder of the store; None for the default one."""
         return path(self.store)
 
 
@@ -241,9 +268,38 @@ class Kept(Stored):
     seed: Seed = 0
     report: Page = None
 
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, the workload file and the seed.
+
+        Raises:
+            UsageError: As for all options, or an option sets what the workload file sets.
+        """
+        fixed = [
+            f"--{name}"
+            for name, given in (("shape", self.shape), ("dim", self.dim), ("inputs", self.inputs))
+            if given
+        ]
+        if self.workload and fixed:
+            raise UsageError(
+                f"the workload file already sets what {fixed[0]} sets",
+                where="--workload",
+                do="pass one of them",
+            )
+        return replace(
+            super().read_feeds(),
+            workload=path(self.workload),
+            save_workload=path(self.save_workload),
+            seed=self.seed,
+        )
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, with the budget."""
+        return replace(super().terms, budget_s=self.budget_s)
+
     @cached_property
     def budget_s(self) -> float:
-        """All measuring together."""
+        """Seconds for the whole invocation."""
         time_s = seconds(self.budget, "--budget")
         if not time_s:
             raise UsageError(
@@ -271,6 +327,16 @@ class Load(Feeding):
     callers: Callers = 1
     cpus: Cpus = None
     memory: Memory = None
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and load."""
+        feeds = replace(
+            super().read_feeds(),
+            gap_ns=int(seconds(self.gap, "--gap") * 1e9),
+            sessions=self.sessions,
+            callers=self.callers,
+        )
+        return with_pod(feeds, self.cpus, self.memory)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -112,16 +112,28 @@ def option_fields(options: type) -> Iterator[OptionField]:
     yield from sorted(all_fields, key=lambda option: not isinstance(option.spelling, Argument))
 
 
-def require_places(options: Any) -> None:
-    """Refuses, before anything is done, files that could not be written at its end.
+def require_places(options: Any) -> dict[str, Path]:
+    """Return the files that will be written, by option, each of which was tried.
 
     Raises:
-        UsageError: One of them could not.
+        UsageError: One of them cannot be written.
     """
-    for option in option_fields(type(options)):
-        place = getattr(options, option.name)
-        if isinstance(option.spelling, Option) and option.spelling.writes and place is not None:
-            files.require_writable(Path(place), option.spelling.flag)
+    places = {
+        option.spelling.flag: Path(place)
+        for option in option_fields(type(options))
+        if isinstance(option.spelling, Option)
+        and option.spelling.writes
+        and (place := getattr(options, option.name)) is not None
+    }
+    for flag, place in places.items():
+        files.require_writable(place, flag)
+    return places
+
+
+def with_timeline(options: Any) -> Any:
+    """Return the options of a verb whose result is shown on a page, which includes the timeline of the runs."""
+    names = (option.name for option in option_fields(type(options)))
+    return replace(options, timeline=True) if "timeline" in names else options
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:

@@ -106,7 +106,7 @@ def measured(
         with opened.measuring(side.label, machine=there):
             cpus = opened.machine.seen.effective_cpus
             side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
-            go_on(opened, options, [side], model=side.label)
+            go_on(opened, options, [side], options.resume, model=side.label)
             envelope = _Run(options, opened, side).go()
         return keep(opened, options, envelope)
 

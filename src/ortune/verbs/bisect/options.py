@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ortune.verbs._shared.common import NeverWaits, Page, Seed, Tolerance
+from ortune.verbs._shared.groups import with_tolerance
 from ortune.verbs._shared.sides import TwoSides
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
@@ -24,3 +29,7 @@ class Options(TwoSides):
     seed: Seed = 0
     no_wait: NeverWaits = False
     report: Page = None
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, tolerance and seed."""
+        return replace(with_tolerance(super().read_feeds(), self.tolerance), seed=self.seed)

@@ -79,9 +79,6 @@ class Options(Configured):
     runtime: RuntimeOption = None
     report: Page = None
 
-    answer = None
-    """Where the document goes: stdout, since ``output`` is the fixed model's place."""
-
     @cached_property
     def configured(self) -> tuple[Mapping[str, Any], str]:
         """What the project says, and the file that says it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from ortune.catalogue import knobs
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as INTRA_OP
@@ -12,43 +11,16 @@ from ortune.engines.conversion.opening import python_of, require_fence
 from ortune.engines.conversion.side import sides_of
 from ortune.errors import UsageError
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.sides import Resolved
 from ortune.records import Plan
 from ortune.verbs._shared.spelling import named
+from ortune.verbs.compare.options import Options
 
 _OF_ONNX = ("rewrite", "target", "ort_web")
 """What may be said of a side of ONNX Runtime alone."""
 
 
-class Asked(Protocol):
-    """Options that name sides."""
-
-    @property
-    def framework(self) -> str | None:
-        """The framework of a source that is a function."""
-        ...
-
-    @property
-    def trust_source(self) -> bool:
-        """A source is opened without confinement."""
-        ...
-
-    @property
-    def new_letters(self) -> str:
-        """The letters of the sides that are held against A."""
-        ...
-
-    @property
-    def proves_bundle(self) -> bool:
-        """A bundle alone is proven again."""
-        ...
-
-    def side(self, letter: str) -> SideText:
-        """One side as it was written."""
-        ...
-
-
-def resolve_all(options: Asked, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
+def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
     """The base, what is held against it in the order of the letters, and why a way to run a source is left out.
 
     Further ways in which a framework runs its model come last.
@@ -89,7 +61,7 @@ def resolve_all(options: Asked, opened: Experiment) -> tuple[Resolved, list[Reso
 
 
 def _source_sides(
-    options: Asked, opened: Experiment, letter: str, sources: Mapping[str, SourceKind], onnx: Resolved
+    options: Options, opened: Experiment, letter: str, sources: Mapping[str, SourceKind], onnx: Resolved
 ) -> tuple[list[Resolved], str]:
     for name in _OF_ONNX:
         if getattr(options, f"{letter}_{name}"):

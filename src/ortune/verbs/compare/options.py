@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.browsers import Elsewhere
-from ortune.verbs._shared.common import Framework, Goal, Metric, Tolerance, TrustSource
-from ortune.verbs._shared.groups import Downloaded, Load, Resumable
+from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tolerance, TrustSource
+from ortune.verbs._shared.groups import Downloaded, Load, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.sides import Sides
 from ortune.verbs._shared.spelling import GATE, RUN, Option
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this trial; results so far will be shown. Ctrl-C again stops immediately"
@@ -65,6 +68,11 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     undecided: Annotated[str, Option("--undecided", "pass|fail", "Result of an inconclusive gate.", GATE)] = (
         "pass"
     )
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, load and tolerance."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
+        return replace(feeds, in_turn=self.objective == "memory", allow_nonfinite=NON_FINITE in self.allow)
 
     @property
     def most_blocks(self) -> int:

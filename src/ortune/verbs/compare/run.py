@@ -78,7 +78,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}
         there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(base.label, machine=there):
-            go_on(opened, options, sides, **labels)
+            go_on(opened, options, sides, options.resume, **labels)
             envelope = _Run(options, opened, base, news, left_out).go()
         return keep(opened, options, envelope)
 

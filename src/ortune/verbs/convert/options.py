@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Framework, NoWait, Page, RuntimeOption, Seed, Tolerance, TrustSource
-from ortune.verbs._shared.groups import Feeding
+from ortune.verbs._shared.groups import Feeding, with_tolerance
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
     from ortune.engines.conversion.kinds import SourceKind
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
@@ -159,8 +160,10 @@ class Options(Feeding):
     ] = None
     report: Page = None
 
-    answer = None
-    """The answer goes to stdout; ``output`` is the model's place."""
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, tolerance and seed."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance)
+        return replace(feeds, data=path(self.data), seed=self.seed)
 
     @cached_property
     def consistent(self) -> bool:

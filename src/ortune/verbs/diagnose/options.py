@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
-from ortune.verbs._shared.groups import Load, OnePlan, Resumable
+from ortune.verbs._shared.groups import Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, option_fields
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
@@ -65,6 +68,11 @@ class Options(Resumable, Load, OnePlan):
             GATE,
         ),
     ] = "never"
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, load and tolerance."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance)
+        return replace(feeds, in_turn=self.objective == "memory", allow_nonfinite=NON_FINITE in self.allow)
 
     @cached_property
     def allowed(self) -> frozenset[str]:

@@ -59,7 +59,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
         )
         side = opened.resolve(text)
         with opened.measuring(side.label):
-            go_on(opened, options, [side], model=side.label)
+            go_on(opened, options, [side], options.resume, model=side.label)
             envelope = _diagnose(options, opened, opened.base(side))
         return keep(opened, options, envelope)
 

@@ -184,7 +184,7 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
 def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
     """The noise, journalled like every measurement."""
     with opened.measuring("", wait=False):
-        go_on(opened, o, [side], model=side.label)
+        go_on(opened, o, [side], o.resume, model=side.label)
         baseline = opened.base(side)
         settle(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
         run_pilot(baseline, "latency")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Budget, Goal, Settings, Tolerance
-from ortune.verbs._shared.groups import Resumable
+from ortune.verbs._shared.groups import Resumable, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
     from ortune.records import Plan
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -37,6 +38,12 @@ class Options(Resumable):
     objective: Goal = "latency"
     tolerance: Tolerance = None
     budget: Budget = "4m"
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and tolerance."""
+        return replace(
+            with_tolerance(super().read_feeds(), self.tolerance), in_turn=self.objective == "memory"
+        )
 
     @cached_property
     def releases(self) -> tuple[str, ...]:

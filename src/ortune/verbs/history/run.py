@@ -33,6 +33,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
                 opened,
                 options,
                 [replace(side, runtime=runtime) for runtime in runtimes.values()],
+                options.resume,
                 model=side.label,
             )
             releases = Releases(

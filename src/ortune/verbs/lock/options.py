@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import NeverWaits, Page, Rewrites
-from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.groups import OnePlan, with_tolerance
 from ortune.verbs._shared.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
@@ -62,6 +65,10 @@ class Options(OnePlan):
         ),
     ] = None
     report: Page = None
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, tolerance and seed."""
+        return replace(with_tolerance(super().read_feeds(), self.tolerance), seed=self.seed or 0)
 
     @cached_property
     def place(self) -> Path:

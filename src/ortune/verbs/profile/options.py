@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Cpus, Memory, Pairs, Rewrites
-from ortune.verbs._shared.groups import OnePlan, Resumable
+from ortune.verbs._shared.groups import OnePlan, Resumable, with_pod
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, option_fields
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
@@ -97,6 +100,10 @@ class Options(Resumable, OnePlan):
     memory: Memory = None
     budget: Annotated[str | float, Option("--budget", "30s", "Total time from start to answer.", RUN)] = "30s"
     timeline: bool = False
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and the emulated container."""
+        return with_pod(super().read_feeds(), self.cpus, self.memory)
 
     @property
     def of_models(self) -> dict[str, bool]:

@@ -165,7 +165,7 @@ class _Models:
             )
             sides.append(opened.resolve(text, base_model=sides[0].model))
         with opened.measuring(sides[0].label):
-            go_on(opened, o, sides, model=sides[0].label)
+            go_on(opened, o, sides, o.resume, model=sides[0].label)
             shown, result = self._measured(sides)
         result = msgspec.structs.replace(
             result,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,10 +16,11 @@ from ortune.verbs._shared.common import (
     Tolerance,
     WriteBundle,
 )
-from ortune.verbs._shared.groups import Load, Resumable
-from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
+from ortune.verbs._shared.groups import Load, Resumable, with_tolerance
+from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
     from ortune.outputs.tolerance import Tolerance as Limit
     from ortune.records import Plan
 
@@ -57,6 +58,11 @@ class Options(Resumable, Load):
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, load and tolerance."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
+        return replace(feeds, data=path(self.data))
 
     @property
     def limit(self) -> Limit:

@@ -89,7 +89,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         with opened.measuring(side.label):
             if said:
                 watch.say(said)
-            go_on(opened, options, [side], model=side.label)
+            go_on(opened, options, [side], options.resume, model=side.label)
             session = _Quantization(options, opened, side, plans, model)
             envelope = session.go()
         return keep(opened, options, envelope)

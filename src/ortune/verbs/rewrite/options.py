@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Metric, NeverWaits, Page, ReplaceFile, Seed, Tolerance
-from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.groups import OnePlan, with_tolerance
 from ortune.verbs._shared.spelling import OUT, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
     from ortune.records import RewriteSpec
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -51,6 +52,11 @@ class Options(OnePlan):
     ] = None
     report: Page = None
 
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, tolerance and seed."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
+        return replace(feeds, seed=self.seed)
+
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
         """The rewrites of the plan, then those named."""
@@ -70,11 +76,6 @@ class Options(OnePlan):
                     what, where=option, do="pass a rewrite; ortune rewrite MODEL lists those that apply"
                 )
         return specs
-
-    @property
-    def answer(self) -> Path | None:
-        """The answer goes to stdout; ``--output`` is the model."""
-        return None
 
     @property
     def ending(self) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import NoWait, Page, ReplaceFile, Seed
 from ortune.verbs._shared.groups import OnePlan
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option, path
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
+    from ortune.measuring.terms import Terms
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
@@ -42,8 +46,14 @@ class Options(OnePlan):
     ] = None
     report: Page = None
 
-    answer = None
-    """The answer goes to stdout; ``output`` is the skeleton's place."""
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and seed."""
+        return replace(super().read_feeds(), seed=self.seed)
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, with whether to wait for another ortune."""
+        return replace(super().terms, wait=not self.no_wait)
 
     def place(self) -> Path:
         """Returns where it is written.

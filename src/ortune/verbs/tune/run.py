@@ -65,7 +65,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         names = [options.first_target]
         there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(side.label, machine=there):
-            go_on(opened, options, [side], model=side.label)
+            go_on(opened, options, [side], options.resume, model=side.label)
             run, envelope = _tune(options, everywhere, opened, side)
         # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
         budget = envelope.result.budget

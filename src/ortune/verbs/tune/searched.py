@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,12 @@ from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.verbs._shared.browsers import Elsewhere
 from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
-from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable
+from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
-from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option
+from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option, path
 
 if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
     from ortune.measuring.sides import Resolved
     from ortune.records import Plan, RewriteSpec
     from ortune.verbs.tune.proposing import Asked
@@ -77,6 +78,16 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             RUN,
         ),
     ] = ()
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs, load and tolerance."""
+        feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
+        return replace(
+            feeds,
+            data=path(self.data),
+            in_turn=self.objective == "memory",
+            allow_nonfinite=NON_FINITE in self.allow,
+        )
 
     @cached_property
     def worth_ratio(self) -> float:
