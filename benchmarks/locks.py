@@ -24,8 +24,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 import ortune
 from common import model_path
-from ortune.records import LockResult
 from ortune.verbs.lock import words as lock_words
+from ortune.verbs.lock.result import LockResult
 
 MODELS = (
     "light-squeezenet", "light-shufflenet", "light-resnet50", "silero-vad", "minilm-int8", "magika", "ppocrv4-rec",

@@ -16,9 +16,9 @@ from pathlib import Path
 import ortune
 from common import model_path
 from ortune.errors import OrtuneError
-from ortune.records import ReleaseRow
 from ortune.show import sides
 from ortune.show.numbers import change, duration, span
+from ortune.verbs.history.result import ReleaseRow
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "magika", "minilm-int8", "basic-pitch", "oww-embedding",

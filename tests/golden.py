@@ -12,8 +12,6 @@ from ortune.records import (
     CompareResult,
     Comparison,
     Control,
-    DoctorResult,
-    EffectRow,
     Envelope,
     Failed,
     Figures,
@@ -22,7 +20,6 @@ from ortune.records import (
     Guard,
     Host,
     ModelInfo,
-    NoiseReport,
     OutputDifference,
     Plan,
     ProviderReport,
@@ -33,6 +30,7 @@ from ortune.records import (
 )
 from ortune.show import escape, terminal
 from ortune.show.document import Code, Document
+from ortune.verbs.doctor.result import DoctorResult, EffectRow, NoiseReport
 
 
 def printed(document: Document, width: int, *, whole: bool = False) -> str:

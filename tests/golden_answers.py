@@ -6,7 +6,6 @@ import msgspec
 
 import golden
 from ortune.records import (
-    BenchResult,
     BenchRow,
     ComparedSide,
     Envelope,
@@ -14,8 +13,6 @@ from ortune.records import (
     Estimate,
     Failed,
     Finding,
-    LookResult,
-    LookTiming,
     ModelInfo,
     ModelRef,
     OperatorProfile,
@@ -24,6 +21,8 @@ from ortune.records import (
     ReadBack,
     TailEstimate,
 )
+from ortune.verbs.bench.result import BenchResult
+from ortune.verbs.look.result import LookResult, LookTiming
 
 CPU = "CPUExecutionProvider"
 OPERATORS = (

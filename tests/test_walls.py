@@ -304,8 +304,8 @@ def test_the_core_imports_no_verb_and_no_words() -> None:
     assert found == {file: {"show"} for file in SHOWING}
 
 
-FACE = {"options", "run", "words"}
-"""What a verb may import of another: what it can be asked, its steps, and its text."""
+FACE = {"options", "run", "result", "words"}
+"""What a verb may import of another: its options, its steps, its result and its text."""
 
 
 def test_a_verb_takes_of_another_its_face_alone() -> None:

@@ -6,9 +6,9 @@ python tools/make_stub.py
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 
+from make_schemas import result_of
 from ortune.api import function, verbs
 from ortune.objectives import Objective
 
@@ -23,9 +23,7 @@ from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
-from ortune.records import (
-    {results},
-)
+{results}
 
 __version__: str
 
@@ -35,8 +33,8 @@ __version__: str
 def stub() -> str:
     """The whole file."""
     functions = "".join(_function(verb) for verb in verbs())
-    results = set(re.findall(r"Answer\[(\w+)\]", functions))
-    return HEAD.replace("{results}", ",\n    ".join(sorted(results))) + functions
+    results = sorted({(result_of(verb).__module__, result_of(verb).__name__) for verb in verbs()})
+    return HEAD.replace("{results}", "\n".join(f"from {m} import {name}" for m, name in results)) + functions
 
 
 def _function(verb: str) -> str:

@@ -8,27 +8,25 @@ from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
-from ortune.records import (
-    BenchResult,
-    BisectResult,
-    CheckResult,
-    CompareResult,
-    ConvertResult,
-    DiagnoseResult,
-    DoctorResult,
-    ExplainResult,
-    HistoryResult,
-    LockResult,
-    LookResult,
-    PartitionResult,
-    ProfileResult,
-    QuantizeResult,
-    ReportResult,
-    RewritingResult,
-    RuntimeResult,
-    SkeletonResult,
-    TuneResult,
-)
+from ortune.records.compare import CompareResult
+from ortune.records.convert import ConvertResult
+from ortune.records.profile import ProfileResult
+from ortune.records.report import ReportResult
+from ortune.records.skeleton import SkeletonResult
+from ortune.records.tune import TuneResult
+from ortune.verbs.bench.result import BenchResult
+from ortune.verbs.bisect.result import BisectResult
+from ortune.verbs.check.result import CheckResult
+from ortune.verbs.diagnose.result import DiagnoseResult
+from ortune.verbs.doctor.result import DoctorResult
+from ortune.verbs.explain.result import ExplainResult
+from ortune.verbs.history.result import HistoryResult
+from ortune.verbs.lock.result import LockResult
+from ortune.verbs.look.result import LookResult
+from ortune.verbs.partition.result import PartitionResult
+from ortune.verbs.quantize.result import QuantizeResult
+from ortune.verbs.rewrite.result import RewritingResult
+from ortune.verbs.runtime.result import RuntimeResult
 
 __version__: str
 

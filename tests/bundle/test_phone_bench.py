@@ -21,7 +21,8 @@ from compiling import needs, run
 
 from facts import facts
 from ortune.bundle import phone
-from ortune.records import Matrix, MatrixEntry, MatrixInput, PhoneResult
+from ortune.records import Matrix, MatrixEntry, MatrixInput
+from ortune.verbs.compare.phone_result import PhoneResult
 from within import program
 
 NAME = 'mo"del \\ü.onnx'

@@ -20,7 +20,7 @@ import ortune
 from facts import facts
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.platform import cpu_vendor, cuda_driver, host
-from ortune.records import Envelope, MadeRuntime, Runtime, RuntimeResult
+from ortune.records import Envelope, MadeRuntime, Runtime
 from ortune.runtimes import made
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.packages import (
@@ -37,6 +37,7 @@ from ortune.runtimes.runtimes import describe, find_runtime, probe
 from ortune.show.document import Line
 from ortune.targets import find as find_target
 from ortune.verbs.runtime import words as runtime_words
+from ortune.verbs.runtime.result import RuntimeResult
 
 OLD = "onnxruntime==1.22.1"
 

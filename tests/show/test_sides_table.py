@@ -7,23 +7,14 @@ import pytest
 
 import golden
 from facts import facts
-from ortune.records import (
-    DiagnoseResult,
-    Envelope,
-    FigureChange,
-    Finding,
-    Guard,
-    HistoryResult,
-    Plan,
-    ReleaseRow,
-    RewriteSpec,
-    TriedFix,
-)
+from ortune.records import Envelope, FigureChange, Finding, Guard, Plan, RewriteSpec
 from ortune.show import sides
 from ortune.show.checks import checks
 from ortune.verbs.compare import headline as compare_headline
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import DiagnoseResult, TriedFix
 from ortune.verbs.history import words as history_words
+from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 DRIFTED = sides.DRIFTED.format(new="B", base="A")
 

@@ -23,20 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    CompareResult,
-    Comparison,
-    DiagnoseResult,
-    Envelope,
-    HistoryResult,
-    MadeRuntime,
-    TuneResult,
-)
+from ortune.records import CompareResult, Comparison, Envelope, MadeRuntime, TuneResult
 from ortune.runtimes import made
 from ortune.runtimes.runtimes import probe
 from ortune.verbs.compare import run as compare
 from ortune.verbs.diagnose import run as diagnose
+from ortune.verbs.diagnose.result import DiagnoseResult
 from ortune.verbs.history import run as history
+from ortune.verbs.history.result import HistoryResult
 from ortune.verbs.tune import run as tune
 from simulated_machine import Faults, Lab, Weather, net, tools_of
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ortune.records import DiagnoseResult, TriedFix
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import DiagnoseResult, TriedFix
 from simulated_machine import Lab, Weather
 from simulation.sessions import run
 

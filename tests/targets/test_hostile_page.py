@@ -14,12 +14,12 @@ import pytest
 from watched import sessions, watched
 
 from chromium import CHROMIUM, Site, serving
-from ortune.records import DiagnoseResult
 from ortune.show import markdown
 from ortune.targets.browser import devtools, setup, waiting_scripts, watch
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import DiagnoseResult
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED HERE: there is no Chromium")
 

@@ -20,12 +20,13 @@ from chromium import CHROMIUM, HEADERS, TYPES, Site, serving, web_modules
 from facts import facts
 from ortune.errors import UsageError
 from ortune.graph.model.open import open_model
-from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
+from ortune.records import PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
 from ortune.show import markdown
 from ortune.targets.browser import watched_model
 from ortune.targets.browser.watched_session import plan_of, thread_times
 from ortune.verbs.diagnose import page_words
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import DiagnoseResult
 from web_models import web_net
 
 PAGE = """<!doctype html><title>mine</title>

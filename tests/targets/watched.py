@@ -6,7 +6,8 @@ from pathlib import Path
 
 import ortune
 from chromium import Site
-from ortune.records import DiagnoseResult, PageSession
+from ortune.records import PageSession
+from ortune.verbs.diagnose.result import DiagnoseResult
 
 
 def watched(site: Site, store: Path) -> ortune.Answer[DiagnoseResult]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ortune.records.base import Record
 from ortune.records.machine import Runtime
 
@@ -60,20 +58,3 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
     command: str
     download_bytes: int = 0
     converts: bool = False
-
-
-class RuntimeResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune runtime --json``.
-
-    Attributes:
-        folder: Folder of the environments.
-        runtimes: The installed runtimes.
-        changed: Names of the runtimes that were added or removed.
-        addable: Other runtimes that can be installed here.
-    """
-
-    action: Literal["add", "list", "remove"]
-    folder: str
-    runtimes: tuple[MadeRuntime, ...] = ()
-    changed: tuple[str, ...] = ()
-    addable: tuple[AddableRuntime, ...] = ()

@@ -20,10 +20,11 @@ from facts import facts
 from onnx_text import model_of, saved
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
-from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
+from ortune.records import Envelope, Measured, Plan, Sensors, TrialDone, Workload
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.spelling import command
-from ortune.verbs.bench.result import CaseTrial, own_threads, remarks
+from ortune.verbs.bench.figures import CaseTrial, own_threads, remarks
+from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.bench.run import Options, requests, shared
 from within import program
 

@@ -19,7 +19,7 @@ from onnx_text import assemble, model_of, saved
 from ortune.engines.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import BisectResult
+from ortune.verbs.bisect.result import BisectResult
 from planted import (
     attribute,
     convolutions,

@@ -13,9 +13,9 @@ import ortune
 from facts import facts
 from graphs import QuantizedGraph
 from ortune.answer import Answer
-from ortune.records import BisectResult
 from ortune.show.document import Pairs
 from ortune.verbs.bisect import words as bisect_words
+from ortune.verbs.bisect.result import BisectResult
 from quantized import product
 from simulated_machine import Lab, measuring_on
 

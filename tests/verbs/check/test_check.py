@@ -22,9 +22,10 @@ from onnx_text import assemble
 from ortune import rules
 from ortune.cli import main
 from ortune.errors import UsageError
-from ortune.records import CheckedModel, CheckResult, Envelope, Finding
+from ortune.records import Envelope, Finding
 from ortune.show.html import pages
 from ortune.verbs.check import run as check
+from ortune.verbs.check.result import CheckedModel, CheckResult
 
 OLD = """
 <ir_version: 4, opset_import: ["" : 17]>

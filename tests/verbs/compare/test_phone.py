@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from ortune.errors import MeasurementError, UsageError
-from ortune.records import (
+from ortune.records import Matrix, MatrixEntry
+from ortune.verbs.compare import phone
+from ortune.verbs.compare.phone_result import (
     PHONE_SCHEMA,
-    Matrix,
-    MatrixEntry,
     PhoneBlock,
     PhoneEntry,
     PhoneOutput,
     PhoneResult,
     PhoneTrial,
 )
-from ortune.verbs.compare import phone
 from within import program
 
 CPU, BASIC, AWARE = "cpu", "nnapi-basic", "nnapi-aware"

@@ -13,10 +13,11 @@ import ortune
 from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import DiagnoseResult, Envelope
+from ortune.records import Envelope
 from ortune.show import markdown, sides, terminal
 from ortune.verbs.diagnose import run as diagnose
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import DiagnoseResult
 from simulated_answers import model_name
 from simulated_machine import Lab, measuring_on
 

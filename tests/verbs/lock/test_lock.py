@@ -28,9 +28,10 @@ from ortune.engines.locks.file import encoded, read, write
 from ortune.engines.locks.outputs import output_snapshots
 from ortune.engines.locks.take import placed
 from ortune.errors import InputError, OrtuneError, UsageError
-from ortune.records import BundleInfo, Envelope, LockChange, LockResult, Plan
+from ortune.records import BundleInfo, Envelope, LockChange, Plan
 from ortune.show import terminal
 from ortune.verbs.lock import words as lock_words
+from ortune.verbs.lock.result import LockResult
 from within import program
 
 PYTHON = sys.executable

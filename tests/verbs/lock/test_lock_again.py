@@ -19,9 +19,10 @@ from onnx_text import assemble
 from ortune.engines.locks.check import differences
 from ortune.errors import UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import LockChange, LockResult, Snapshot
+from ortune.records import LockChange, Snapshot
 from ortune.verbs.lock import run as lock
 from ortune.verbs.lock import words as lock_words
+from ortune.verbs.lock.result import LockResult
 from within import program
 
 PYTHON = sys.executable

@@ -19,12 +19,13 @@ from facts import facts
 from onnx_text import assemble, saved
 from ortune.engines.profiling import peaks, processes
 from ortune.graph.model.open import open_model
-from ortune.records import LookResult, Workload
+from ortune.records import Workload
 from ortune.runtimes.runtimes import probe
 from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
 from ortune.verbs.look.contents import contents
+from ortune.verbs.look.result import LookResult
 from ortune.verbs.look.words import about
 
 

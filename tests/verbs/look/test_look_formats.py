@@ -13,18 +13,17 @@ from ortune.records import (
     Envelope,
     ErrorInfo,
     Finding,
-    LookTiming,
     OperatorProfile,
     OperatorTime,
     Placement,
     Plan,
     ProviderSpec,
-    RepeatedRegion,
 )
 from ortune.show import markdown
 from ortune.show.html import pages
 from ortune.show.placement_words import placed_or_why
 from ortune.verbs.look import words
+from ortune.verbs.look.result import LookTiming, RepeatedRegion
 
 
 def shown(envelope: Envelope, width: int) -> str:

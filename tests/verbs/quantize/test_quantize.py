@@ -25,9 +25,9 @@ from onnx_text import assemble, model_of, saved
 from ortune import records, rules
 from ortune.measuring import limits
 from ortune.measuring.proposed_work import SIZES_OF_DATA
-from ortune.records import QuantizeResult
 from ortune.search.precision import AS_FAST
 from ortune.verbs.quantize import sensitivity
+from ortune.verbs.quantize.result import QuantizeResult
 from simulated_machine import Faults, Lab, Weather, measuring_on
 from within import program
 

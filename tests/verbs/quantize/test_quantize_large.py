@@ -18,9 +18,9 @@ from facts import facts
 from onnx_text import assemble
 from ortune.errors import Interrupted
 from ortune.measuring.watcher import Watcher
-from ortune.records import QuantizeResult
 from ortune.targets.tool import ToolFailed, ToolProcess, peak_bytes
 from ortune.verbs.quantize import run as verb
+from ortune.verbs.quantize.result import QuantizeResult
 from simulated_machine import Lab, measuring_on
 from within import program
 

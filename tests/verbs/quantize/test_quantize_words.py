@@ -14,13 +14,10 @@ from facts import facts
 from ortune.records import (
     Calibration,
     Envelope,
-    FrontRow,
-    LayerRow,
     OutputDifference,
     OutputError,
     Plan,
     PrecisionRow,
-    QuantizeResult,
     RewriteSpec,
 )
 from ortune.search import progress
@@ -29,6 +26,7 @@ from ortune.show.html import pages
 from ortune.verbs.quantize import basis as quantize_basis
 from ortune.verbs.quantize import metric_words
 from ortune.verbs.quantize import words as quantize_words
+from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
 FLOAT = FrontRow(plan=Plan(), error=0.0, ok=True, n_float=2, n_layers=2)

@@ -7,9 +7,11 @@ import pytest
 
 import golden
 import golden_tune
-from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
+from ortune.records import Envelope, Plan, ReportResult, StoredSession
 from ortune.show import markdown, stored_words
 from ortune.show.numbers import shorten_end
+from ortune.verbs.bench.result import BenchResult
+from ortune.verbs.look.result import LookResult
 from ortune.verbs.report import several as history
 from ortune.verbs.report import words as report_words
 

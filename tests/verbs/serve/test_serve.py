@@ -20,7 +20,6 @@ from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
-    BenchResult,
     CompareResult,
     Failed,
     FeedRef,
@@ -40,6 +39,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns
+from ortune.verbs.bench.result import BenchResult
 
 
 def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:

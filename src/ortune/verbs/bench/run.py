@@ -29,7 +29,7 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.timing import timing_for
 from ortune.measuring.watcher import Watcher
-from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
+from ortune.records import Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE
 from ortune.search.phases import LOOK_SHARE
@@ -40,8 +40,9 @@ from ortune.verbs._shared.groups import OneBench
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.bench import words as bench_words
+from ortune.verbs.bench.figures import CaseTrial, make_result
 from ortune.verbs.bench.options import Options
-from ortune.verbs.bench.result import CaseTrial, make_result
+from ortune.verbs.bench.result import BenchResult
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ

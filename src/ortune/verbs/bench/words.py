@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate, Workload
+from ortune.records import BenchRow, Envelope, Estimate, Host, Plan, TailEstimate, Workload
 from ortune.show import finding_words, memory_words, transfer_words
 from ortune.show.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.show.checks import checks
@@ -15,6 +15,7 @@ from ortune.show.placement_words import placed_or_why
 from ortune.show.side_rows import setting
 from ortune.show.sides import FIRST_LOAD
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs.bench.result import BenchResult
 
 MOST_DIGITS = 4
 SINGLE = "single observation"

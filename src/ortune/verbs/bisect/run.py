@@ -26,7 +26,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.outputs.exact import MOST_S
 from ortune.outputs.right_side import numbers, wrong_side
-from ortune.records import BisectResult, Envelope, FeedRef, Measured, OutputDifference
+from ortune.records import Envelope, FeedRef, Measured, OutputDifference
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
@@ -34,6 +34,7 @@ from ortune.targets.tool import ToolFailed
 from ortune.verbs._shared.session import experiment
 from ortune.verbs.bisect import words as bisect_words
 from ortune.verbs.bisect.options import Options
+from ortune.verbs.bisect.result import BisectResult
 
 _EXPLAINED = 0.1
 """Of a difference, what may be left where its cause is taken away."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ortune.records import (
-    BisectResult,
     Envelope,
     GraphNode,
     GridSteps,
@@ -20,6 +19,7 @@ from ortune.records import (
 from ortune.show.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.show.numbers import difference, percent, shorten
 from ortune.show.output_words import outputs, rounded
+from ortune.verbs.bisect.result import BisectResult
 
 MOST_NODES = 4
 MOST_PARTINGS = 5

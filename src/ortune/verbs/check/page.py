@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ortune.records import CheckedModel, CheckResult, Envelope
+from ortune.records import Envelope
 from ortune.show.document import Block, Cell, Column, Document, Head, Section, Table, table
 from ortune.show.headline import count
 from ortune.show.numbers import whole_percent
 from ortune.verbs.check import words as check_words
+from ortune.verbs.check.result import CheckedModel, CheckResult
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:

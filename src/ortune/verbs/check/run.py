@@ -15,21 +15,13 @@ from ortune.graph.model.save import deliver_model, staged_model
 from ortune.measuring.document import document
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    CheckedModel,
-    CheckResult,
-    Envelope,
-    ErrorInfo,
-    Finding,
-    FixedModel,
-    RewriteSpec,
-    Workload,
-)
+from ortune.records import Envelope, ErrorInfo, Finding, RewriteSpec, Workload
 from ortune.rules import Rule, prize
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.check.options import SEVERITIES, Options
+from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 
 COUNTED_NODES = 5_000
 """Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""

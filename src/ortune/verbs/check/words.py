@@ -9,20 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ortune.printable import operand
-from ortune.records import (
-    CheckedModel,
-    CheckResult,
-    Envelope,
-    Finding,
-    FixedModel,
-    OutputDifference,
-    Severity,
-    Verification,
-)
+from ortune.records import Envelope, Finding, OutputDifference, Severity, Verification
 from ortune.show import finding_words
 from ortune.show.document import Annotation, Block, Document, Level, Line, Points, Tone
 from ortune.show.numbers import whole_percent
 from ortune.show.output_words import outputs
+from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 
 NAMED = 3
 

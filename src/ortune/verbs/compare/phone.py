@@ -14,7 +14,6 @@ from ortune.catalogue.providers import CPU, of_target
 from ortune.errors import MeasurementError, UsageError
 from ortune.outputs.comparison import compare_outputs
 from ortune.records import (
-    PHONE_SCHEMA,
     Block,
     BlockTrial,
     CaseTimes,
@@ -25,11 +24,6 @@ from ortune.records import (
     Measured,
     ModelInfo,
     OutputDifference,
-    PhoneBlock,
-    PhoneEntry,
-    PhoneOutput,
-    PhoneResult,
-    PhoneTrial,
     Plan,
     ProviderSpec,
     Runtime,
@@ -42,6 +36,14 @@ from ortune.search.blocks import BASE, IDENTICAL, LETTERS, log_ratios, measured
 from ortune.search.figures import describe
 from ortune.search.guards import guards
 from ortune.stats import calibration
+from ortune.verbs.compare.phone_result import (
+    PHONE_SCHEMA,
+    PhoneBlock,
+    PhoneEntry,
+    PhoneOutput,
+    PhoneResult,
+    PhoneTrial,
+)
 
 SLOWED_DOWN = 3
 """Of the thermal status: from here on the system slows down."""

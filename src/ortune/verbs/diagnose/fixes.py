@@ -15,7 +15,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.rewriting import Models
 from ortune.objectives import Objective
-from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
+from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan
 from ortune.search import confirm
 from ortune.search.blocks import measured
 from ortune.search.figures import STATISTICS, describe
@@ -23,6 +23,7 @@ from ortune.search.plan_edits import merge, together
 from ortune.show import finding_words
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.diagnose import words as diagnose_words
+from ortune.verbs.diagnose.result import TriedFix
 
 TOGETHER = "together"
 """The arm of all fixes at once."""

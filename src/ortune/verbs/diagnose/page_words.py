@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
-from ortune.records import DiagnoseResult, Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
+from ortune.records import Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.show import finding_words
 from ortune.show.answer_commands import lines, told_line
 from ortune.show.document import Annotation, Block, Code, Document, Line, Pairs, Points, stopped
 from ortune.show.numbers import duration, percent, shorten, size
 from ortune.show.placement_words import placed
+from ortune.verbs.diagnose.result import DiagnoseResult
 
 NAMED = 4
 LONGEST_URL = 80

@@ -23,14 +23,7 @@ from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.printable import without_password
-from ortune.records import (
-    FUNCTIONAL_ONLY,
-    DiagnoseResult,
-    Envelope,
-    Finding,
-    Plan,
-    ProfileResult,
-)
+from ortune.records import FUNCTIONAL_ONLY, Envelope, Finding, Plan, ProfileResult
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import WORDS, describe, figure
 from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
@@ -42,6 +35,7 @@ from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
 from ortune.verbs.diagnose.options import SEVERITIES, Options
+from ortune.verbs.diagnose.result import DiagnoseResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:

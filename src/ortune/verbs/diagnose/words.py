@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from ortune.durations import as_option
-from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
+from ortune.records import Comparison, Envelope, Finding
 from ortune.show import finding_words, memory_words, others_words, sides, transfer_words
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, with_budget, words_of
@@ -29,6 +29,7 @@ from ortune.show.numbers import change, enough, memory, span, whole_percent
 from ortune.show.stored_kind import StoredKind
 from ortune.show.tune_headline import LONGEST_PLAN, counted
 from ortune.verbs.diagnose import page_words
+from ortune.verbs.diagnose.result import DiagnoseResult, TriedFix
 
 _VERDICTS = {
     "faster": "verified",

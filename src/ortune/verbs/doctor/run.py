@@ -24,19 +24,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    Block,
-    Comparison,
-    Control,
-    DoctorResult,
-    EffectRow,
-    Envelope,
-    MachinePeak,
-    NoiseReport,
-    Plan,
-    Runtime,
-    RuntimeReport,
-)
+from ortune.records import Block, Comparison, Control, Envelope, MachinePeak, Plan, Runtime, RuntimeReport
 from ortune.rules import Facts
 from ortune.runtimes import made, runtimes
 from ortune.search import controls, duel
@@ -52,6 +40,7 @@ from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.doctor import words as doctor_words
 from ortune.verbs.doctor.options import Options
+from ortune.verbs.doctor.result import DoctorResult, EffectRow, NoiseReport
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ortune.catalogue.providers import find, short
-from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
+from ortune.records import Envelope, Host, MachinePeak, RuntimeReport
 from ortune.show import headline as heads
 from ortune.show import others_words
 from ortune.show.checks import checks, control_words
@@ -13,6 +13,7 @@ from ortune.show.document import Cell, Code, Column, Document, Line, Points, Tab
 from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, three
 from ortune.show.runtime_offers import offers
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs.doctor.result import DoctorResult, NoiseReport
 
 USUAL_MINUTES = 2.0
 """What ``compare`` takes by default."""

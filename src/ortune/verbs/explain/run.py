@@ -13,10 +13,11 @@ from ortune.catalogue.knobs import all_knobs
 from ortune.errors import UsageError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
-from ortune.records import Described, Envelope, ExplainResult
+from ortune.records import Envelope
 from ortune.rewrites import all_rewrites
 from ortune.rules import Rule, all_rules, find_rule
 from ortune.verbs.explain.options import Options
+from ortune.verbs.explain.result import Described, ExplainResult
 
 MOST_HITS = 25
 

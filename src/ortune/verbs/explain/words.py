@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Described, Envelope, ExplainResult
+from ortune.records import Envelope
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Table, table
+from ortune.verbs.explain.result import Described, ExplainResult
 
 TIERS = {
     "stable": "",

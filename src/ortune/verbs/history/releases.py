@@ -25,23 +25,13 @@ from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs.exact import Evaluated
-from ortune.records import (
-    Block,
-    Comparison,
-    Control,
-    ExactCheck,
-    Failed,
-    HistoryResult,
-    Measured,
-    OutputDifference,
-    ReleaseRow,
-    Runtime,
-)
+from ortune.records import Block, Comparison, Control, ExactCheck, Failed, Measured, OutputDifference, Runtime
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.history import words as history_words
+from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 
 class Releases:

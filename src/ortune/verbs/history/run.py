@@ -7,12 +7,13 @@ from dataclasses import replace
 from ortune.errors import RuntimeNotFound
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, HistoryResult, Runtime
+from ortune.records import Envelope, Runtime
 from ortune.runtimes import made
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, words
 from ortune.verbs.history.options import Options
 from ortune.verbs.history.releases import Releases
+from ortune.verbs.history.result import HistoryResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
+from ortune.records import Comparison, Envelope
 from ortune.show import exact_words, finding_words, others_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, words_of
@@ -13,6 +13,7 @@ from ortune.show.checks import checks, control_words
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
 from ortune.show.numbers import change, duration, enough, listed, memory, span
 from ortune.show.stored_kind import StoredKind, both
+from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 _NOTHING = "-"
 NO_BLOCK = "no usable block"

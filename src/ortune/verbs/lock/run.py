@@ -20,7 +20,7 @@ from ortune.measuring.first_run import settle
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, LockResult, Plan, Snapshot
+from ortune.records import Envelope, Plan, Snapshot
 from ortune.runtimes import runtimes
 from ortune.search.plan_edits import merge
 from ortune.targets.machine import Machine
@@ -28,6 +28,7 @@ from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.lock import words as lock_words
 from ortune.verbs.lock.options import Options
+from ortune.verbs.lock.result import LockResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ortune.catalogue.providers import find
 from ortune.printable import operand
-from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
+from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, Snapshot, Uncompared
 from ortune.show.answer_commands import as_said, lines, plan_options, workload_options
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.show.numbers import shorten
+from ortune.verbs.lock.result import LockResult
 
 IN_HEADLINE = 5
 MOST_LINES = 20

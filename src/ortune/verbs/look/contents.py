@@ -13,15 +13,9 @@ from ortune.graph.model.open import OpenModel
 from ortune.graph.ort_files import inspect
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
-from ortune.records import (
-    LookResult,
-    ModelCost,
-    OperatorEstimate,
-    OperatorProfile,
-    RepeatedRegion,
-    Workload,
-)
+from ortune.records import ModelCost, OperatorProfile, Workload
 from ortune.verbs.look import words as look_words
+from ortune.verbs.look.result import LookResult, OperatorEstimate, RepeatedRegion
 
 MOST_REGIONS = 8
 

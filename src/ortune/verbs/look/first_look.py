@@ -31,7 +31,6 @@ from ortune.records import (
     FeedRef,
     Headroom,
     LevelCheck,
-    LookTiming,
     Measured,
     ModelCost,
     OperatorProfile,
@@ -48,6 +47,7 @@ from ortune.verbs._shared.one_caller import one_caller
 from ortune.verbs.look import words as look_words
 from ortune.verbs.look.contents import contents, with_inputs, with_work
 from ortune.verbs.look.nodes import explained, saving_s
+from ortune.verbs.look.result import LookTiming
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ortune.records import Envelope, LookResult
+from ortune.records import Envelope
 from ortune.show import finding_words
 from ortune.show.document import Column, Document, Head, Table, table
 from ortune.show.numbers import duration
 from ortune.verbs.look import words as look_words
+from ortune.verbs.look.result import LookResult
 
 
 def document(envelope: Envelope[LookResult]) -> Document:

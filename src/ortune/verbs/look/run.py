@@ -19,15 +19,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    Envelope,
-    ErrorInfo,
-    Finding,
-    LevelCheck,
-    LookResult,
-    OperatorEstimate,
-    Plan,
-)
+from ortune.records import Envelope, ErrorInfo, Finding, LevelCheck, Plan
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show import headroom_words
 from ortune.show.finding_words import as_facts, measurable
@@ -37,6 +29,7 @@ from ortune.verbs.look import words as look_words
 from ortune.verbs.look.contents import estimated, repeated_regions
 from ortune.verbs.look.first_look import TIMED_NS, FirstLook
 from ortune.verbs.look.options import Options
+from ortune.verbs.look.result import LookResult, OperatorEstimate
 
 MOST_CHECKS_S = 60.0
 """Expected of the checks that were skipped: one that was held up by something else says nothing of the others."""

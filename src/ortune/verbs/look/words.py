@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import profiled, short
 from ortune.durations import in_words
-from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
+from ortune.records import Envelope, ModelCost, OperatorTime
 from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
 from ortune.show.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.show.numbers import duration, memory, operations, percent, size, three, whole_percent
 from ortune.show.placement_words import placed_or_why
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs.look.result import LookResult, RepeatedRegion
 
 TOP_OPERATORS = 5
 TOP_REGIONS = 2

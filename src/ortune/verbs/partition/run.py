@@ -25,22 +25,19 @@ from ortune.graph.shapes.known import Values
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    CostliestOperator,
-    Envelope,
-    PartitionResult,
-    Plan,
-    ProviderAgreement,
-    ProviderPartition,
-    RewriteSpec,
-    Workload,
-)
+from ortune.records import Envelope, Plan, RewriteSpec, Workload
 from ortune.rewrites.fixed_dimensions import why_not_fixed
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.partition import words as partition_words
 from ortune.verbs.partition.options import Options
+from ortune.verbs.partition.result import (
+    CostliestOperator,
+    PartitionResult,
+    ProviderAgreement,
+    ProviderPartition,
+)
 
 _AGAIN = re.compile(r"_token_\d+$")
 """What ONNX Runtime adds to the name of a node that it writes in another layout."""

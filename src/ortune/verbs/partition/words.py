@@ -7,21 +7,17 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import COREML, NNAPI, QNN, WEBGPU, XNNPACK
 from ortune.catalogue.providers import COREML_NETWORK as NETWORK
-from ortune.records import (
-    CostliestOperator,
-    Envelope,
-    NodeReason,
-    PartitionResult,
-    PartitionState,
-    PartitionVerdict,
-    ProviderAgreement,
-    ProviderPartition,
-    RewriteSpec,
-)
+from ortune.records import Envelope, NodeReason, PartitionState, PartitionVerdict, RewriteSpec
 from ortune.show import rewrite_words
 from ortune.show.chart import Axis, Box, Chart
 from ortune.show.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
 from ortune.show.numbers import percent, size
+from ortune.verbs.partition.result import (
+    CostliestOperator,
+    PartitionResult,
+    ProviderAgreement,
+    ProviderPartition,
+)
 
 NAMES = {
     NNAPI.target: "NNAPI",

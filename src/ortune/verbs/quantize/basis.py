@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ortune.durations import as_option
-from ortune.records import QuantizeResult
 from ortune.show.precision_words import model
+from ortune.verbs.quantize.result import QuantizeResult
 
 NOT_FINAL = "NOT FINAL"
 

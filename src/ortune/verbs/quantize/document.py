@@ -11,25 +11,13 @@ from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
 from ortune.engines.racing.tuning import Tuning
 from ortune.graph.dot_products import saturates
 from ortune.outputs.tolerance import Tolerance
-from ortune.records import (
-    ENOUGH_INPUTS,
-    Answer,
-    Calibration,
-    FrontRow,
-    Host,
-    KeptReason,
-    LayerRow,
-    Plan,
-    PrecisionRow,
-    QuantizeResult,
-    Saturation,
-    TuneResult,
-)
+from ortune.records import ENOUGH_INPUTS, Answer, Calibration, Host, Plan, PrecisionRow, TuneResult
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.result import FrontRow, KeptReason, LayerRow, QuantizeResult, Saturation
 from ortune.verbs.quantize.sensitivity import Sensitivity
 
 LEAST_SHARE = 0.02

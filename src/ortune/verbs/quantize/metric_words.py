@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ortune.records import OutputDifference, QuantizeResult
+from ortune.records import OutputDifference
+from ortune.verbs.quantize.result import QuantizeResult
 
 NOTHING = "-"
 AGREEMENTS = {

@@ -26,12 +26,7 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    Envelope,
-    Host,
-    Plan,
-    QuantizeResult,
-)
+from ortune.records import Envelope, Host, Plan
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -52,6 +47,7 @@ from ortune.verbs.quantize.likely import LikelyMethods
 from ortune.verbs.quantize.means import means
 from ortune.verbs.quantize.options import Options
 from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
 MOST_WALKS = 2

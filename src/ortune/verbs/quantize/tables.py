@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ortune.records import FrontRow, LayerRow, OutputDifference, Plan, QuantizeResult
+from ortune.records import OutputDifference, Plan
 from ortune.show import rewrite_words, sides
 from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.show.document import Cell, Column, Section, Table, table
@@ -14,6 +14,7 @@ from ortune.show.output_words import limit_missed
 from ortune.show.precision_words import model
 from ortune.verbs.quantize import metric_words
 from ortune.verbs.quantize.basis import error_text
+from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 ERROR = "error: relative L2, the largest of all outputs, their slices and inputs"
 NOTHING = "-"

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.durations import as_option
-from ortune.records import (
-    Envelope,
-    FrontRow,
-    LayerRow,
-    PrecisionRow,
-    QuantizeResult,
-    VerdictName,
-)
+from ortune.records import Envelope, PrecisionRow, VerdictName
 from ortune.show import finding_words, others_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, with_budget, words_of
@@ -33,6 +26,7 @@ from ortune.show.output_words import limit_missed
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.quantize import metric_words, tables
 from ortune.verbs.quantize.basis import by_metric, error_text, not_final, rests_on, saturation
+from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""

@@ -13,17 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ortune.printable import visible
-from ortune.records import (
-    BenchResult,
-    Contrast,
-    Figures,
-    History,
-    LookResult,
-    Plan,
-    ProfileResult,
-    Runtime,
-    StoredSession,
-)
+from ortune.records import Contrast, Figures, History, Plan, ProfileResult, Runtime, StoredSession
 from ortune.show.answer_commands import compare_line
 from ortune.show.document import Column
 from ortune.show.numbers import duration, listed, memory, percent
@@ -31,6 +21,8 @@ from ortune.show.profile_tables import category_words
 from ortune.show.sides import beside as figure_beside
 from ortune.show.sides import value as figure_value
 from ortune.show.stored_words import STATES, machine, when
+from ortune.verbs.bench.result import BenchResult
+from ortune.verbs.look.result import LookResult
 from ortune.verbs.report.answer import Answer, answer, interval_words, latency_words
 from ortune.verbs.report.brief import plan_words
 

@@ -20,16 +20,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    CalledFor,
-    Envelope,
-    FeedRef,
-    NearMiss,
-    OutputDifference,
-    Plan,
-    RewriteStep,
-    RewritingResult,
-)
+from ortune.records import Envelope, FeedRef, OutputDifference, Plan
 from ortune.rewrites import Rewritten
 from ortune.runtimes import runtimes
 from ortune.targets.tool import ToolProcess
@@ -37,6 +28,7 @@ from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.rewrite import words as rewrite_words
 from ortune.verbs.rewrite.options import Options
+from ortune.verbs.rewrite.result import CalledFor, NearMiss, RewriteStep, RewritingResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:

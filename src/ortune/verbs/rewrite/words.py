@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Collection, Sequence
 
 from ortune.printable import operand
-from ortune.records import Envelope, RewriteStep, RewritingResult
+from ortune.records import Envelope
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.show.numbers import shorten
 from ortune.show.output_words import by_output, outputs
 from ortune.show.rewrite_words import spec
+from ortune.verbs.rewrite.result import RewriteStep, RewritingResult
 
 AFTER_OTHERS = "applies only after the previous rewrites"
 CLEAN_UP = "prepares for later rewrites; no gain on its own, because ONNX Runtime does the same"

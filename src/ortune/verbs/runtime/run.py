@@ -8,12 +8,13 @@ from typing import Literal, cast
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, MadeRuntime, RuntimeResult
+from ortune.records import Envelope, MadeRuntime
 from ortune.runtimes import made
 from ortune.runtimes.packages import recipes
 from ortune.runtimes.runtimes import find_runtime
 from ortune.targets.machine import Machine
 from ortune.verbs.runtime.options import Options
+from ortune.verbs.runtime.result import RuntimeResult
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:

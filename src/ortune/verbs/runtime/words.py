@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, MadeRuntime, RuntimeResult
+from ortune.records import Envelope, MadeRuntime
 from ortune.show.document import Block, Column, Document, Line, Points, table
 from ortune.show.numbers import size
 from ortune.show.runtime_offers import offers
+from ortune.verbs.runtime.result import RuntimeResult
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:

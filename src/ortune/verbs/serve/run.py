@@ -6,10 +6,11 @@ from ortune.catalogue.providers import of_target
 from ortune.errors import UsageError
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
-from ortune.records import BenchResult, Envelope
+from ortune.records import Envelope
 from ortune.targets import in_browsers
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs.bench import run as bench
+from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.serve.options import Options
 
 

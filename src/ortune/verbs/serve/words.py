@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ortune.records import BenchResult, Envelope
+from ortune.records import Envelope
 from ortune.show.document import Document, Line
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.bench import words as bench_words
+from ortune.verbs.bench.result import BenchResult
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:

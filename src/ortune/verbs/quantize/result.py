@@ -1,19 +1,24 @@
-"""The document of ``ortune quantize``."""
+"""Result of ``ortune quantize``."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records.answer import Answer
+from ortune.records import (
+    Answer,
+    Calibration,
+    Comparison,
+    Figures,
+    OutputDifference,
+    Plan,
+    PrecisionRow,
+)
 from ortune.records.base import Record
-from ortune.records.comparison import Comparison
-from ortune.records.measure import Figures, OutputDifference
-from ortune.records.plan import Calibration, Plan
-from ortune.records.tune import PrecisionRow
 
 KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
 """Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
 time was left to ask; "" for one in fewer bits."""
+
 
 Saturation = Literal["", "measured", "elsewhere"]
 """Products of uint8 and int8 saturate on x86 processors without VNNI: on this one, so that the error includes it, or on

@@ -1,13 +1,18 @@
-"""One model with several releases of ONNX Runtime."""
+"""Result of ``ortune history``."""
 
 from __future__ import annotations
 
+from ortune.records import (
+    Comparison,
+    Control,
+    ExactCheck,
+    Figures,
+    Finding,
+    OutputDifference,
+    Runtime,
+    Side,
+)
 from ortune.records.base import Record
-from ortune.records.compare import Control
-from ortune.records.comparison import Comparison
-from ortune.records.finding import Finding
-from ortune.records.machine import Runtime, Side
-from ortune.records.measure import ExactCheck, Figures, OutputDifference
 
 
 class ReleaseRow(Record, frozen=True, kw_only=True):

@@ -1,16 +1,20 @@
-"""What slows a model down, each fix measured."""
+"""Result of ``ortune diagnose``."""
 
 from __future__ import annotations
 
+from ortune.records import (
+    Comparison,
+    Control,
+    Figures,
+    Finding,
+    OutputDifference,
+    PeakInTurn,
+    Plan,
+    ProfileResult,
+    Side,
+    WatchedPage,
+)
 from ortune.records.base import Record
-from ortune.records.compare import Control
-from ortune.records.comparison import Comparison
-from ortune.records.finding import Finding
-from ortune.records.machine import Side
-from ortune.records.measure import Figures, OutputDifference, PeakInTurn
-from ortune.records.page import WatchedPage
-from ortune.records.plan import Plan
-from ortune.records.profile import ProfileResult
 
 
 class TriedFix(Record, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The document of an explanation."""
+"""Result of ``ortune explain``."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
-"""Rewrites applied by hand: what each did, what the model calls for, and how far the outputs moved."""
+"""Result of ``ortune rewrite``."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records.base import Record, Value
-from ortune.records.machine import Side
-from ortune.records.measure import OutputDifference
-from ortune.records.plan import RewriteSpec
+from ortune.records import (
+    OutputDifference,
+    RewriteSpec,
+    Side,
+    Value,
+)
+from ortune.records.base import Record
 
 RewriteSafety = Literal["exact", "numerics", "behaviour"]
 

@@ -1,14 +1,16 @@
-"""The document of a check."""
+"""Result of ``ortune check``."""
 
 from __future__ import annotations
 
 import msgspec
 
+from ortune.records import (
+    ErrorInfo,
+    Finding,
+    RewriteSpec,
+    Verification,
+)
 from ortune.records.base import Record
-from ortune.records.envelope import ErrorInfo
-from ortune.records.finding import Finding
-from ortune.records.plan import RewriteSpec
-from ortune.records.verification import Verification
 
 
 class FixedModel(Record, frozen=True, kw_only=True):

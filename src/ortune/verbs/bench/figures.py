@@ -1,0 +1,233 @@
+"""From the processes of a bench to its figures, each with an interval over processes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
+from ortune.measuring.measuring import Measuring
+from ortune.records import BenchRow, Case, Estimate, Failed, Measured, Plan, Sensors, TailEstimate, Workload
+from ortune.rules import rule_of
+from ortune.rules.environment import omp_num_threads
+from ortune.rules.shapes import superlinear_latency
+from ortune.rules.threads import too_many_threads
+from ortune.search.blocks import BASE
+from ortune.show.headline import count
+from ortune.stats.intervals import Interval
+from ortune.stats.processes import pooled_quantile, typical_interval
+from ortune.stats.tails import minimum_requests
+from ortune.verbs.bench.result import BenchProcess, BenchResult
+from ortune.verbs.bench.words import load_words
+
+TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
+BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
+THROTTLED_SHARE = 0.01  # of the quota's periods
+STEAL_SHARE = 0.01  # of one CPU
+TICK_S = 0.01  # of the counters in /proc/stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTrial:
+    """One process: which in the order run, which shape, and what it measured."""
+
+    index: int
+    case: int
+    trial: Measured
+
+
+def make_result(
+    baseline: Measuring,
+    trials: Sequence[CaseTrial],
+    failed: Sequence[tuple[str, Failed]],
+    given_up: Sequence[str],
+    session: str,
+    elapsed_s: float,
+    reproduce: str,
+) -> BenchResult:
+    """Makes the answer of a bench."""
+    side, work = baseline.side, baseline.work
+    rows = []
+    for i, case in enumerate(work.cases):
+        mine = [t.trial for t in trials if t.case == i]
+        if mine:
+            rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
+    notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
+    own = own_threads(work, side.plan, trials)
+    # The variables are those of this process: a bench elsewhere has others.
+    environment = os.environ if side.runtime.host is None and not baseline.machine.pod else {}
+    facts = replace(baseline.facts(), rows=rows, environment=environment)
+    asked = (superlinear_latency, too_many_threads, omp_num_threads)
+    found = [finding for rule in asked for finding in rule_of(rule).findings(facts)]
+    return BenchResult(
+        side=side.seen([t.trial for t in trials]),
+        rows=tuple(rows),
+        processes=tuple(_process(t, work) for t in trials),
+        load=load_words(work),
+        gap_ns=work.gap_ns,
+        read_back=trials[-1].trial.done.read_back,
+        peak_in_turn=baseline.peak_in_turn,
+        findings=(*baseline.findings, *found),
+        notes=tuple(notes),
+        remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),
+        failures=tuple(failure for _, failure in failed),
+        reproduce=reproduce,
+        session=session,
+        elapsed_s=elapsed_s,
+    )
+
+
+def _row(
+    case: Case, trials: Sequence[Measured], outputs: tuple[str, ...], first_load_ns: float | None
+) -> BenchRow:
+    samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
+    n_requests = sum(s.size for s in samples)
+    peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
+    cpu = [t.done.cpu_ns / t.done.n_runs for t in trials]
+    return BenchRow(
+        case=case.name,
+        n_processes=len(trials),
+        n_requests=n_requests,
+        median_ns=typical([float(np.median(s)) for s in samples]),
+        tails=tuple(_tail(samples, q, n_requests) for q in TAILS),
+        throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
+        load_ns=typical([float(t.done.load_ns) for t in trials]),
+        first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
+        # A browser on another device reports no CPU time.
+        cpu_per_run_ns=typical(cpu) if all(cpu) else Estimate(value=0, single=True),
+        # Where one process could not tell its peak, a median of the others would be that of another set.
+        peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
+        outputs=outputs,
+        mean_ns=typical([float(s.mean()) for s in samples]),
+        min_ns=float(min(s.min() for s in samples)),
+        max_ns=float(max(s.max() for s in samples)),
+        first_load_ns=first_load_ns,
+    )
+
+
+def typical(values: Sequence[float]) -> Estimate:
+    """The middle of one figure a process, with its interval where there are enough processes."""
+    interval = typical_interval(values)
+    if interval is None:
+        return Estimate(value=float(np.median(values)), single=True)
+    return _estimate(interval)
+
+
+def _tail(samples: Sequence[np.ndarray], quantile: float, n_requests: int) -> TailEstimate:
+    needed = minimum_requests(quantile)
+    estimate = pooled_quantile(samples, quantile)
+    latency = None if estimate is None else _estimate(estimate)
+    if latency is None and n_requests >= needed:
+        # Stopped before the third process: the requests are enough, the processes are not.
+        latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
+    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=n_requests)
+
+
+def _estimate(interval: Interval) -> Estimate:
+    return Estimate(
+        value=interval.centre,
+        low=interval.low if math.isfinite(interval.low) else None,
+        high=interval.high if math.isfinite(interval.high) else None,
+        level=interval.level,
+    )
+
+
+def _process(t: CaseTrial, work: Workload) -> BenchProcess:
+    done, times = t.trial.done, t.trial.done.cases[0]
+    return BenchProcess(
+        index=t.index,
+        case=work.cases[t.case].name,
+        latency_ns=times.latency_ns,
+        load_ns=done.load_ns,
+        first_run_ns=times.first_ns,
+        cpu_ns=done.cpu_ns,
+        wall_ns=done.wall_ns,
+        peak_bytes=done.peak_bytes,
+        warmup_runs=times.warmup_runs,
+        steady=times.steady,
+        started_at=t.trial.started_at,
+        sensors=t.trial.sensors,
+    )
+
+
+def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
+    """Each output's name, shape and, where it is no plain value, how it would be compared."""
+    shapes = trial.done.cases[0].output_shapes
+    kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
+    return tuple(
+        f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[comparison.kind]}"
+        for (name, comparison), shape in zip(baseline.comparer.comparisons.items(), shapes, strict=False)
+    )
+
+
+def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> list[str]:
+    """Threads that sessions add up to, and processes that never became steady."""
+    notes = []
+    if len({case.weight for case in work.cases}) > 1:
+        notes.append("shape weights are ignored: each shape is measured in its own processes")
+    cpus, threads = baseline.host.effective_cpus, own_threads(work, baseline.side.plan, trials)
+    apart = work.sessions > 1 and POOL.name not in baseline.side.plan.settings
+    if apart and threads > max(cpus, work.sessions * work.callers):
+        notes.append(
+            f"{work.sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
+            "(--shared-pool shares one)"
+        )
+    unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
+    if unsteady:
+        were = "was" if unsteady == 1 else "were"
+        notes.append(f"{unsteady} of {len(trials)} processes {were} still warming up when timing began")
+    return notes
+
+
+def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
+    """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
+    added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
+    pool = plan.settings.get(POOL.name)
+    # The size of a pool counts the caller, who works along.
+    pools = pool - 1 if isinstance(pool, int) else work.sessions * added
+    return work.sessions * work.callers + pools
+
+
+def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
+    """What the sensors say about the machine while it was measured; [] for a quiet one.
+
+    Args:
+        trials: Every process that was measured.
+        cpus: CPUs that a process can really use.
+        own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
+    """
+    crowd = f"including the process's own {own} threads on {count(cpus, 'CPU')}" if own > cpus else ""
+    notes = []
+    sensors: list[Sensors] = [t.sensors for t in trials]
+    elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
+    waits = [
+        ratio
+        for t in trials
+        if (ratio := t.sensors.waited_ratio(t.elapsed_ns, anybody=bool(crowd))) is not None
+    ]
+    if waits and float(np.median(waits)) >= BUSY_SHARE:
+        share = 100 * float(np.median(waits))
+        waited = f"tasks waited for a CPU {share:.0f} % of the time"
+        notes.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
+    others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
+    if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
+        # Without pressure figures: the load that is left when that of the process itself is taken away.
+        notes.append(
+            f"busy machine: about {float(np.median(others)):.1f} other tasks on {count(cpus, 'CPU')}"
+        )
+    periods = sum(s.nr_periods or 0 for s in sensors)
+    throttled = sum(s.nr_throttled or 0 for s in sensors)
+    if periods and throttled > THROTTLED_SHARE * periods:
+        notes.append(f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods")
+    # Ticks of all CPUs together: 1 % is a hundredth of one CPU.
+    steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
+    if steal > STEAL_SHARE:
+        notes.append(f"CPU steal by the hypervisor {100 * steal:.0f} %")
+    heat = sum(s.thermal_throttles or 0 for s in sensors)
+    if heat:
+        notes.append(f"thermal throttling: {heat} event{'' if heat == 1 else 's'}")
+    return notes
