@@ -28,7 +28,7 @@ def write(
     typed: bool = False,
     private: bool = False,
 ) -> None:
-    """Writes a file beside its place, under a name that nobody can guess, and renames it.
+    """Write a file beside its place, under a name that nobody can guess, and renames it.
 
     Who may read and write what it replaces may do so with what is there then.
 
@@ -69,7 +69,7 @@ def write(
 
 
 def put(part: Path, path: Path, *, typed: bool) -> None:
-    """Renames a finished file to its place; who may use what it replaces may use it too.
+    """Rename a finished file to its place; who may use what it replaces may use it too.
 
     Args:
         part: The finished file.
@@ -87,7 +87,7 @@ def put(part: Path, path: Path, *, typed: bool) -> None:
 
 
 def require_writable(path: Path, option: str) -> None:
-    """Refuses, before anything is done, a file that could not be written at its end.
+    """Refuse, before anything is done, a file that could not be written at its end.
 
     Args:
         path: Its place.
@@ -110,13 +110,13 @@ def require_writable(path: Path, option: str) -> None:
 
 
 def require_writable_folder(folder: Path) -> None:
-    """Raises OSError where no file can be made in a folder."""
+    """Raise OSError where no file can be made in a folder."""
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Opens a file to read; a pipe is not waited for, and a device not read without end.
+    """Open a file to read; a pipe is not waited for, and a device not read without end.
 
     Raises:
         OSError: It cannot be opened, or is no regular file.
@@ -135,7 +135,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
         OSError: As ``open_file``.
@@ -145,12 +145,12 @@ def read(path: Path) -> bytes:
 
 
 def is_file(path: Path | str) -> bool:
-    """Returns whether a regular file is there; False for every name that no file can have, however long."""
+    """Return whether a regular file is there; False for every name that no file can have, however long."""
     return os.path.isfile(path)  # noqa: PTH113 -- Path.is_file raises for such names
 
 
 def inside(path: Path, folder: Path) -> bool:
-    """Returns whether what a path leads to lies in a folder, wherever links go on their way."""
+    """Return whether what a path leads to lies in a folder, wherever links go on their way."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except ValueError:  # a zero byte in its name
@@ -158,17 +158,17 @@ def inside(path: Path, folder: Path) -> bool:
 
 
 def is_folder(path: Path | str) -> bool:
-    """Returns whether a folder is there; False for every name that none can have."""
+    """Return whether a folder is there; False for every name that none can have."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def exists(path: Path | str) -> bool:
-    """Returns whether anything is there; False for every name that nothing can have."""
+    """Return whether anything is there; False for every name that nothing can have."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def private_folder(path: Path, *, own: bool) -> None:
-    """Makes a folder that only the user may enter, with those above it as they come.
+    """Make a folder that only the user may enter, with those above it as they come.
 
     Args:
         path: The folder.
@@ -190,7 +190,7 @@ def private_folder(path: Path, *, own: bool) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Makes an empty file that only the user may read, or makes what is there so.
+    """Make an empty file that only the user may read, or makes what is there so.
 
     Raises:
         OSError: It cannot be made, or a link is there.
@@ -203,7 +203,7 @@ def private_file(path: Path) -> None:
 
 
 def _led_to(path: Path) -> Path:
-    """What a path that the user typed leads to.
+    """Return what a path that the user typed leads to.
 
     Raises:
         OSError: Its links lead round in a circle.
@@ -215,7 +215,7 @@ def _led_to(path: Path) -> Path:
 
 
 def _mode(path: Path) -> int | None:
-    """The permissions of the file that is there; None where no regular file is."""
+    """Return the permissions of the file that is there; None if no regular file is."""
     try:
         mode = path.lstat().st_mode
     except OSError:

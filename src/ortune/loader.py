@@ -64,7 +64,7 @@ def load(
     fallback: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> InferenceSession:
-    """Creates the session of a bundle, configured as it was measured.
+    """Create the session of a bundle, configured as it was measured.
 
     Warns if this is not the CPU that was tuned on, if the process was started without a required variable or
     allocator, and about settings of a call, which a session cannot store. A model that is bound to its CPU and ONNX
@@ -185,7 +185,7 @@ def _on_the_cpu(
     *,
     fallback: bool,
 ) -> InferenceSession:
-    """A CPU session of the original model with ONNX Runtime's defaults; an error unless ``fallback`` is set."""
+    """Return a CPU session of the original model with ONNX Runtime's defaults; an error unless ``fallback`` is set."""
     if not fallback:
         needed = pip_words(info.get("requirements"))
         install = f"pip install {needed}, or " if needed else ""
@@ -203,7 +203,7 @@ def _on_the_cpu(
 
 
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
-    """What a session is told of its providers: nothing where wheels of their own gave them to its options."""
+    """Return what a session is told of its providers: nothing if wheels of their own gave them to its options."""
     try:
         return {} if plugins.attached(ort, options, chosen) else {"providers": chosen}
     except plugins.Unusable as error:
@@ -272,7 +272,7 @@ def _created(ort: ModuleType, model: Path, options: Any, arguments: dict[str, An
 
 
 def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The settings without those that need an allocator which this process lacks, and what to say of it."""
+    """Return the settings without those that need an allocator which this process lacks, and what to say of it."""
     names = [s["value"] for s in settings if s["channel"] == "preload"]
     missing = without_allocator(names, os.environ.get(_PRELOAD, ""))
     if not missing:
@@ -283,12 +283,12 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
 
 
 def _is_cache(knob: str) -> bool:
-    """Returns whether a setting's value is a folder of compiled models."""
+    """Return whether a setting's value is a folder of compiled models."""
     return bool(allowed()["settings"][knob].get("cache"))
 
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:
-    """Returns whether the plan runs in a browser."""
+    """Return whether the plan runs in a browser."""
     named = [entry.get("name", "") for entry in info["plan"].get("providers") or ()]
     return bool(named) and find(named[0]).in_page
 
@@ -302,7 +302,7 @@ def _is_of_the_call(setting: dict[str, Any]) -> bool:
 
 
 def _captures(setting: dict[str, Any]) -> bool:
-    """Returns whether a setting replays a captured run, which is right only with buffers that stay on the device."""
+    """Return whether a setting replays a captured run, which is right only with buffers that stay on the device."""
     return bool(setting["provider"] and setting["key"] == find(setting["provider"]).graph_option)
 
 
@@ -338,7 +338,7 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
 
 
 def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Provider]:
-    """The plan's providers, each with its options and those among the settings that are its own."""
+    """Return the plan's providers, each with its options and those among the settings that are its own."""
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     for name, own in specs:
         if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
@@ -357,7 +357,7 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
 
 
 def _start_line(settings: list[dict[str, Any]]) -> str:
-    """What must stand before the program's command and was not there, "" when nothing is missing."""
+    """Return what must stand before the program's command and was not there, "" when nothing is missing."""
     words = []
     for setting in settings:
         key, value = setting["key"], as_text(setting["value"])
@@ -381,7 +381,7 @@ def _process_words(key: str, value: str) -> list[str]:
 
 
 def _cpu_numbers(text: str) -> set[int]:
-    """The CPUs of "0,2-3"."""
+    """Return the CPUs of "0,2-3"."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -390,6 +390,6 @@ def _cpu_numbers(text: str) -> set[int]:
 
 
 def _here(value: Any, tuned_cpus: int) -> Any:
-    """A stored value for this machine: a thread count is bounded by its CPUs where there were more."""
+    """Return a stored value for this machine: a thread count is bounded by its CPUs where there were more."""
     count = thread_cap(value)
     return value if count is None else threads(count, tuned_cpus)

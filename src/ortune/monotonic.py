@@ -10,10 +10,10 @@ import time
 
 
 def now_s() -> float:
-    """Seconds since some moment that stays the same while the process lives."""
+    """Return seconds since some moment that stays the same while the process lives."""
     return time.monotonic()
 
 
 def now_ns() -> int:
-    """Nanoseconds since that moment."""
+    """Return nanoseconds since that moment."""
     return time.monotonic_ns()

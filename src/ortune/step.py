@@ -13,8 +13,8 @@ class Step:
 
     Attributes:
         what: Such as "calibrating, block 2 of nine".
-        done_ratio: Of the budget; None where there is none.
-        left_s: Seconds left of the budget; None where there is none.
+        done_ratio: Of the budget; None if there is none.
+        left_s: Seconds left of the budget; None if there is none.
         ranking: What leads so far, best first, a line each.
     """
 

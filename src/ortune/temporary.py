@@ -39,7 +39,7 @@ def folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder as far as possible, however deep its folders are nested and whatever they permit.
+    """Remove a folder as far as possible, however deep its folders are nested and whatever they permit.
 
     A confined process can leave thousands of folders within each other in its own, beyond the longest path, or a
     folder that cannot be listed.
@@ -54,7 +54,7 @@ def remove(folder: Path) -> None:
 
 
 def _flatten(folder: Path) -> None:
-    """Moves every folder below to the top, one after another, and removes the rest: no path becomes long."""
+    """Move every folder below to the top, one after another, and removes the rest: no path becomes long."""
     fresh = itertools.count()
     prefix = secrets.token_hex(8)
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -80,7 +80,7 @@ def _flatten(folder: Path) -> None:
 
 
 def sweep(parent: Path | None = None) -> None:
-    """Removes the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
+    """Remove the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
     place = Path(tempfile.gettempdir()) if parent is None else parent
     with contextlib.suppress(OSError):
         for mark in place.glob(f"{_prefix(parent)}*/{ALIVE}"):
@@ -103,7 +103,7 @@ def _remove_dead(mark: Path) -> None:
 
 
 def remove_sockets(place: Path) -> None:
-    """Removes what browsers that were ended by force left outside of their profiles, which are in a folder.
+    """Remove what browsers that were ended by force left outside of their profiles, which are in a folder.
 
     It is the folder of a socket, to which a link leads; it is there where the folder's own name is too long for one.
     """
@@ -121,20 +121,20 @@ def remove_sockets(place: Path) -> None:
 
 
 def short() -> Path:
-    """The folder of temporary files, or one of a shorter name, where a socket in a folder may be."""
+    """Return the folder of temporary files, or one of a shorter name, where a socket in a folder may be."""
     usual = Path(tempfile.gettempdir())
     return usual if len(str(usual)) <= _LONGEST or not Path("/tmp").is_dir() else Path("/tmp")
 
 
 def _own(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Returns whether the user made the folder, and it is no link: others may put theirs among temporary files."""
+    """Return whether the user made the folder, and it is no link: others may put theirs among temporary files."""
     status = path.lstat()
     return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 
 
 @contextlib.contextmanager
 def _alive(place: Path) -> Iterator[None]:
-    """Marks the folder as in use for as long as this process lives."""
+    """Mark the folder as in use for as long as this process lives."""
     with (place / f"{ALIVE}.new").open("w+b") as file:
         if _lock(file.fileno()):
             # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.

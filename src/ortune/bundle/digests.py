@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def write(folder: Path) -> None:
-    """Writes the digests of all files of a finished bundle.
+    """Write the digests of all files of a finished bundle.
 
     Raises:
         OSError: A file cannot be read, or the list cannot be written.
@@ -31,7 +31,7 @@ def write(folder: Path) -> None:
 
 
 def require_intact(folder: Path, model: str, plain_model: str | None) -> None:
-    """Compares what a comparison reads of a bundle with its digests: the model, the plan, the proof, inputs, outputs.
+    """Compare what a comparison reads of a bundle with its digests: the model, the plan, the proof, inputs, outputs.
 
     Code and reports are for people, who may change them.
 
@@ -42,7 +42,7 @@ def require_intact(folder: Path, model: str, plain_model: str | None) -> None:
 
 
 def require_intact_model(folder: Path, model: str, plain_model: str | None) -> None:
-    """Compares what loading reads of a bundle with its digests: the plan and the models with their external data.
+    """Compare what loading reads of a bundle with its digests: the plan and the models with their external data.
 
     Raises:
         UsageError: As ``require_intact``.

@@ -19,12 +19,12 @@ MODELS = (".onnx", ".ort")
 
 
 def is_bundle(path: Path) -> bool:
-    """Returns whether the path is a bundle's folder."""
+    """Return whether the path is a bundle's folder."""
     return path.suffix == SUFFIX and files.is_folder(path)
 
 
 def read(path: Path) -> BundleInfo:
-    """Reads ``ortune.json``; UsageError when it is missing, broken or of another version."""
+    """Read ``ortune.json``; UsageError when it is missing, broken or of another version."""
     index = path / INDEX
     require_no_way_out(path, INDEX)
     try:
@@ -56,5 +56,5 @@ def read(path: Path) -> BundleInfo:
 
 
 def portable_name(name: str) -> str:
-    """The name of a file as any system can read it back: Windows takes "a:b.onnx" for a place on a drive."""
+    """Return the name of a file as any system can read it back: Windows takes "a:b.onnx" for a place on a drive."""
     return name if is_inside(name) else re.sub(r"[:\\]", "_", name)

@@ -23,7 +23,7 @@ PACKAGES = {
 
 
 def cpus(root: Path = _ROOT) -> int:
-    """CPUs available to this process: the smallest of physical cores, affinity and cgroup quota, at least 1."""
+    """Return CPUs available to this process: the smallest of physical cores, affinity and cgroup quota, at least 1."""
     try:
         allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows
@@ -34,7 +34,7 @@ def cpus(root: Path = _ROOT) -> int:
 
 
 def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
-    """The measured thread count; at most one per CPU if fewer CPUs are available than on the tuned machine.
+    """Return the measured thread count; at most one per CPU if fewer CPUs are available than on the tuned machine.
 
     Args:
         measured: Threads of the plan; can exceed the number of CPUs if that was fastest.
@@ -55,7 +55,7 @@ def forbid_huge_pages() -> str:
 
 
 def cpu_name(root: Path = _ROOT) -> str:
-    """The processor's name; "" if the system does not report one (Linux on Arm)."""
+    """Return the processor's name; "" if the system does not report one (Linux on Arm)."""
     if platform.system() != "Linux":
         return brand() or platform.processor()
     match = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
@@ -63,7 +63,7 @@ def cpu_name(root: Path = _ROOT) -> str:
 
 
 def brand() -> str:
-    """The processor's name on macOS ("Apple M2"), where Python only reports "arm"; "" on other systems."""
+    """Return the processor's name on macOS ("Apple M2"), where Python only reports "arm"; "" on other systems."""
     buffer = ctypes.create_string_buffer(256)
     size = ctypes.c_size_t(len(buffer))
     name = b"machdep.cpu.brand_string"
@@ -75,7 +75,7 @@ def brand() -> str:
 
 
 def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
-    """How this CPU differs from the one it was tuned on; "" if they match.
+    """Return how this CPU differs from the one it was tuned on; "" if they match.
 
     Args:
         tuned_on: "machine", "cpu" and "features" as in ``ortune.json``; empty matches any machine.
@@ -94,14 +94,14 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def other_build(tuned_with: str, version: str) -> str:
-    """The ONNX Runtime version, if the model was optimised for another one; "" otherwise."""
+    """Return the ONNX Runtime version, if the model was optimised for another one; "" otherwise."""
     return (
         f"onnxruntime {version} here, tuned with {tuned_with}" if version != (tuned_with or version) else ""
     )
 
 
 def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str:
-    """Returns which allocators are not loaded in this process, and how to install them; "" if all are loaded.
+    """Return which allocators are not loaded in this process, and how to install them; "" if all are loaded.
 
     Args:
         names: Values of the setting ``allocator``.
@@ -128,7 +128,7 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
 
 
 def is_preloaded(library: str, preload: str) -> bool:
-    """Returns whether LD_PRELOAD lists a library, under any name of its file."""
+    """Return whether LD_PRELOAD lists a library, under any name of its file."""
     paths = [path for path in re.split("[ :]", preload) if path]
     return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 
@@ -187,7 +187,7 @@ def _quota(folder: Path, modern: bool) -> float | None:
 
 
 def _plain_path(field: str) -> str:
-    """Decodes white space, which mountinfo writes as three octal digits."""
+    """Decode white space, which mountinfo writes as three octal digits."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
 
 
@@ -199,7 +199,7 @@ def _text(path: Path) -> str:
 
 
 def without_providers(wanted: list[Any], actual: list[str]) -> str:
-    """Names an execution provider that the session lacks, because ONNX Runtime fell back silently; "" if none."""
+    """Name an execution provider that the session lacks, because ONNX Runtime fell back silently; "" if none."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in wanted]
     missing = [name for name in names if name not in actual]
     return f"{missing[0]} is not available here" if missing else ""

@@ -24,7 +24,7 @@ SCHEMA_VERSION = "1.0"
 
 
 def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
-    """The text of the manifest; "" where a package cannot hold the plan."""
+    """Return the text of the manifest; "" if a package cannot hold the plan."""
     entries = [s for s in info.applied if s.channel == "session_config"]
     others = [s for s in info.applied if s not in entries and s.channel != "provider_option"]
     if others or custom_ops or info.hardware_bound or info.plan.is_web or captures(info.plan, info.applied):

@@ -63,7 +63,7 @@ _TEST_MANIFEST = """<manifest xmlns:android="http://schemas.android.com/apk/res/
 
 
 def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
-    """The files of the benches, by their paths in the set's folder.
+    """Yield the files of the benches, by their paths in the set's folder.
 
     Args:
         matrix: The set.
@@ -102,7 +102,7 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
 
 
 def _release(package: str, ort_version: str) -> str:
-    """The package's release: that which wrote the files, or else the newest published one before it.
+    """Return the package's release: that which wrote the files, or else the newest published one before it.
 
     Gradle takes the newest of a range that exists, so a release that is not known to be published does no harm.
     """

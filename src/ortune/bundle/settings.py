@@ -28,7 +28,7 @@ def portable(plan: Plan) -> Plan:
 
 
 def resolve(plan: Plan) -> tuple[Applied, ...]:
-    """Every setting with its channel and key, and the value as the channel wants it, in the order of names."""
+    """Return every setting with its channel and key, and the value as the channel wants it, in the order of names."""
     return tuple(knobs.find(name).applied(value) for name, value in sorted(plan.settings.items()))
 
 
@@ -39,19 +39,19 @@ def measured(applied: Iterable[Applied]) -> tuple[Applied, ...]:
 
 
 def of(applied: Iterable[Applied], channel: str) -> list[Applied]:
-    """The settings of a channel."""
+    """Return the settings of a channel."""
     return [s for s in applied if s.channel == channel]
 
 
 def arena(applied: Iterable[Applied]) -> dict[str, int]:
-    """Options of the arena that all sessions of a process share, empty where the plan has none."""
+    """Options of the arena that all sessions of a process share, empty if the plan has none."""
     return {s.key: int(s.value) for s in of(applied, "env_allocator")}
 
 
 def providers(
     plan: Plan, applied: Iterable[Applied], *, keeps_buffers: bool = True
 ) -> list[tuple[str, dict[str, str]]]:
-    """The plan's execution providers, each with its options and those among the settings that are its own.
+    """Return the plan's execution providers, each with its options and those among the settings that are its own.
 
     Without buffers that keep their addresses on the device, runs that replay a captured graph would give old results:
     then nothing is captured.
@@ -70,7 +70,7 @@ def providers(
 
 
 def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
-    """The option that holds the folder of compiled models, by execution provider; empty where none stores any.
+    """Return the option that holds the folder of compiled models, by execution provider; empty if none stores any.
 
     The parts of a key lead into the JSON text that such an option is.
     """
@@ -104,13 +104,13 @@ def stored_in(options: Mapping[str, str], key: str) -> Stored:
 
 
 def is_capture(setting: Applied) -> bool:
-    """Returns whether a session's entry replays captured runs, as DirectML's does; others' are provider options."""
+    """Return whether a session's entry replays captured runs, as DirectML's does; others' are provider options."""
     is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
     return is_option and as_text(setting.value) == "1"
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:
-    """What ``machine.other_hardware`` compares, and the CPUs there were."""
+    """Return what ``machine.other_hardware`` compares, and the CPUs there were."""
     if host is None:
         return {}
     return {
@@ -127,7 +127,7 @@ def preload(name: str) -> str:
 
 
 def process_line(setting: Applied) -> str:
-    """How to start the program with a setting of the process; "" where nothing need be done."""
+    """Return how to start the program with a setting of the process; "" if nothing need be done."""
     if setting.key in COMMANDS:
         return f"start it with: {COMMANDS[setting.key]} {as_text(setting.value)} PROGRAM"
     if as_text(setting.value) == "never":
@@ -136,23 +136,23 @@ def process_line(setting: Applied) -> str:
 
 
 def is_bound(setting: Applied) -> bool:
-    """Returns whether a setting names CPUs by number, which means nothing on another machine."""
+    """Return whether a setting names CPUs by number, which means nothing on another machine."""
     return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
-    """Returns whether a setting is right only with the allocator that the plan preloads."""
+    """Return whether a setting is right only with the allocator that the plan preloads."""
     preloaded = (knobs.find(other.knob) for other in of(applied, "preload"))
     return any(named(setting) == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
-    """Returns whether the process is to do without transparent huge pages, which it can say at any time."""
+    """Return whether the process is to do without transparent huge pages, which it can say at any time."""
     return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
 
 
 def named(setting: Applied) -> str:
-    """A setting in words: ``intra_op_num_threads=4``."""
+    """Return a setting in words: ``intra_op_num_threads=4``."""
     return assignment(setting.knob, setting.value)
 
 

@@ -28,13 +28,13 @@ _THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 
 def is_inside(name: str) -> bool:
-    """Returns whether a path is relative and stays in its folder, read as a path of either kind of system."""
+    """Return whether a path is relative and stays in its folder, read as a path of either kind of system."""
     readings = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)
 
 
 def require_no_way_out(folder: Path, name: str) -> None:
-    """Refuses a file of a bundle that is a link to a place outside of it.
+    """Refuse a file of a bundle that is a link to a place outside of it.
 
     Raises:
         UsageError: It leaves the bundle.
@@ -46,18 +46,18 @@ def require_no_way_out(folder: Path, name: str) -> None:
 
 
 def thread_cap(value: object) -> int | None:
-    """The 4 of ``min(4, cpus)``; None for any other value."""
+    """Return the 4 of ``min(4, cpus)``; None for any other value."""
     match = _THREADS.fullmatch(value) if isinstance(value, str) else None
     return int(match.group(1)) if match else None
 
 
 def as_text(value: object) -> str:
-    """A value as ONNX Runtime's string options want it."""
+    """Return a value as ONNX Runtime's string options want it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def put_option(options: dict[str, str], key: str, text: str) -> None:
-    """Puts a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
+    """Put a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
     name, *way = key.split("/")
     tree = json.loads(options.get(name, "{}")) if way else {}
     node = tree
@@ -70,13 +70,13 @@ def put_option(options: dict[str, str], key: str, text: str) -> None:
 
 @cache
 def allowed() -> dict[str, Any]:
-    """What a bundle may set: ``settings`` by name, and ``providers`` with the names of their options."""
+    """Return what a bundle may set: ``settings`` by name, and ``providers`` with the names of their options."""
     allowed_settings: dict[str, Any] = json.loads(ALLOWED.read_text(encoding="utf-8"))
     return allowed_settings
 
 
 def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
-    """A plan's settings as ``Knob.applied`` gives them, from the closed list alone.
+    """Return a plan's settings as ``Knob.applied`` gives them, from the closed list alone.
 
     Raises:
         ValueError: One is not in the list, or has a value that it cannot have.
@@ -92,7 +92,7 @@ def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
 
 
 def _value(name: str, about: Mapping[str, Any], value: object) -> Any:
-    """A stored value as its channel wants it."""
+    """Return a stored value as its channel wants it."""
     if "values" in about and as_text(value) in about["values"]:
         return about["values"][as_text(value)]
     if "pattern" in about and isinstance(value, str) and re.fullmatch(about["pattern"], value):
@@ -105,7 +105,7 @@ def _value(name: str, about: Mapping[str, Any], value: object) -> Any:
 
 
 def refused_option(options: Mapping[str, object], names: Collection[str]) -> str:
-    """The first option of a provider that no file may set, "" where it may set all.
+    """Return the first option of a provider that no file may set, "" if it may set all.
 
     Refused are names that are not in the closed list, and values that are more than a number or a word.
     """

@@ -31,7 +31,7 @@ def python_lines(
     custom_ops: Sequence[str] = (),
     plugins: Mapping[str, str] | None = None,
 ) -> str:
-    """The plan as Python: session options, the session, and what must stand before the program's command.
+    """Return the plan as Python: session options, the session, and what must stand before the program's command.
 
     Args:
         plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
@@ -76,7 +76,7 @@ def python_lines(
 
 
 def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """Returns what providers from wheels of their own need: imports, statements, and statements on the options."""
+    """Return what providers from wheels of their own need: imports, statements, and statements on the options."""
     imports, before, on = [], [], []
     for spec in chosen:
         name, own = spec if isinstance(spec, tuple) else (str(spec), {})
@@ -102,7 +102,7 @@ def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list
 
 
 def _call(function: str, *arguments: object, **named: object) -> list[str]:
-    """Returns a call, with a line for each argument where one line is too long; text is code, the rest is written."""
+    """Return a call, with a line for each argument where one line is too long; text is code, the rest is written."""
     pairs = [*(("", value) for value in arguments), *((f"{name}=", value) for name, value in named.items())]
     texts = [f"{name}{value if isinstance(value, str) else repr(value)}" for name, value in pairs]
     line = f"{function}({', '.join(texts)})"

@@ -32,7 +32,7 @@ _quoted = Quote(utf8, "\\{:03o}", QUOTES)
 
 
 def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> str:
-    """The text of ``config.pbtxt``.
+    """Return the text of ``config.pbtxt``.
 
     What the backend has no setting for, and inputs or outputs that it cannot take, are named in comments and left
     out.
@@ -67,7 +67,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
 
 
 def _values(model: ir.Model) -> tuple[list[str], list[str]]:
-    """The blocks of inputs and outputs, and in words what must be left out."""
+    """Return the blocks of inputs and outputs, and in words what must be left out."""
     lines: list[str] = []
     lost: list[str] = []
     for kind, values in (("input", feedable(model)), ("output", model.graph.outputs)):
@@ -128,12 +128,12 @@ def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
 
 
 def _set(applied: Sequence[Applied]) -> list[tuple[str, str]]:
-    """What must be written of the settings, by the backend's names."""
+    """Return what must be written of the settings, by the backend's names."""
     return [(knobs.find(s.knob).triton, text) for s in applied if (text := _spelled(s))]
 
 
 def _spelled(setting: Applied) -> str | None:
-    """A value as the backend spells it, "" where nothing must be written, None where it cannot be set."""
+    """Return a value as the backend spells it, "" if nothing must be written, None if it cannot be set."""
     if setting.channel in ("env", "preload"):
         return ""  # of Triton's own process: deploy/env has them
     if (setting.channel, setting.value) == ("call_style", "run"):

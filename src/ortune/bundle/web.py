@@ -51,7 +51,7 @@ class Choice:
         build: What is imported.
         env: Statements on ``env``.
         options: The session options.
-        threads: The expression for the threads that were asked for; "" where none were.
+        threads: The expression for the threads that were asked for; "" if none were.
         inputs: Where the inputs have to lie.
         plain: It runs the untouched model, where that lies beside a rewritten one.
     """
@@ -66,7 +66,7 @@ class Choice:
 
 
 def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str, str]:
-    """The files by their names within the bundle.
+    """Return the files by their names within the bundle.
 
     Args:
         info: What it says of itself.
@@ -98,7 +98,7 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
 
 
 def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[Choice, ...]:
-    """The plan's providers in order, each with the settings that are everyone's and its own.
+    """Return the plan's providers in order, each with the settings that are everyone's and its own.
 
     Args:
         plan: The plan.
@@ -113,7 +113,7 @@ def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tu
 
 
 def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
-    """The plan as the few lines of JavaScript to put where the model is loaded today.
+    """Return the plan as the few lines of JavaScript to put where the model is loaded today.
 
     Args:
         plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
@@ -139,19 +139,19 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
 
 
 def locations(opened: OpenModel) -> list[str]:
-    """Returns where the external data lies, relative to the model's folder."""
+    """Return where the external data lies, relative to the model's folder."""
     paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 
 
 def address(name: str) -> str:
-    """A file of the bundle as an address beside the code: what is no plain letter of one is written as bytes."""
+    """Return a file of the bundle as an address beside the code: what is no plain letter of one is written as bytes."""
     data = name.encode("utf-8", "surrogateescape")
     return "./" + "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in data)
 
 
 def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
-    """The address of a model in the bundle; and its external data: what the model calls it, with its address."""
+    """Return the address of a model in the bundle; and its external data: what the model calls it, with its address."""
     folder = place[: place.rfind("/") + 1]
     return address(place), [(path, address(folder + path)) for path in locations(model)]
 
@@ -185,13 +185,13 @@ def _assigned(key: str, value: object) -> list[str]:
 
 
 def _expression(value: object) -> str:
-    """A value of the environment: a count of threads is taken where the page runs."""
+    """Return a value of the environment: a count of threads is taken where the page runs."""
     count = thread_cap(value)
     return json.dumps(value) if count is None else f"threads({count})"
 
 
 def literal(value: object) -> str:
-    """A value as JavaScript. Names are computed ones, for ``__proto__: x`` would be no entry."""
+    """Return a value as JavaScript. Names are computed ones, for ``__proto__: x`` would be no entry."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_name(key)}: {literal(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
@@ -204,7 +204,7 @@ def _name(key: str) -> str:
 
 
 def _shape(shape: ir.Shape | None) -> str:
-    """Sizes and names of axes as a comment has them, which "*/" would end."""
+    """Return sizes and names of axes as a comment has them, which "*/" would end."""
     if shape is None:
         return "of any shape"
     sizes = (str(d.value or "?") if isinstance(d, ir.SymbolicDim) else str(d) for d in shape)
@@ -212,7 +212,7 @@ def _shape(shape: ir.Shape | None) -> str:
 
 
 def _typed(values: Iterable[ir.Value]) -> list[tuple[str, str, str]]:
-    """Names, types and shapes of tensors; a type that a page cannot hold is any."""
+    """Return names, types and shapes of tensors; a type that a page cannot hold is any."""
     tensors = []
     for value in values:
         kind = (

@@ -9,7 +9,7 @@ from ortune.records import Applied, Plan
 
 
 def captures(plan: Plan, applied: Iterable[Applied]) -> bool:
-    """Returns whether a provider of the plan captures: as a setting says, else as the provider's own options do."""
+    """Return whether a provider of the plan captures: as a setting says, else as the provider's own options do."""
     graph = {name: providers.find(name).graph_option for name in plan.provider_names}
     asked = {spec.name: spec.options.get(graph[spec.name], "") for spec in plan.providers}
     asked |= {s.provider: str(s.value) for s in applied if s.key and s.key == graph.get(s.provider)}

@@ -79,45 +79,45 @@ class ModelFacts:
 
     @property
     def branched(self) -> bool:
-        """Return whether heavy operators of the main graph may run at once."""
+        """Whether heavy operators of the main graph may run at once."""
         return self.branches > 1
 
     @property
     def wide(self) -> bool:
-        """Return whether so many heavy operators may run at once that parallel mode is worth a trial."""
+        """Whether so many heavy operators may run at once that parallel mode is worth a trial."""
         return self.branched and self.parallelism_ratio >= WIDE
 
     @property
     def cast_chain(self) -> bool:
-        """Return whether a Cast follows a Cast."""
+        """Whether a Cast follows a Cast."""
         return self.feeds({"Cast"}, {"Cast"})
 
     @property
     def control_flow(self) -> bool:
-        """Return whether nodes have subgraphs, whose runs the host decides in the midst of a run."""
+        """Whether nodes have subgraphs, whose runs the host decides in the midst of a run."""
         return self.has(*_CONTROL_FLOW)
 
     @property
     def packed_weights(self) -> bool:
-        """Return whether kernels read weights in a layout of their own."""
+        """Whether kernels read weights in a layout of their own."""
         return self.has(*_PACKED)
 
     @property
     def two_bit_weights(self) -> bool:
-        """Return whether MatMulNBits nodes have weights of 2 bits."""
+        """Whether MatMulNBits nodes have weights of 2 bits."""
         return 2 in self.weight_bits
 
     def has(self, *names: str) -> bool:
-        """Returns whether the model has one of these operators."""
+        """Return whether the model has one of these operators."""
         return any(name in self.operators for name in names)
 
     def feeds(self, producers: Collection[str], consumers: Collection[str]) -> bool:
-        """Returns whether one of the first operators hands a value to one of the second."""
+        """Return whether one of the first operators hands a value to one of the second."""
         return any(a in producers and b in consumers for a, b in self.edges)
 
 
 def facts_of(model: ir.Model) -> ModelFacts:
-    """Looks a model over. Weights are not read."""
+    """Look a model over. Weights are not read."""
     from ortune.graph.attention import between_products
     from ortune.graph.attributes import int_of
     from ortune.graph.ort_fusions import gelu_ending, layer_normalization_ending
@@ -181,7 +181,7 @@ def _is_blockwise(node: ir.Node) -> bool:
 
 
 def _weight_rank(node: ir.Node) -> int | None:
-    """The rank of a node's second input; None where it is not known."""
+    """Return the rank of a node's second input; None if it is not known."""
     weight = node.inputs[1] if len(node.inputs) > 1 else None
     return len(weight.shape) if weight is not None and weight.shape is not None else None
 

@@ -22,7 +22,7 @@ class InPage:
     """One provider with all that is set for it, as plain values of JSON.
 
     Attributes:
-        build: The build of onnxruntime-web by the name that ``web_build`` has for it; "" where nothing is said.
+        build: The build of onnxruntime-web by the name that ``web_build`` has for it; "" if nothing is said.
         env: Values for ``ort.env`` by their keys, with dots between the parts.
         session: The options of ``InferenceSession.create``, the provider among them.
         inputs: Where the inputs of a run are made: "cpu" or "gpu-buffer".
@@ -35,7 +35,7 @@ class InPage:
 
 
 def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
-    """What a page is told for a provider: the settings that are everyone's, and its own."""
+    """Return what a page is told for a provider: the settings that are everyone's, and its own."""
     own = [s for s in applied if s.provider in ("", provider.name)]
     page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
     session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
@@ -59,7 +59,7 @@ def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
 
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
-    """The provider as an object, or by its name alone where that is asked for and holds all."""
+    """Return the provider as an object, or by its name alone where that is asked for and holds all."""
     entry: dict[str, Any] = {"name": provider.name}
     entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
     entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})

@@ -97,7 +97,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         pattern: What the whole of a text must match; every text has one.
         spelled: Values as the channel wants them, where the two differ.
         default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
-        probe: Name of the worker's check that the setting arrived; "" where none is possible.
+        probe: Name of the worker's check that the setting arrived; "" if none is possible.
         conflicts: Names of knobs that must not be set together with this one; one of the two says so.
         safety: Safety class of setting it.
         strict: The value with which the provider computes in the model's own types, where its default may use fewer
@@ -120,7 +120,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         priors: Priors for an objective, in the place of those.
         needs: Settings that must be there for this one to mean anything, as ``knob=value``.
         together: Settings that are right only with this one.
-        triton: Its name among the parameters of Triton's ONNX Runtime backend, "" where that has none.
+        triton: Its name among the parameters of Triton's ONNX Runtime backend, "" if that has none.
         triton_values: How that spells ONNX Runtime's values, where they differ: "" needs no line, and one that is not
             there cannot be set. Empty where they are the same.
     """
@@ -165,50 +165,50 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def title(self) -> str:
-        """Return the first line of the documentation, without its full stop."""
+        """The first line of the documentation, without its full stop."""
         return self.documentation.partition("\n")[0].rstrip(".")
 
     @property
     def everywhere(self) -> bool:
-        """Returns whether it acts under any provider: on the process, the page, or how the session is called."""
+        """Whether it acts under any provider: on the process, the page, or how the session is called."""
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
     @property
     def device(self) -> str:
-        """Returns the device that alone reads it, where its key names one; else ""."""
+        """The device that alone reads it, where its key names one; else ""."""
         way = self.key.split("/")
         return way[1] if way[0] == "load_config" else ""
 
     @property
     def is_cache(self) -> bool:
-        """Returns whether the value is a folder in which an execution provider stores what it compiled."""
+        """Whether the value is a folder in which an execution provider stores what it compiled."""
         return self.probe == "folder"
 
     @property
     def of_browsers(self) -> bool:
-        """Returns whether onnxruntime-web alone has it."""
+        """Whether onnxruntime-web alone has it."""
         return self.channel in WEB or providers.find(self.provider).in_page
 
     def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
-        """Returns the safety class of setting one value."""
+        """Return the safety class of setting one value."""
         return "exact" if self.is_strict(value) else self.safety
 
     def is_strict(self, value: Value) -> bool:
-        """Returns whether a value keeps the provider to the model's own types."""
+        """Return whether a value keeps the provider to the model's own types."""
         return bool(self.strict) and str(value) == self.strict
 
     def runs(self, text: str, provider: str) -> bool:
-        """Returns whether an execution provider can run with a value."""
+        """Return whether an execution provider can run with a value."""
         return provider in self.only.get(text, (provider,))
 
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
-        """The values to try on a model, placeholders not filled in, each with its prior by the model alone."""
+        """Return the values to try on a model, placeholders not filled in, each with its prior by the model alone."""
         if self.worth is not None:
             return self.worth(facts, ort_version)
         return dict.fromkeys(self.tries, self.prior) if self.applies.holds(facts) else {}
 
     def prior_for(self, objective: Objective, text: str, by_model: float) -> float:
-        """How likely a value pays, 0 to 1; ``by_model`` is its prior by the model alone."""
+        """Return how likely a value pays, 0 to 1; ``by_model`` is its prior by the model alone."""
         said = prior_of(self.priors, objective, text)
         if said is not None:
             return said
@@ -216,7 +216,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return by_model / 2 if objective in _NOT_RUNS else by_model
 
     def applied(self, value: Value) -> Applied:
-        """The value as its channel wants it."""
+        """Return the value as its channel wants it."""
         if isinstance(value, bool) and self.channel not in _WITH_BOOLEANS:
             value = int(value)
         value = self.spelled.get(str(value), value)
@@ -230,7 +230,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def javascript(self, applied: Value) -> Value | list[str] | dict[str, int]:
-        """An applied value as a page is given it: lists and numbers by name in the place of their text."""
+        """Return an applied value as a page is given it: lists and numbers by name in the place of their text."""
         if self.parts == "list":
             return str(applied).split(";")
         if self.parts == "numbers":
@@ -239,13 +239,13 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def numbers(applied: Value) -> dict[str, str]:
-    """The parts of an applied value of numbers by name, each number as it is written."""
+    """Return the parts of an applied value of numbers by name, each number as it is written."""
     pairs = (part.rpartition("=") for part in str(applied).split(";"))
     return {name: number for name, _, number in pairs}
 
 
 def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:
-    """What priors say of a value for an objective; None where they say nothing."""
+    """Return what priors say of a value for an objective; None if they say nothing."""
     objectives: tuple[Objective, ...] = (objective,) if objective in _NOT_RUNS else (objective, "latency")
     for candidate in objectives:
         said = priors.get(candidate)

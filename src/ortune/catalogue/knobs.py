@@ -92,7 +92,7 @@ DEVICE = "device_type"
 
 
 def find(name: str, where: str = "--set") -> Knob:
-    """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
+    """Return the knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
 
     Args:
         name: Of a setting.
@@ -161,7 +161,7 @@ def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
 
 
 def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[str, Value]:
-    """The settings unchanged, or UsageError when two of them exclude each other."""
+    """Return the settings unchanged, or UsageError when two of them exclude each other."""
     for name in settings:
         for other in find(name).conflicts:
             if other in settings:
@@ -175,7 +175,7 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
 def check_devices(
     settings: dict[str, Value], chosen: Mapping[str, str], where: str = "--set"
 ) -> dict[str, Value]:
-    """The settings unchanged, or UsageError when one is of another device than the provider runs on.
+    """Return the settings unchanged, or UsageError when one is of another device than the provider runs on.
 
     Args:
         settings: Of a plan.

@@ -12,7 +12,7 @@ _SWITCH = {"0": "0", "1": "1", "false": "0", "true": "1"}
 
 
 def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first option with a value that it cannot have, as ``name=value``, and what is allowed; None for none.
+    """Return the first option with a value that it cannot have, as ``name=value``, and what is allowed; None for none.
 
     A provider takes many such values without an error and runs without the option.
     """
@@ -27,7 +27,7 @@ def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] 
 
 
 def _allowed(knob: Knob, value: str) -> str:
-    """What an option can be, where the value is not that; "" where it is."""
+    """Return what an option can be, where the value is not that; "" if it is."""
     if knob.kind == "int":
         if not re.fullmatch(r"-?\d+", value, re.ASCII):
             return "an integer"

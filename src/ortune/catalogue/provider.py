@@ -38,7 +38,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """What the bindings of other languages, and Triton, call the provider; "" where one cannot append it.
+    """What the bindings of other languages, and Triton, call the provider; "" if one cannot append it.
 
     Attributes:
         by_name: The name that ONNX Runtime's C API appends it by; releases before 1.22 know no other.
@@ -67,12 +67,12 @@ class Provider:
 
     Attributes:
         name: As a session is told it.
-        target: What ``--target`` calls it: the name of its file, with hyphens; "" where models cannot be run on it.
+        target: What ``--target`` calls it: the name of its file, with hyphens; "" if models cannot be run on it.
         place: The folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
         aliases: Other words that people write for it.
         in_profiles: What profiles call it, where that is another name; the usual one first.
         wheel: The wheel whose build has it; "" when no wheel does.
-        extras: The wheel's extras that bring the libraries which the provider needs; "" where it brings them itself.
+        extras: The wheel's extras that bring the libraries which the provider needs; "" if it brings them itself.
         systems: Where that wheel exists, by ``platform.system()``.
         plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
         device: The kind of device that its plugin wheel takes where a plan names none; "" is its first that is no CPU.
@@ -84,7 +84,7 @@ class Provider:
             folder or a library, or holds an address in memory.
         needs: Options without which it does not start.
         bindings: What it is called elsewhere.
-        hardware: What computes; "" where that depends on its options.
+        hardware: What computes; "" if that depends on its options.
         vendor: The maker of that hardware, where it is one alone.
         queues: It hands work to a device and goes on: a run waits for that at its end, outside of all nodes.
         compiles: It makes one node of each part of the graph that it takes.
@@ -93,13 +93,13 @@ class Provider:
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
         memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
         graph_option: The option, of the provider or of the session, that replays runs from a captured graph, which is
-            right only with buffers on the device that keep their addresses; "" where there is none.
-        tracer: What times its kernels: NVIDIA's CUPTI; "" where nothing does, or ONNX Runtime itself.
+            right only with buffers on the device that keep their addresses; "" if there is none.
+        tracer: What times its kernels: NVIDIA's CUPTI; "" if nothing does, or ONNX Runtime itself.
         float16: It computes faster in float16.
         int32: It computes faster with 32-bit integers than with 64-bit ones.
         web_builds: The builds of onnxruntime-web that have it, the one of the package's default import first.
         web_alone: The build that has nothing else.
-        question: An expression of JavaScript that gives why a browser cannot run it, "" where it can, and ``EMULATED``
+        question: An expression of JavaScript that gives why a browser cannot run it, "" if it can, and ``EMULATED``
             where the CPU emulates the GPU; "" for what every browser runs, or nobody asks.
         browser_flags: Arguments of the browser without which it is not offered.
     """
@@ -140,16 +140,16 @@ class Provider:
 
     @property
     def in_page(self) -> bool:
-        """Returns whether the provider runs in a page of a browser, by onnxruntime-web."""
+        """Whether the provider runs in a page of a browser, by onnxruntime-web."""
         return self.place == PAGE
 
     def emulated_by(self, devices: Sequence[str] | None) -> bool:
-        """Returns whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
+        """Return whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
         return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
 
     @property
     def cpu_kernels(self) -> bool:
-        """Returns whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
+        """Whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
         return "CPUExecutionProvider" in self.profiled_as
 
     @property

@@ -51,38 +51,38 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def that(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
-    """The providers of which something is true."""
+    """Return the providers of which something is true."""
     return tuple(p for p in every() if trait(p))
 
 
 def find(name: str) -> Provider:
-    """The provider that a session is told by this name; of one that is nobody's nothing is known."""
+    """Return the provider that a session is told by this name; of one that is nobody's nothing is known."""
     return next((p for p in every() if p.name == name), None) or Provider(name=name)
 
 
 def of_target(target: str) -> Provider:
-    """The provider of the target with this name; of one that is nobody's nothing is known."""
+    """Return the provider of the target with this name; of one that is nobody's nothing is known."""
     return next((p for p in every() if target and p.target == target), None) or Provider(name="")
 
 
 def targets(trait: Callable[[Provider], object]) -> tuple[str, ...]:
-    """The names of the targets of which something is true."""
+    """Return the names of the targets of which something is true."""
     return tuple(p.target for p in that(trait) if p.target)
 
 
 def of_profile(name: str) -> Provider:
-    """The provider with a target whose nodes a profile says to be run by this one."""
+    """Return the provider with a target whose nodes a profile says to be run by this one."""
     runs = that(lambda p: p.target and name in p.profiled_as)
     return next((p for p in runs if p.name == name), runs[0] if runs else Provider(name=name))
 
 
 def profiled(trait: Callable[[Provider], object]) -> frozenset[str]:
-    """What profiles call the providers of which something is true."""
+    """Return what profiles call the providers of which something is true."""
     return frozenset(name for p in that(trait) for name in p.profiled_as)
 
 
 def short(name: str) -> str:
-    """A provider's name for people: "CUDA" of "CUDAExecutionProvider"."""
+    """Return a provider's name for people: "CUDA" of "CUDAExecutionProvider"."""
     return name.removesuffix(SUFFIX)
 
 

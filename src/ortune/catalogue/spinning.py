@@ -13,7 +13,7 @@ from ortune.records import Plan
 
 
 def spins(plan: Plan) -> bool:
-    """Returns whether the plan has threads that spin on when a run is over; settings not known here do not count."""
+    """Return whether the plan has threads that spin on when a run is over; settings not known here do not count."""
     settings = plan.settings
     if settings.get(STOP.name):
         return False

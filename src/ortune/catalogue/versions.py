@@ -6,7 +6,7 @@ from ortune.catalogue.knob import Knob
 
 
 def version(text: str) -> tuple[int, ...]:
-    """A version for comparing: "1.31.1" -> (1, 31, 1); an unreadable part ends it."""
+    """Return a version for comparing: "1.31.1" -> (1, 31, 1); an unreadable part ends it."""
     parts = []
     for part in text.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
@@ -17,7 +17,7 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def too_old(knob: Knob, ort_version: str) -> str:
-    """Why this version cannot take the setting, "" where it can.
+    """Return why this version cannot take the setting, "" if it can.
 
     Args:
         knob: The setting.

@@ -55,7 +55,7 @@ def answer(words: Sequence[str], run: Callable[[], object]) -> None:
 
 
 def _split(text: str) -> list[str]:
-    """The words of a command line whose last quote may be open."""
+    """Return the words of a command line whose last quote may be open."""
     for end in ("", "'", '"'):
         with contextlib.suppress(ValueError):
             return shlex.split(text + end)
@@ -63,7 +63,7 @@ def _split(text: str) -> list[str]:
 
 
 def _joined(words: Sequence[str]) -> tuple[list[str], str]:
-    """The words as they were typed, and what of the last one bash keeps."""
+    """Return the words as they were typed, and what of the last one bash keeps."""
     joined: list[str] = []
     after_sign = False
     kept = ""

@@ -34,7 +34,7 @@ class Guess:
             onnxruntime_perf_test and of OpenVINO's benchmark_app.
         instead: Options with ``{}`` for the value; of several, the first that the verb has is told.
         sample: A value that says which kind is meant, where none was given that is of that kind.
-        takes: What a value has to look like to be told back; "" where the flag takes none.
+        takes: What a value has to look like to be told back; "" if the flag takes none.
         note: What the options alone do not say.
     """
 
@@ -50,12 +50,12 @@ _NATIVE = that(lambda p: p.target and not p.in_page and p != CPU)
 
 
 def _words(provider: Provider) -> tuple[str, ...]:
-    """What people write for a provider."""
+    """Return what people write for a provider."""
     return tuple(dict.fromkeys((provider.target, short(provider.name).lower(), *provider.aliases)))
 
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
-    """The options that ask for a provider: of the build that ortune makes for any machine, and of the target."""
+    """Return the options that ask for a provider: of the build that ortune makes for any machine, and of the target."""
     return (*(("--runtime",) if provider.builds and not provider.hardware else ()), "--target")
 
 
@@ -149,7 +149,7 @@ GUESSES = (
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:
-    """What to write instead of an option that there is not; "" where nobody can know.
+    """Return what to write instead of an option that there is not; "" if nobody can know.
 
     Args:
         flag: As it was written.
@@ -164,7 +164,7 @@ def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> st
 
 
 def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
-    """The first of the options that the verb has, and for one side alone where it compares two."""
+    """Return the first of the options that the verb has, and for one side alone where it compares two."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
         # What compares two sides rewrites the one that is told: its --allow knows no numerics.
@@ -182,7 +182,7 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
 
 
 def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
-    """The option that asks for an execution provider, by any of its names."""
+    """Return the option that asks for an execution provider, by any of its names."""
     word = name.lower().removesuffix(SUFFIX.lower()).partition(":")[0].strip("_-")
     exact = of_target(word)
     provider = (
@@ -195,7 +195,7 @@ def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
 
 
 def _setting(name: str, value: str) -> str:
-    """A setting that was written as an option."""
+    """Return a setting that was written as an option."""
     from ortune.catalogue import knobs
 
     written = name.replace("-", "_")
@@ -217,7 +217,7 @@ def _takes(knob: Knob, value: str) -> bool:
 
 
 def _value(flag: str, arguments: Sequence[str]) -> str:
-    """What follows the flag; "" where that is another option."""
+    """Return what follows the flag; "" if that is another option."""
     for this, after in zip(arguments, [*arguments[1:], ""], strict=True):
         if this.startswith(flag + "="):
             return this.partition("=")[2]

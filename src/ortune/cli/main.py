@@ -66,7 +66,7 @@ def options(
 
 
 def register(*asked: str, whole: bool = False) -> None:
-    """Makes the commands that are asked for; where none is, what ``ortune --help`` says of each.
+    """Make the commands that are asked for; where none is, what ``ortune --help`` says of each.
 
     ``whole``: this process does nothing else.
     """
@@ -118,7 +118,7 @@ def _open_closed_streams() -> None:
 
 
 def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
-    """Runs a verb and returns the exit code; ``whole``: this process does nothing else."""
+    """Run a verb and return the exit code; ``whole``: this process does nothing else."""
     try:
         if completion.VARIABLE in os.environ:
             return _complete(completion.typed())
@@ -144,7 +144,7 @@ def _program(arguments: Sequence[str]) -> int:
 
 
 def _complete(typed: Sequence[str]) -> int:
-    """Prints what the last word of a command line may be."""
+    """Print what the last word of a command line may be."""
     finished = typed[:-1]
     with contextlib.suppress(UsageError):
         finished = _with_look(finished)
@@ -154,7 +154,7 @@ def _complete(typed: Sequence[str]) -> int:
 
 
 def _help(arguments: Sequence[str]) -> int:
-    """What typer prints itself."""
+    """Return what typer prints itself."""
     with contextlib.redirect_stdout(Stream(sys.stdout)) as stream:
         code = _program(arguments)
     require_written(stream.trouble)
@@ -171,7 +171,7 @@ def _require_folder() -> None:
 
 
 def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
-    """What is wrong with the options, and what to write instead where that can be known."""
+    """Return what is wrong with the options, and what to write instead where that can be known."""
     line = " ".join(["ortune", *_verb(arguments)])
     do = f"{line} --help lists all options"
     unknown: str = getattr(error, "option_name", None) or ""
@@ -206,12 +206,12 @@ def _with_files(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _options(arguments: Sequence[str]) -> Sequence[str]:
-    """What may be options: what follows ``--`` is none."""
+    """Return what may be options: what follows ``--`` is none."""
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _as_file(argument: str) -> str:
-    """The argument; where it names a file and begins like an option, spelled as nothing but a file can be."""
+    """Return the argument; where it names a file and begins like an option, spelled as nothing but a file can be."""
     for name in (argument, argument.rpartition("@")[0]):  # with the revision of a model, too
         if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # a link to nowhere too
             return operand(argument)
@@ -277,7 +277,7 @@ def _is_utf8(name: bytes) -> bool:
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
-    """The verb, when the command line begins with one."""
+    """Return the verb, when the command line begins with one."""
     return [
         a
         for a in arguments[:1]
@@ -286,7 +286,7 @@ def _verb(arguments: Sequence[str]) -> list[str]:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Returns whether one JSON document is expected, also where the options could not be read."""
+    """Return whether one JSON document is expected, also where the options could not be read."""
     options = _options(arguments)
     return (
         "--json" in options

@@ -61,7 +61,7 @@ def outputs_of(
         path: The written model, with its weights beside it.
         specs: The rewrites that it was made by.
         settings: What must be set to run it.
-        line: Is told what happens.
+        line: Callback for progress messages.
         limit_s: Seconds to load each, and to run it.
 
     Raises:
@@ -140,7 +140,7 @@ def verify(
     line: Callable[[str], None],
     moves: bool,
 ) -> Verification:
-    """Runs a written model and its source once each, where there is an onnxruntime that runs the source.
+    """Run a written model and its source once each, where there is an onnxruntime that runs the source.
 
     Args:
         source: What was rewritten.
@@ -151,7 +151,7 @@ def verify(
         inputs: What both are fed.
         scratch: Where feeds and outputs lie meanwhile.
         machine: Where they run.
-        line: Is told what happens.
+        line: Callback for progress messages.
         moves: The rewrites may move the outputs further than rounding does, as was asked for.
 
     Raises:

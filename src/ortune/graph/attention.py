@@ -25,11 +25,11 @@ class Core:
 
     Attributes:
         softmax: Over the keys.
-        queries, keys, values: Their heads; None where they are not split off by Reshape and Transpose.
+        queries, keys, values: Their heads; None if they are not split off by Reshape and Transpose.
         scale: Of the product of queries and keys.
         mask: What is added to the scaled product.
         guarded: Whether rows of NaN are made 0.
-        joined: The Reshape after the Transpose that joins the heads again; None where there is none.
+        joined: The Reshape after the Transpose that joins the heads again; None if there is none.
         shared: A value on the way that is used elsewhere too.
     """
 
@@ -45,7 +45,7 @@ class Core:
 
 
 def between_products(softmax: ir.Node) -> list[str] | None:
-    """Returns the operators between a Softmax and the two products around it; None without two products."""
+    """Return the operators between a Softmax and the two products around it; None without two products."""
     before, above = list[str](), maker_of(softmax.inputs[0])
     for _ in range(_STEPS):
         if above is None or above.op_type not in _BEFORE:
@@ -70,13 +70,13 @@ def _reader(node: ir.Node) -> ir.Node | None:
 
 
 def cores(scope: Scope) -> list[Core]:
-    """Finds every attention in one graph; subgraphs are not searched."""
+    """Find every attention in one graph; subgraphs are not searched."""
     candidates = [core_of(node) for node in scope if is_op(node, "Softmax")]
     return [core for core in candidates if core is not None]
 
 
 def core_of(softmax: ir.Node) -> Core | None:
-    """Matches the attention around a Softmax; None where there is none."""
+    """Match the attention around a Softmax; None if there is none."""
     # Of batch, heads, queries and keys the last axis, whichever way it is counted.
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
@@ -109,7 +109,7 @@ def core_of(softmax: ir.Node) -> Core | None:
 
 
 def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]:
-    """The weights after ``Where(IsNaN(w), 0, w)``, where that follows, and whether it does."""
+    """Return the weights after ``Where(IsNaN(w), 0, w)``, where that follows, and whether it does."""
     users = [use.node for use in weights.uses()]
     test = next((node for node in users if is_op(node, "IsNaN")), None)
     chosen = next((node for node in users if is_op(node, "Where")), None)

@@ -36,7 +36,7 @@ OF_TREES = re.compile(
 
 
 def kind_of(attribute: onnx.AttributeProto) -> int:
-    """The type of an attribute that does not say it, as files before IR version 2 had them."""
+    """Return the type of an attribute that does not say it, as files before IR version 2 had them."""
     fields: tuple[tuple[str, int], ...] = (
         ("f", AttributeProto.FLOAT), ("i", AttributeProto.INT), ("s", AttributeProto.STRING),
         ("t", AttributeProto.TENSOR), ("g", AttributeProto.GRAPH),
@@ -56,7 +56,7 @@ def ordinals(numbers: Iterable[int]) -> list[int]:
 
 
 def letters(equation: bytes) -> bytes:
-    """An einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
+    """Return an einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
     letter_of: dict[str, str] = {}
     text = "".join(
         c for c in equation.decode(errors="replace") if c.isascii() and (c.isalpha() or c in ".,->")

@@ -20,85 +20,85 @@ _GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})
 
 
 def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
-    """Returns an attribute of the given kind; None if it is missing, of another kind, or a function's parameter."""
+    """Return an attribute of the given kind; None if it is missing, of another kind, or a function's parameter."""
     attribute = node.attributes.data.get(name)
     return attribute if attribute is not None and attribute.type == kind and not attribute.is_ref() else None
 
 
 def is_parameter(node: ir.Node, name: str) -> bool:
-    """Returns whether an attribute refers to a parameter of the enclosing function, so its value is unknown."""
+    """Return whether an attribute refers to a parameter of the enclosing function, so its value is unknown."""
     attribute = node.attributes.data.get(name)
     return attribute is not None and attribute.is_ref()
 
 
 def has_parameters(node: ir.Node) -> bool:
-    """Returns whether any attribute of the node refers to a parameter of the enclosing function."""
+    """Return whether any attribute of the node refers to a parameter of the enclosing function."""
     return any(attribute.is_ref() for attribute in node.attributes.data.values())
 
 
 def int_of(node: ir.Node, name: str, default: int) -> int:
-    """Returns an integer attribute, or the default."""
+    """Return an integer attribute, or the default."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else default
 
 
 def optional_int(node: ir.Node, name: str) -> int | None:
-    """Returns an integer attribute, or None if it is missing."""
+    """Return an integer attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else None
 
 
 def float_of(node: ir.Node, name: str, default: float) -> float:
-    """Returns a float attribute, or the default."""
+    """Return a float attribute, or the default."""
     number = optional_float(node, name)
     return default if number is None else number
 
 
 def optional_float(node: ir.Node, name: str) -> float | None:
-    """Returns a float attribute, or None if it is missing."""
+    """Return a float attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.FLOAT)
     return attribute.as_float() if attribute is not None else None
 
 
 def ints_of(node: ir.Node, name: str) -> list[int] | None:
-    """Returns a list of integers, or None if the attribute is missing."""
+    """Return a list of integers, or None if the attribute is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INTS)
     return list(attribute.as_ints()) if attribute is not None else None
 
 
 def text_of(node: ir.Node, name: str, default: str) -> str:
-    """Returns a string attribute, or the default."""
+    """Return a string attribute, or the default."""
     attribute = attribute_of(node, name, ir.AttributeType.STRING)
     return attribute.as_string() if attribute is not None else default
 
 
 def texts_of(node: ir.Node, name: str) -> list[str] | None:
-    """Returns a list of strings, or None if the attribute is missing."""
+    """Return a list of strings, or None if the attribute is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.STRINGS)
     return list(attribute.as_strings()) if attribute is not None else None
 
 
 def tensor_of(node: ir.Node, name: str) -> ir.TensorProtocol | None:
-    """Returns a tensor attribute, or None if it is missing."""
+    """Return a tensor attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.TENSOR)
     return tensor_value(attribute) if attribute is not None else None
 
 
 def graph_of(node: ir.Node, name: str) -> ir.Graph | None:
-    """Returns a graph attribute, or None if it is missing."""
+    """Return a graph attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.GRAPH)
     return attribute.as_graph() if attribute is not None else None
 
 
 def graphs_of(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """Yields the node's subgraphs, each with its attribute's name."""
+    """Yield the node's subgraphs, each with its attribute's name."""
     for name, attribute in node.attributes.data.items():
         if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield name, attribute.as_graph()
 
 
 def length_of(node: ir.Node, name: str) -> int:
-    """Counts the elements of a list or tensor attribute; 0 if it is missing."""
+    """Count the elements of a list or tensor attribute; 0 if it is missing."""
     attribute = node.attributes.data.get(name)
     if attribute is None or attribute.is_ref():
         return 0
@@ -108,7 +108,7 @@ def length_of(node: ir.Node, name: str) -> int:
 
 
 def texts(node: ir.Node) -> dict[str, str]:
-    """Returns attributes as text, sorted by name, without tensors, graphs and function parameters."""
+    """Return attributes as text, sorted by name, without tensors, graphs and function parameters."""
     return {
         name: repr(attribute.value)
         for name, attribute in sorted(node.attributes.data.items())
@@ -119,7 +119,7 @@ def texts(node: ir.Node) -> dict[str, str]:
 def signature(
     node: ir.Node, tensor: Callable[[ir.TensorProtocol], object], graph: Callable[[object], object] = id
 ) -> tuple[tuple[object, ...], ...]:
-    """Returns a comparable key of a node's attributes: name, kind and value of each, sorted by name.
+    """Return a comparable key of a node's attributes: name, kind and value of each, sorted by name.
 
     Args:
         node: The node.
@@ -141,12 +141,12 @@ def signature(
 
 
 def small_contents(tensor: ir.TensorProtocol) -> object:
-    """Returns a comparable key of a tensor: the contents of a small one, the identity of a large one."""
+    """Return a comparable key of a tensor: the contents of a small one, the identity of a large one."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
         return id(tensor)
     return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
 
 
 def cast_to(node: ir.Node) -> int:
-    """Returns the ONNX type number that a Cast converts to; 0 for any other node."""
+    """Return the ONNX type number that a Cast converts to; 0 for any other node."""
     return int_of(node, "to", 0) if node.op_type == "Cast" else 0

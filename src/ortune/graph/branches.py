@@ -16,7 +16,7 @@ from ortune.graph.nodes import is_op
 
 
 def with_names(model: ir.Model) -> ir.Model | None:
-    """Returns a copy in which nodes of two branches differ by their names; None where they do already."""
+    """Return a copy in which nodes of two branches differ by their names; None if they do already."""
     if not any(any(_shared(node)) for node in nodes(model, functions=False) if is_op(node, "If")):
         return None
     copy = model.clone()
@@ -37,7 +37,7 @@ def _shared(node: ir.Node) -> tuple[set[str], set[str]]:
 
 
 def _rename(graph: ir.Graph, path: str) -> None:
-    """Puts the branch into the names of what both have, from the outermost If to those in its branches."""
+    """Put the branch into the names of what both have, from the outermost If to those in its branches."""
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         names, operators = _shared(node) if is_op(node, "If") else (set[str](), set[str]())

@@ -35,12 +35,12 @@ _NUMBERS = {
 
 
 def is_overridable(value: ir.Value) -> bool:
-    """Returns whether a value is an initializer that callers can override, because it is also a graph input."""
+    """Return whether a value is an initializer that callers can override, because it is also a graph input."""
     return value.is_initializer() and value.is_graph_input() and NEVER_FED not in value.meta
 
 
 def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """Returns the tensor stored for a value: an initializer (overridable ones included) or a Constant's value."""
+    """Return the tensor stored for a value: an initializer (overridable ones included) or a Constant's value."""
     if value is None:
         return None
     node = value.producer()
@@ -56,12 +56,12 @@ def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 
 def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """Returns the tensor of a true constant; None for overridable initializers and computed values."""
+    """Return the tensor of a true constant; None for overridable initializers and computed values."""
     return None if value is None or is_overridable(value) else stored(value)
 
 
 def is_constant(value: ir.Value | None) -> bool:
-    """Returns whether a value is stored in the file and cannot be overridden by a caller."""
+    """Return whether a value is stored in the file and cannot be overridden by a caller."""
     if value is None or is_overridable(value):
         return False
     node = value.producer()
@@ -71,7 +71,7 @@ def is_constant(value: ir.Value | None) -> bool:
 
 
 def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool = False) -> np.ndarray | None:
-    """Returns the array of a true constant; None for any other value.
+    """Return the array of a true constant; None for any other value.
 
     Args:
         value: Any value.
@@ -85,7 +85,7 @@ def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool 
 
 
 def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None:
-    """Returns a constant of one element, stored or computed from such constants; None for any other value."""
+    """Return a constant of one element, stored or computed from such constants; None for any other value."""
     own = constant(value, most=1)
     if own is not None or value is None or not depth:
         return own if own is not None and own.size == 1 and own.dtype.kind in "fiu" else None
@@ -100,6 +100,6 @@ def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None
 
 
 def scalar(value: ir.Value | None) -> float | None:
-    """Returns the number of a one-element constant of any rank; None for any other value."""
+    """Return the number of a one-element constant of any rank; None for any other value."""
     own = one_number(value)
     return None if own is None else float(own.reshape(()))

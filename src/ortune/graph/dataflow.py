@@ -42,7 +42,7 @@ class Flow(Generic[State]):
         self._graph(model.graph)
 
     def of(self, value: ir.Value | None) -> State:
-        """Returns the fact of a value."""
+        """Return the fact of a value."""
         return self._bottom if value is None else self.states.get(value, self._bottom)
 
     def _graph(self, graph: ir.Graph | ir.Function) -> list[State]:

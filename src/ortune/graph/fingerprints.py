@@ -32,13 +32,13 @@ Item = TypeVar("Item")
 
 
 def digest(*parts: str) -> str:
-    """Hashes a list of texts to 64 hexadecimal digits."""
+    """Hash a list of texts to 64 hexadecimal digits."""
     # Each part with its length: no two lists of parts become the same bytes.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
-    """Hashes a tensor's type, shape and values to 64 hexadecimal digits; its name does not matter."""
+    """Hash a tensor's type, shape and values to 64 hexadecimal digits; its name does not matter."""
     hasher = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
     if isinstance(tensor, FileTensor):
         for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
@@ -51,26 +51,26 @@ def tensor_digest(tensor: ir.TensorProtocol) -> str:
 
 
 def tensor_kind(tensor: ir.TensorProtocol) -> str:
-    """Returns a tensor's key without weight values: type and shape, plus the values of shapes and axes."""
+    """Return a tensor's key without weight values: type and shape, plus the values of shapes and axes."""
     if is_structure(tensor):
         return digest("sizes", str(tensor.shape.numpy()), repr(tensor.numpy().ravel().tolist()))
     return weight_kind(tensor.dtype, tensor.shape)
 
 
 def weight_kind(dtype: ir.DataType | None, shape: ir.ShapeProtocol | ir.Shape | None) -> str:
-    """Returns the key of a weight of this type and shape."""
+    """Return the key of a weight of this type and shape."""
     return digest(
         "weight", "?" if dtype is None else dtype.name, "?" if shape is None else str(shape.numpy())
     )
 
 
 def is_structure(tensor: ir.TensorProtocol) -> bool:
-    """Returns whether a tensor holds shapes, axes or indices, which some exporters write as attributes instead."""
+    """Return whether a tensor holds shapes, axes or indices, which some exporters write as attributes instead."""
     return tensor.dtype == ir.DataType.INT64 and tensor.size <= MOST_SHAPE_ELEMENTS
 
 
 def model_fingerprint(model: ir.Model, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest) -> str:
-    """Hashes a model's structure to 16 hexadecimal digits; names and node order do not matter.
+    """Hash a model's structure to 16 hexadecimal digits; names and node order do not matter.
 
     Versions of operator sets count, and the names of model-local functions, since nodes call them by it.
 
@@ -110,7 +110,7 @@ class Fingerprints:
         self._tensor, self._commutes, self._depth = tensor, commutes, 0
 
     def graph(self, graph: ir.Graph | ir.Function) -> str:
-        """Returns the fingerprint of a graph; the values it reads from outside must have fingerprints already."""
+        """Return the fingerprint of a graph; the values it reads from outside must have fingerprints already."""
         self._depth += 1
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor = stored(value)
@@ -137,7 +137,7 @@ class Fingerprints:
         return digest("graph", *sorted(nodes), "outputs", *ends)
 
     def node(self, node: ir.Node) -> str | None:
-        """Returns a node's fingerprint, None if an input has none; a Constant counts as its tensor."""
+        """Return a node's fingerprint, None if an input has none; a Constant counts as its tensor."""
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
@@ -157,7 +157,7 @@ class Fingerprints:
             self.of[value] = digest(own, str(place)) if place else own
 
     def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
-        """Returns the fingerprints of attributes, sorted."""
+        """Return the fingerprints of attributes, sorted."""
         return sorted(digest(attribute.name, self._attribute(attribute)) for attribute in attributes)
 
     def _attribute(self, attribute: ir.Attr) -> str:
@@ -172,14 +172,14 @@ class Fingerprints:
 
 
 def _dims(value: ir.Value) -> str:
-    """What a dynamic dimension is called does not count."""
+    """Return what a dynamic dimension is called does not count."""
     if value.shape is None:
         return "any"
     return str([dim if isinstance(dim, int) else "?" for dim in value.shape])
 
 
 def _head(tensor: ir.TensorProtocol) -> bytes:
-    """The first elements of a tensor, which is not opened for them if it lies in a file."""
+    """Return the first elements of a tensor, which is not opened for them if it lies in a file."""
     if isinstance(tensor, FileTensor):
         return tensor.head(_HEAD)
     return tensor.numpy().reshape(-1)[:_HEAD].tobytes()

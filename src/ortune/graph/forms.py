@@ -31,7 +31,7 @@ class Op:
     Attributes:
         kind: The operator.
         inputs: What it takes.
-        called: What its result is called in words; "" where nothing is said of it.
+        called: What its result is called in words; "" if nothing is said of it.
     """
 
     kind: str
@@ -59,12 +59,12 @@ Part = Op | Either | About | float | str
 
 
 def op(kind: str, *inputs: Part, called: str = "") -> Op:
-    """Builds an operator pattern from the patterns of its inputs."""
+    """Build an operator pattern from the patterns of its inputs."""
     return Op(kind, inputs, called)
 
 
 def either(part: Part, *others: tuple[str, Part]) -> Either:
-    """Builds a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
+    """Build a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
     return Either(part, others)
 
 
@@ -83,11 +83,11 @@ class Matching:
     departures: tuple[str, ...] = ()
 
     def node(self, called: str) -> ir.Node:
-        """Returns the matched node of that name."""
+        """Return the matched node of that name."""
         return next(node for node, name in self.nodes.items() if name == called)
 
     def shared(self, end: ir.Node) -> ir.Node | None:
-        """Returns a matched node, other than the end, whose result is also read outside the match; else None."""
+        """Return a matched node, other than the end, whose result is also read outside the match; else None."""
         for node in self.nodes:
             if node is not end and any(reader not in self.nodes for reader in readers(node.outputs[0])):
                 return node
@@ -95,7 +95,7 @@ class Matching:
 
 
 def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None) -> Iterator[Matching]:
-    """Yields every way in which a value matches a pattern."""
+    """Yield every way in which a value matches a pattern."""
     so_far = so_far or Matching()
     value = source_of(value)
     if value is None:
@@ -124,7 +124,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
 
 
 def _is_constant(form: float | str, value: ir.Value) -> bool:
-    """Returns whether a value is the number that a form says, or of the kind."""
+    """Return whether a value is the number that a form says, or of the kind."""
     if form == ANYTHING:
         return True
     if form == ROW:
@@ -159,12 +159,12 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
 
 
 def _may_match(part: Part, value: ir.Value | None) -> bool:
-    """Returns whether a value can match a part, as far as the node that makes it tells: most do not."""
+    """Return whether a value can match a part, as far as the node that makes it tells: most do not."""
     if isinstance(part, Either):
         return any(_may_match(other, value) for other in (part.part, *(other for _, other in part.others)))
     return is_op(maker_of(value), part.kind) if isinstance(part, Op) else value is not None
 
 
 def nearest(form: Part, end: ir.Node) -> Matching | None:
-    """Returns the match of a node's result with the fewest departures; None if the pattern does not match."""
+    """Return the match of a node's result with the fewest departures; None if the pattern does not match."""
     return min(matchings(form, end.outputs[0]), key=lambda matching: len(matching.departures), default=None)

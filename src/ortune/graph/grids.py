@@ -27,7 +27,7 @@ class Grid:
 
     Attributes:
         scales: One, or one for each index of ``axis``.
-        zero_points: As many; 0 where there is none.
+        zero_points: As many; 0 if there is none.
         axis: Dimension of the value that the scales belong to; None for one scale. May count from the end.
         integers: The value holds the integers themselves, not yet multiplied.
     """
@@ -67,25 +67,25 @@ _RESULT_SCALE = {
 
 
 def quantizes(node: ir.Node) -> bool:
-    """Returns whether a node rounds its output to a quantization grid."""
+    """Return whether a node rounds its output to a quantization grid."""
     return node.op_type.startswith(("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm"))
 
 
 def grids(model: ir.Model) -> dict[str, Grid]:
-    """Returns the quantization grid of every quantized value of the main graph, by name."""
+    """Return the quantization grid of every quantized value of the main graph, by name."""
     flow = _followed(model)
     outputs = [value for node in model.graph for value in node.outputs]
     return {str(value.name): grid for value in outputs if (grid := flow.of(value)) is not None}
 
 
 def output_grids(model: ir.Model) -> dict[str, Grid]:
-    """Returns the quantization grid of each quantized graph output, by name."""
+    """Return the quantization grid of each quantized graph output, by name."""
     flow = _followed(model)
     return {str(value.name): grid for value in model.graph.outputs if (grid := flow.of(value)) is not None}
 
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:
-    """Returns the quantization grid that each graph input is rounded to first, by name."""
+    """Return the quantization grid that each graph input is rounded to first, by name."""
     rounded = {}
     for value in model.graph.inputs:
         users = [use.node for use in value.uses()]
@@ -116,7 +116,7 @@ def _transfer(
 
 
 def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Grid | None]:
-    """The grids behind a node whose first input has one."""
+    """Return the grids behind a node whose first input has one."""
     op = node.op_type
     if op == "DequantizeLinear":
         return [_scaled(node, 1) if first.integers else None]
@@ -130,7 +130,7 @@ def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Gr
 
 
 def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
-    """The grid behind arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
+    """Return the grid behind arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
     at = 0 if inputs[0] is not None else 1
     grid, other = inputs[at], node.inputs[1 - at]
     # A constant may have more dimensions, so the axis of several scales is not known behind it.
@@ -146,7 +146,7 @@ def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
 
 
 def _scaled(node: ir.Node, at: int) -> Grid | None:
-    """The grid whose scale is a node's input at this place, and the zero point the next; None where it varies."""
+    """The grid whose scale is a node's input at this place, and the zero point the next; None if it varies."""
     if int_of(node, "block_size", 0) or len(node.inputs) <= at:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]
@@ -169,7 +169,7 @@ def _scaled(node: ir.Node, at: int) -> Grid | None:
 
 
 def _type_without_zero_point(node: ir.Node) -> ir.DataType:
-    """The type of the integers of a node that gets no zero point: uint8, or what it names."""
+    """Return the type of the integers of a node that gets no zero point: uint8, or what it names."""
     named = int_of(node, "output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
     return ir.DataType(named or ir.DataType.UINT8)
 

@@ -43,7 +43,7 @@ class LayerGroup:
 
 
 def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
-    """The groups of a model's main graph in its order; nodes before the first product belong to that."""
+    """Return the groups of a model's main graph in its order; nodes before the first product belong to that."""
     products: list[ir.Node] = []
     place: dict[ir.Node, int] = {}
     for node in model.graph:
@@ -76,7 +76,7 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
 
 
 def values_of(model: ir.Model, names: Sequence[str]) -> frozenset[str]:
-    """Names of all values of the groups of these names."""
+    """Return names of all values of the groups of these names."""
     wanted = set(names)
     return frozenset().union(*(group.values for group in layer_groups(model) if group.name in wanted))
 
@@ -113,7 +113,7 @@ def _producers(node: ir.Node) -> list[ir.Node]:
 
 
 def _names(products: Sequence[ir.Node]) -> list[str]:
-    """A name for each that no other has: the node's, else its output's, else its number."""
+    """Return a name for each that no other has: the node's, else its output's, else its number."""
     names: list[str] = []
     for number, node in enumerate(products):
         wishes = (node.name, node.outputs[0].name, f"product-{number}")

@@ -37,7 +37,7 @@ class Heads:
 
 
 def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911  (one a form)
-    """The heads that a Reshape split off before a Transpose of this order."""
+    """Return the heads that a Reshape split off before a Transpose of this order."""
     # Queries, keys and values of one projection are split together and then taken one by one, by an index.
     part, turn = (None, value.producer())
     if perm == SPLIT and perm_of(turn) is None:
@@ -103,7 +103,7 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
 
 
 def _width(value: ir.Value) -> int:
-    """The size of the last axis, as declared or by the weights that a value was made with; 0 where nothing tells."""
+    """The size of the last axis, as declared or by the weights that a value was made with; 0 if nothing tells."""
     last = value.shape[-1] if value.shape is not None and len(value.shape) else None
     if isinstance(last, int):
         return last
@@ -156,7 +156,7 @@ def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
 
 
 def _is_axis(symbol: Symbol, value: ir.Value, axis: int, heads: Heads) -> bool:
-    """Returns whether an element of a shape is the size of one axis of split heads: batch, heads, length, size."""
+    """Return whether an element of a shape is the size of one axis of split heads: batch, heads, length, size."""
     if not isinstance(symbol, int):
         return symbol == (value, axis)
     if axis in (1, 3):

@@ -75,7 +75,7 @@ class TracedLabels:
 
 
 def label_source(node: ir.Node, output: int) -> LabelSource | None:
-    """Returns the scores behind the labels that a node gives; None if it gives no labels."""
+    """Return the scores behind the labels that a node gives; None if it gives no labels."""
     source = node.inputs[0] if node.inputs else None
     if node.op_type in ("ArgMax", "ArgMin") and source is not None:
         axis = int_of(node, "axis", 0)
@@ -94,13 +94,13 @@ def label_source(node: ir.Node, output: int) -> LabelSource | None:
 
 
 def takes_one(node: ir.Node) -> bool:
-    """Returns whether a TopK gives the best alone."""
+    """Return whether a TopK gives the best alone."""
     count = constant(node.inputs[1], most=1) if len(node.inputs) > 1 else np.array(int_of(node, "k", 0))
     return count is not None and count.size == 1 and int(count.reshape(())) == 1
 
 
 def follows(node: ir.Node, at: int) -> bool:
-    """Returns whether a node that reads labels as its input ``at`` is one of those that are followed."""
+    """Return whether a node that reads labels as its input ``at`` is one of those that are followed."""
     if node.op_type in _SAME | MOVES or node.op_type in _ARITHMETIC:
         return at == 0 or node.op_type in ("Add", "Mul")
     # Labels are looked up in a table; positions in a list of labels are followed where they are constant.
@@ -108,7 +108,7 @@ def follows(node: ir.Node, at: int) -> bool:
 
 
 def traced(source: LabelSource, scores: tuple[int, ...], output: tuple[int, ...]) -> TracedLabels | None:
-    """Follows labels from their scores to an output.
+    """Follow labels from their scores to an output.
 
     Args:
         source: The scores and the nodes between.
@@ -140,7 +140,7 @@ def traced(source: LabelSource, scores: tuple[int, ...], output: tuple[int, ...]
 
 
 def _through(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """The labels behind a node; None where they cannot be followed."""
+    """Return the labels behind a node; None if they cannot be followed."""
     if node.op_type in _ARITHMETIC:
         return _computed(node, state)
     if node.op_type in _LOOKED_UP:
@@ -192,7 +192,7 @@ def _looked_up(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _sliced(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """What a Slice keeps; None where that is computed."""
+    """Return what a Slice keeps; None if that is computed."""
     lists = [ints_of(node, name) for name in ("starts", "ends", "axes")]
     if len(node.inputs) > 1:
         given = [constant(value, most=state.label.ndim) for value in node.inputs[1:]]
@@ -211,7 +211,7 @@ def _sliced(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _reshaped(node: ir.Node, state: TracedLabels) -> TracedLabels:
-    """The labels in another shape; in their order alone where the shape is computed."""
+    """Return the labels in another shape; in their order alone where the shape is computed."""
     given = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     axes = tuple(ints_of(node, "axes") or (() if given is None else map(int, given.reshape(-1))))
     if state.shaped and node.op_type == "Unsqueeze" and axes:

@@ -55,7 +55,7 @@ def _operator(step: Step) -> str:
 
 
 def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
-    """Each source node's name to those that some level joins with it in one node, itself among them."""
+    """Return each source node's name to those that some level joins with it in one node, itself among them."""
     # A union-find: nodes that some level joins have one root.
     root = {name: name for name in names}
 
@@ -81,7 +81,7 @@ def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tupl
 def _standing(
     mapping: Mapping, model: ir.Model, groups: Lookup[str, tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[str]]:
-    """The operators that stand for each group at a level, in order."""
+    """Return the operators that stand for each group at a level, in order."""
     present: dict[tuple[str, ...], list[str]] = {}
     for step in ModelView(model).steps:
         behind = mapping.of.get(mapping.keys.get(step.name, step.name), ())
@@ -92,7 +92,7 @@ def _standing(
 
 
 def _why(mapping: Mapping, group: Sequence[str]) -> str:
-    """What became of the nodes of a group that nothing stands for."""
+    """Return what became of the nodes of a group that nothing stands for."""
     return "; ".join(dict.fromkeys(mapping.why[name] for name in group if name in mapping.why))
 
 

@@ -12,7 +12,7 @@ from ortune.graph.nodes import input_of, is_op
 
 
 def limits(node: ir.Node) -> tuple[float, float] | None:
-    """Returns the bounds of a Clip, Max or Min with a constant; None for other nodes or unknown bounds."""
+    """Return the bounds of a Clip, Max or Min with a constant; None for other nodes or unknown bounds."""
     if is_op(node, "Max", "Min") and len(node.inputs) == 2:
         number = next((n for n in map(scalar, node.inputs) if n is not None), None)
         if number is None:

@@ -17,17 +17,17 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 
 
 def is_op(node: ir.Node | None, *names: str) -> bool:
-    """Returns whether a node is one of these operators of the ONNX domain."""
+    """Return whether a node is one of these operators of the ONNX domain."""
     return node is not None and node.domain in STANDARD and node.op_type in names
 
 
 def operator(node: ir.Node | onnx.NodeProto) -> str:
-    """Returns a node's operator, with its domain unless that is ONNX's: "Conv", "com.microsoft:FusedConv"."""
+    """Return a node's operator, with its domain unless that is ONNX's: "Conv", "com.microsoft:FusedConv"."""
     return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def holds(model: ir.Model, *names: str) -> bool:
-    """Returns whether a model contains one of these operators of the ONNX domain."""
+    """Return whether a model contains one of these operators of the ONNX domain."""
     listing = listing_of(model)
     if listing is not None:
         return any(name in listing.places for name in names)
@@ -35,7 +35,7 @@ def holds(model: ir.Model, *names: str) -> bool:
 
 
 def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
-    """Lists the nodes of a model that are one of these operators of the ONNX domain, in the order of ``nodes``."""
+    """List the nodes of a model that are one of these operators of the ONNX domain, in the order of ``nodes``."""
     listing = listing_of(model)
     if listing is None:
         return [node for node in nodes(model) if is_op(node, *names)]
@@ -46,19 +46,19 @@ def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
 
 
 def anchors_in(model: ir.Model, scope: Scope, *names: str) -> list[ir.Node]:
-    """Lists the nodes of one graph of a model, without those in its nodes, that are one of these operators."""
+    """List the nodes of one graph of a model, without those in its nodes, that are one of these operators."""
     if listing_of(model) is None:
         return [node for node in scope if is_op(node, *names)]
     return [node for node in with_operator(model, *names) if node.graph is scope]
 
 
 def input_of(node: ir.Node, position: int) -> ir.Value | None:
-    """Returns an input of a node, None if it is omitted."""
+    """Return an input of a node, None if it is omitted."""
     return node.inputs[position] if position < len(node.inputs) else None
 
 
 def only_user(value: ir.Value) -> ir.Node | None:
-    """Returns the only reader of a value in its graph; None if it has several uses or is a graph output."""
+    """Return the only reader of a value in its graph; None if it has several uses or is a graph output."""
     uses = tuple(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None
@@ -72,7 +72,7 @@ def source_of(value: ir.Value) -> ir.Value: ...
 @overload
 def source_of(value: ir.Value | None) -> ir.Value | None: ...
 def source_of(value: ir.Value | None) -> ir.Value | None:
-    """Follows Identity nodes, which ONNX Runtime removes, to the value that they copy; None for no value."""
+    """Follow Identity nodes, which ONNX Runtime removes, to the value that they copy; None for no value."""
     while value is not None and (node := value.producer()) is not None:
         if not is_op(node, "Identity") or node.inputs[0] is None:
             break
@@ -81,13 +81,13 @@ def source_of(value: ir.Value | None) -> ir.Value | None:
 
 
 def maker_of(value: ir.Value | None) -> ir.Node | None:
-    """Returns the node that makes a value, or what it is a copy of; None for inputs and weights."""
+    """Return the node that makes a value, or what it is a copy of; None for inputs and weights."""
     source = source_of(value)
     return None if source is None else source.producer()
 
 
 def readers(value: ir.Value) -> list[ir.Node | None]:
-    """Lists the nodes that read a value or a copy of it by Identity, and None for each that is a graph output."""
+    """List the nodes that read a value or a copy of it by Identity, and None for each that is a graph output."""
     listed: list[ir.Node | None] = []
     copies = [value]
     while copies:
@@ -102,7 +102,7 @@ def readers(value: ir.Value) -> list[ir.Node | None]:
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """Returns the other input of a two-input node; None if both are the same value."""
+    """Return the other input of a two-input node; None if both are the same value."""
     inputs = list(node.inputs)
     if len(inputs) != 2 or inputs[0] is inputs[1]:
         return None
@@ -110,7 +110,7 @@ def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
 
 
 def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
-    """Lists every graph and function body, subgraphs included, each with its ONNX opset version."""
+    """List every graph and function body, subgraphs included, each with its ONNX opset version."""
     pairs: list[tuple[Scope, int]] = []
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports

@@ -35,17 +35,17 @@ _TODAY = ("5", "6")
 
 
 def is_blocked(node: ir.Node) -> bool:
-    """Returns whether an operator is of the blocked layout, which is made for one kind of CPU."""
+    """Return whether an operator is of the blocked layout, which is made for one kind of CPU."""
     return node.domain == BLOCKED
 
 
 def is_fused(node: ir.Node, *names: str) -> bool:
-    """Returns whether an operator is one of these fusions of the CPU's optimiser."""
+    """Return whether an operator is one of these fusions of the CPU's optimiser."""
     return node.domain == CONTRIB and node.op_type in names
 
 
 def has_residual(node: ir.Node) -> bool:
-    """Returns whether a FusedConv adds a fourth input, Z, to what it computes."""
+    """Return whether a FusedConv adds a fourth input, Z, to what it computes."""
     return len(node.inputs) > _RESIDUAL and node.inputs[_RESIDUAL] is not None
 
 
@@ -62,7 +62,7 @@ def saved_at(model: ir.Model) -> str:
 
 
 def inspect(model: OpenModel) -> OrtFile | None:
-    """What a file in ORT format was made for; None for an .onnx."""
+    """Return what a file in ORT format was made for; None for an .onnx."""
     if model.facts.format != "ort":
         return None
     version, saved = str(model.ir.meta[VERSION]), dict(model.ir.meta[SAVED])

@@ -48,7 +48,7 @@ _LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both co
 
 
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
-    """Returns the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes; else None."""
+    """Return the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes; else None."""
     for operator, form in FUSIONS:
         if operator in _INSIDE_ALONE and end.outputs[0].is_graph_output():
             continue
@@ -59,7 +59,7 @@ def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
 
 
 def fused(node: ir.Node) -> str:
-    """Returns the operator that ONNX Runtime fuses a node into; "" if no fusion of the table takes it."""
+    """Return the operator that ONNX Runtime fuses a node into; "" if no fusion of the table takes it."""
     end: ir.Node | None = node
     for _ in range(_LONGEST):
         if end is None or len(end.outputs) != 1:
@@ -76,7 +76,7 @@ def fused(node: ir.Node) -> str:
 
 
 def folds_behind(product: ir.Node, user: ir.Node) -> bool:
-    """Returns whether ONNX Runtime folds a scale, shift or BatchNormalization into the product before it."""
+    """Return whether ONNX Runtime folds a scale, shift or BatchNormalization into the product before it."""
     if is_op(user, "BatchNormalization"):
         return is_op(product, "Conv", "ConvTranspose", "MatMul")
     if not is_op(product, "Conv") or not is_op(user, "Mul", "Add"):
@@ -90,7 +90,7 @@ def folds_behind(product: ir.Node, user: ir.Node) -> bool:
 
 
 def scales_product(product: ir.Node, scale: ir.Node) -> bool:
-    """Returns whether ONNX Runtime makes FusedMatMul of two adjacent nodes: a matrix product and one number."""
+    """Return whether ONNX Runtime makes FusedMatMul of two adjacent nodes: a matrix product and one number."""
     if not is_op(product, "MatMul") or not is_op(scale, "Mul", "Div"):
         return False
     numbers = _numbers(scale)
@@ -98,7 +98,7 @@ def scales_product(product: ir.Node, scale: ir.Node) -> bool:
 
 
 def _numbers(node: ir.Node) -> ir.TensorProtocol | None:
-    """Returns the constant that a node takes."""
+    """Return the constant that a node takes."""
     tensors = map(constant_tensor, node.inputs)
     return next((tensor for tensor in tensors if tensor is not None), None)
 
@@ -113,7 +113,7 @@ class Unfused:
     Attributes:
         node: The node that is told of.
         nodes: All of its nodes.
-        why: What keeps ONNX Runtime from fusing it; "" where it fuses it, or where that is not known.
+        why: What keeps ONNX Runtime from fusing it; "" if it fuses it, or where that is not known.
     """
 
     node: ir.Node
@@ -146,7 +146,7 @@ _NEAR_GELU = either(
 
 
 def gelu_ending(end: ir.Node) -> Unfused | None:
-    """Matches an Erf-based Gelu that ends at a node and is not fused; None where there is none."""
+    """Match an Erf-based Gelu that ends at a node and is not fused; None if there is none."""
     matching = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
     if matching is None:
         return None
@@ -154,7 +154,7 @@ def gelu_ending(end: ir.Node) -> Unfused | None:
 
 
 def _departure(matching: Matching, end: ir.Node) -> str:
-    """The first departure of a match; else what is read by others too, in words."""
+    """Return the first departure of a match; else what is read by others too, in words."""
     shared = matching.shared(end)
     read = (
         f"another node reads {matching.nodes[shared]}"
@@ -193,7 +193,7 @@ _QUOTIENT = either(
 
 
 def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
-    """Matches a layer normalisation by its division and says why it is not fused; None where there is none.
+    """Match a layer normalisation by its division and say why it is not fused; None if there is none.
 
     Args:
         end: Of any operator.
@@ -222,7 +222,7 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
 
 
 def _scale(quotient: ir.Node) -> str:
-    """What is wrong with the scale and the shift that follow the quotient."""
+    """Return what is wrong with the scale and the shift that follow the quotient."""
     value = quotient.outputs[0]
     users = readers(value)
     scale = next((user for user in users if is_op(user, "Mul")), None)
@@ -239,7 +239,7 @@ def _scale(quotient: ir.Node) -> str:
 
 
 def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
-    """Returns whether a Transpose moves through it to meet another behind, and its axis is not the last any more.
+    """Return whether a Transpose moves through it to meet another behind, and its axis is not the last any more.
 
     With none behind, what ONNX Runtime does depends on what it knows of sizes: that is not told of.
     """
@@ -253,7 +253,7 @@ def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
 
 
 def _end(quotient: ir.Node) -> ir.Node | None:
-    """What alone reads a layer normalisation, behind the scale and the shift that follow its quotient."""
+    """Return what alone reads a layer normalisation, behind the scale and the shift that follow its quotient."""
     user: ir.Node | None = quotient
     for operator in ("Mul", "Add", "Transpose"):
         users = readers(user.outputs[0]) if user is not None else []
@@ -264,5 +264,5 @@ def _end(quotient: ir.Node) -> ir.Node | None:
 
 
 def _order(node: ir.Node | None) -> Sequence[int]:
-    """How a Transpose orders axes; () for others."""
+    """Return how a Transpose orders axes; () for others."""
     return (ints_of(node, "perm") or ()) if node is not None and is_op(node, "Transpose") else ()

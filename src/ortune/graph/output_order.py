@@ -38,7 +38,7 @@ _REDUCE = op_set(
 
 
 def decided_roles(node: ir.Node, output: int, sized: Sized) -> Roles | None:
-    """Returns the roles of an output of a node that selects positions or rows; None if its rank is unknown."""
+    """Return the roles of an output of a node that selects positions or rows; None if its rank is unknown."""
     op = node.op_type
     if op == "NonMaxSuppression":
         return ("free", "joint")
@@ -75,11 +75,11 @@ class _Read:
         return self.roles[0]
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """The inferred sizes of a value."""
+        """Return the inferred sizes of a value."""
         return self.sized().dims(value)
 
     def rank(self, value: ir.Value | None) -> int | None:
-        """The number of axes of a value; None if unknown."""
+        """Return the number of axes of a value; None if unknown."""
         dims = self.dims(value)
         return None if dims is None else len(dims)
 
@@ -87,7 +87,7 @@ class _Read:
 def followed_roles(
     node: ir.Node, inputs: Sequence[Roles | None], fixed: Sequence[bool], sized: Sized
 ) -> Roles | None:
-    """Returns the roles of a node's outputs by those of its inputs; None where rows can no longer be told.
+    """Return the roles of a node's outputs by those of its inputs; None if rows can no longer be told.
 
     Args:
         node: Reads at least one value with roles.
@@ -109,7 +109,7 @@ def _with_free(rank: int, axis: int, others: Role) -> Roles | None:
 
 
 def _broadcast(read: _Read) -> Roles | None:
-    """All that have roles agree, and what has none is the same for every row."""
+    """Return all that have roles agree, and what has none is the same for every row."""
     rank = max(len(roles) for roles in read.roles if roles is not None)
     padded = {_padded(roles, rank) for roles in read.roles if roles is not None}
     if len(padded) > 1:
@@ -148,7 +148,7 @@ def _same(read: _Read) -> Roles | None:
 
 
 def _expanded(read: _Read) -> Roles | None:
-    """Rows repeated along other axes than their own."""
+    """Return rows repeated along other axes than their own."""
     rank, dims = read.rank(read.node.outputs[0]), read.dims(read.node.inputs[0])
     if read.first is None or rank is None or dims is None or dims[read.first.index("free")] == 1:
         return None
@@ -164,7 +164,7 @@ def _selected(read: _Read) -> Roles | None:
 
 
 def _row_by_row(read: _Read) -> Roles | None:
-    """Each row by itself, where the other operands are the same for all."""
+    """Return each row by itself, where the other operands are the same for all."""
     if read.first is None or read.first[-1] != "joint":
         return None
     alone = all(roles is None and same for roles, same in zip(read.roles[1:], read.fixed[1:], strict=True))
@@ -173,7 +173,7 @@ def _row_by_row(read: _Read) -> Roles | None:
 
 
 def _gathered(read: _Read) -> Roles | None:
-    """Rows at positions in free order, or columns at fixed places."""
+    """Return rows at positions in free order, or columns at fixed places."""
     data, at = read.roles[0], read.roles[1]
     axis = int_of(read.node, "axis", 0)
     if at is None:
@@ -203,18 +203,18 @@ def _gathered_by_tuples(read: _Read) -> Roles | None:
 
 
 def _features_gathered(read: _Read) -> Roles | None:
-    """What an ArrayFeatureExtractor takes from a list of constants."""
+    """Return what an ArrayFeatureExtractor takes from a list of constants."""
     at, rank = read.roles[1], read.rank(read.node.outputs[0])
     return None if at is None or rank is None or rank < len(at) else _padded(at, rank)
 
 
 def _from_rows(data: Roles | None, axis: int) -> bool:
-    """Returns whether rows are taken from a value in fixed order, or along its free axis."""
+    """Return whether rows are taken from a value in fixed order, or along its free axis."""
     return data is None or data[axis % len(data)] == "free"
 
 
 def _reshaped(read: _Read) -> Roles | None:
-    """Axes of length one come and go; joint axes behind the others may be merged or split."""
+    """Return axes of length one come and go; joint axes behind the others may be merged or split."""
     roles, old, new = read.first, read.dims(read.node.inputs[0]), read.dims(read.node.outputs[0])
     if roles is None or old is None or new is None or len(old) != len(roles):
         return None

@@ -114,7 +114,7 @@ _DECIDES: dict[str, tuple[OutputKind, ...]] = {
 
 
 def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
-    """Returns the class labels of each ZipMap output, in column order, as text."""
+    """Return the class labels of each ZipMap output, in column order, as text."""
     labels = {}
     for value in model.graph.outputs:
         node = _behind(value, ("Identity",)).producer()
@@ -126,7 +126,7 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
-    """Returns the classes of the columns of each output that shows the scores of a classifier, as text."""
+    """Return the classes of the columns of each output that shows the scores of a classifier, as text."""
     classes = {}
     for value in model.graph.outputs:
         scores = _behind(value, _KEEP_COLUMNS)
@@ -138,7 +138,7 @@ def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
-    """The value that these operators make an output of."""
+    """Return the value that these operators make an output of."""
     node = value.producer()
     while node is not None and node.op_type in operators and node.inputs[0] is not None:
         value = node.inputs[0]
@@ -167,7 +167,7 @@ def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
 
 
 def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
-    """How an output is compared, by what is known of it; ``made`` are the values of the graph itself."""
+    """Return how an output is compared, by what is known of it; ``made`` are the values of the graph itself."""
     if state.kind == "labels":
         # Scores inside the body of another node cannot be read.
         labels = state.labels if state.labels is not None and state.labels.scores in made else None
@@ -213,7 +213,7 @@ def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, 
 def _decided(
     node: ir.Node, index: int, kind: OutputKind, state: _State, source: _State, sized: Sized
 ) -> _State:
-    """The state of an output that a node decides on."""
+    """Return the state of an output that a node decides on."""
     if source.kind == "set" and node.op_type not in ("NonMaxSuppression", "NonZero"):
         # A decision about rows that are already in no fixed order is in no fixed order either.
         roles = followed_roles(node, [source.roles], [True], sized) if source.roles else None
@@ -226,7 +226,7 @@ def _decided(
 
 
 def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized) -> _State:
-    """The state of an output with the order and the labels of what a node reads."""
+    """Return the state of an output with the order and the labels of what a node reads."""
     if state.kind == "values":
         return state
     if state.kind == "labels":
@@ -260,7 +260,7 @@ def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind
 
 
 def _kind(op: str, inputs: Sequence[_State]) -> OutputKind:
-    """The kind that an operator's result inherits from its inputs."""
+    """Return the kind that an operator's result inherits from its inputs."""
     kinds = [s.kind for s in inputs]
     if all(kind == "values" for kind in kinds) or op in _FORGETS:
         return "values"

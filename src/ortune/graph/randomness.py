@@ -51,7 +51,7 @@ SIZES: dict[str, tuple[int, ...]] = {
 
 
 def is_random(node: ir.Node) -> bool:
-    """Returns whether a node's result may change from run to run; an unknown training mode counts."""
+    """Return whether a node's result may change from run to run; an unknown training mode counts."""
     if node.op_type in RANDOM:
         return True
     at = _TRAINING_INPUT.get(node.op_type, len(node.inputs))
@@ -63,7 +63,7 @@ def is_random(node: ir.Node) -> bool:
 
 
 def random_ops(model: ir.Model) -> list[tuple[str, str]]:
-    """Lists the random nodes of all graphs as (name, operator), in graph order.
+    """List the random nodes of all graphs as (name, operator), in graph order.
 
     A Dropout counts where its training mode is true, or is not a constant.
     """
@@ -79,7 +79,7 @@ class _State:
 
 
 def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
-    """Lists the nodes whose cost or output shape depends on input values, as (name, operator).
+    """List the nodes whose cost or output shape depends on input values, as (name, operator).
 
     Shapes that are computed from shapes do not count: ``Range(0, Shape(x))`` is as long for any values.
     """

@@ -41,7 +41,7 @@ class Rebuilt:
         self._biases: set[str] = set()
 
     def roles(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Records which values are read as sizes (their constants stay) and which as biases (they do not)."""
+        """Record which values are read as sizes (their constants stay) and which as biases (they do not)."""
         for node in nodes:
             at = SIZES.get(node.op_type, ())
             self._sizes.update(node.input[i] for i in at if i < len(node.input))
@@ -49,7 +49,7 @@ class Rebuilt:
                 self._biases.update(node.input)
 
     def floats(self, values: Sequence[float], *, most: int) -> Sequence[float]:
-        """Replaces a list of floats in an attribute, unless it has at most ``most`` elements."""
+        """Replace a list of floats in an attribute, unless it has at most ``most`` elements."""
         if len(values) <= most:
             self.n_kept += 1
             return values
@@ -61,7 +61,7 @@ class Rebuilt:
         ]
 
     def stays(self, tensor: TensorProto, name: str) -> bool:
-        """Returns whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
+        """Return whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
         size = int(np.prod(tensor.dims, dtype=np.int64))
         if tensor.data_type == TensorProto.STRING:
             return False
@@ -76,12 +76,12 @@ class Rebuilt:
         return numpy_helper.to_array(tensor)
 
     def dense(self, tensor: TensorProto, name: str, *, stays: bool | None = None) -> TensorProto:
-        """Copies a tensor densely: structural values as they are, weights synthetic, strings renamed.
+        """Copy a tensor densely: structural values as they are, weights synthetic, strings renamed.
 
         Args:
             tensor: The tensor.
             name: Of the value that it is.
-            stays: Whether its numbers do; None where their count and who reads them say it.
+            stays: Whether its numbers do; None if their count and who reads them say it.
         """
         copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
         if tensor.data_type == TensorProto.STRING:
@@ -106,18 +106,18 @@ class Rebuilt:
         return copy
 
     def sparse(self, tensor: TensorProto, name: str) -> onnx.SparseTensorProto:
-        """Encodes a tensor as a sparse one."""
+        """Encode a tensor as a sparse one."""
         return self._sparse_of(self._array(tensor), tuple(tensor.dims), tensor.data_type, name)
 
     def sparser(self, sparse: onnx.SparseTensorProto, name: str) -> onnx.SparseTensorProto:
-        """Rebuilds a sparse tensor with fewer, synthetic values."""
+        """Rebuild a sparse tensor with fewer, synthetic values."""
         values = self._array(sparse.values)
         return self._sparse_of(values, tuple(sparse.dims), sparse.values.data_type, name)
 
     def _sparse_of(
         self, values: np.ndarray[Any, Any], dims: tuple[int, ...], data_type: int, name: str
     ) -> onnx.SparseTensorProto:
-        """A few numbers at the beginning, of a seed and the tensor's own size; zeros behind them."""
+        """Return a few numbers at the beginning, of a seed and the tensor's own size; zeros behind them."""
         self.n_rebuilt += 1
         size = int(np.prod(dims, dtype=np.int64))
         dtype = np.dtype(ir.DataType(data_type).numpy())
@@ -139,14 +139,14 @@ class Rebuilt:
         return sparse
 
     def _seed(self, values: np.ndarray[Any, Any]) -> int:
-        """The place of the first tensor with these values: equal weights stay equal, others do not become so."""
+        """Return the place of the first tensor with these values: equal weights stay equal, others do not become so."""
         digest = hashlib.sha256(f"{values.dtype}{values.shape}".encode())
         digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
         return self._seeds.setdefault(digest.digest(), len(self._seeds))
 
 
 def whole_bytes(tensor: TensorProto) -> bool:
-    """Returns whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
+    """Return whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
     return tensor.data_type != TensorProto.STRING and ir.DataType(tensor.data_type).bitwidth >= 8
 
 

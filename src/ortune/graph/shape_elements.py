@@ -58,5 +58,5 @@ def _cuts_one(node: ir.Node) -> bool:
 
 
 def perm_of(node: ir.Node | None) -> list[int] | None:
-    """The order of axes that a Transpose has; None of other nodes."""
+    """Return the order of axes that a Transpose has; None of other nodes."""
     return ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None

@@ -62,7 +62,7 @@ class Skeleton:
 
 
 def skeleton(path: Path) -> Skeleton:
-    """Builds the skeleton of an ``.onnx`` file; weights are read once, for their statistics.
+    """Build the skeleton of an ``.onnx`` file; weights are read once, for their statistics.
 
     Raises:
         ModelError: The file is no ONNX model, or is damaged.
@@ -78,7 +78,7 @@ class _Names:
         self.new_names: dict[str, dict[str, str]] = {}
 
     def of(self, kind: str, text: str) -> str:
-        """The new name; what has none keeps none."""
+        """Return the new name; what has none keeps none."""
         names = self.new_names.setdefault(kind, {})
         return names.setdefault(text, f"{kind}{len(names)}") if text else ""
 
@@ -101,7 +101,7 @@ class _Builder:
         self.opset = 0
 
     def build(self) -> Skeleton:
-        """The whole model, from the outermost graph inwards."""
+        """Return the whole model, from the outermost graph inwards."""
         source = self.source
         proto = onnx.ModelProto(ir_version=source.ir_version)
         self._opsets(source.opset_import, proto.opset_import)
@@ -245,7 +245,7 @@ class _Builder:
         node: onnx.NodeProto | None,
         whose: _Whose,
     ) -> None:
-        """Copies the type and value of an attribute; its name is there already."""
+        """Copy the type and value of an attribute; its name is there already."""
         target.type = source.type or kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)

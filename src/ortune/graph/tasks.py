@@ -36,7 +36,7 @@ class OutputTask:
 
 
 def output_tasks(model: ir.Model) -> list[OutputTask]:
-    """The metrics that fit outputs of a model, the surest first."""
+    """Return the metrics that fit outputs of a model, the surest first."""
     outputs = [value for value in model.graph.outputs if value.dtype in _FLOATS]
     tests = (_boxes, _tokens, _text, _embeddings, _classes)
     return [task for test in tests for value in outputs for task in test(model, value)]
@@ -109,14 +109,14 @@ def _fed(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _tables(model: ir.Model) -> set[int]:
-    """Rows of the tables that inputs are looked up in."""
+    """Return rows of the tables that inputs are looked up in."""
     tensors = [stored(node.inputs[0]) for node in model.graph if is_op(node, "Gather")]
     shapes = [tensor.shape.numpy() for tensor in tensors if tensor is not None]
     return {shape[0] for shape in shapes if len(shape) == 2 and shape[0] > 2}
 
 
 def _end(value: ir.Value) -> ir.Node:
-    """What computes an output, behind what only moves its values; a node without operator where nothing does."""
+    """Return what computes an output, behind what only moves its values; a node without operator where nothing does."""
     node = value.producer()
     while node is not None and is_op(node, *_BEHIND) and node.inputs[0] is not None:
         source = node.inputs[0].producer()
@@ -127,7 +127,7 @@ def _end(value: ir.Value) -> ir.Node:
 
 
 def _is_of_norm(node: ir.Node) -> bool:
-    """Returns whether a division is by the length of what it divides."""
+    """Return whether a division is by the length of what it divides."""
     source = node.inputs[1].producer() if node.inputs[1] is not None else None
     while source is not None and is_op(source, "Clip", "Expand", "Max", "Sqrt"):
         source = source.inputs[0].producer() if source.inputs[0] is not None else None

@@ -29,7 +29,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
-        """Takes the fingerprint of a model.
+        """Take the fingerprint of a model.
 
         Args:
             model: Is not changed, and its weights are not read.
@@ -51,7 +51,7 @@ class Fingerprint:
         return cls(nodes=tuple(nodes), rest=(versions, *signatures), tensors=tuple(tensors))
 
     def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
-        """Lists the nodes of ``model`` that are new or changed since this fingerprint."""
+        """List the nodes of ``model`` that are new or changed since this fingerprint."""
         old, tensors = set(self.nodes), list[object]()
         return [
             node
@@ -62,7 +62,7 @@ class Fingerprint:
 
 
 def node_signature(node: ir.Node, tensors: list[object], by_identity: bool) -> Signature:
-    """Returns a node's key: operator, names and attributes; nodes of its subgraphs have keys of their own."""
+    """Return a node's key: operator, names and attributes; nodes of its subgraphs have keys of their own."""
     return (
         node.domain,
         node.op_type,

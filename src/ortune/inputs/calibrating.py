@@ -14,12 +14,12 @@ __all__ = ["fault", "masks"]
 
 
 def masks(model: ir.Model) -> frozenset[str]:
-    """Returns the names of a model's inputs that are masks, where minus infinity hides a position."""
+    """Return the names of a model's inputs that are masks, where minus infinity hides a position."""
     return frozenset(spec.name for spec in inspect_inputs(model).inputs if spec.role == "mask")
 
 
 def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
-    """Returns why a set of inputs tells nothing of a range or an error, or "" if it does.
+    """Return why a set of inputs tells nothing of a range or an error, or "" if it does.
 
     Args:
         values: By the name of the input.

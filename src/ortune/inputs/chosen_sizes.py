@@ -85,14 +85,14 @@ def with_contents(model: ir.Model, inputs: InputSet, sizes: Sizes) -> Sizes:
 
 
 def _by_convention(symbol: str, kind: str) -> bool:
-    """Returns whether a size is what everybody takes, and so no guess."""
+    """Return whether a size is what everybody takes, and so no guess."""
     if kind == "batch" and has_chosen_name(symbol):
         return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is no batch
     return kind in {"batch", "total", "past", "heads"}
 
 
 def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived: Mapping[str, Size]) -> Sizes:
-    """The chosen sizes, or the first of the ladder that the graph does not contradict."""
+    """Return the chosen sizes, or the first of the ladder that the graph does not contradict."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
 
     def checked(values: dict[str, int]) -> SizeFacts:
@@ -197,7 +197,7 @@ def decoder_total(inputs: InputSet, values: Mapping[str, int]) -> int | None:
 
 
 def notes_on(inputs: InputSet, values: Mapping[str, int]) -> tuple[str, ...]:
-    """What people should know about the sizes chosen."""
+    """Return what people should know about the sizes chosen."""
     step = decoder_lengths(inputs, values)
     if step is None:
         return ()

@@ -22,7 +22,7 @@ class InputSpec:
     Attributes:
         shape: Declared sizes; symbols where dynamic.
         kinds: What each axis is ("batch", "seq", "height", ...).
-        rank_known: False where the file declares no shape and the rank is a guess.
+        rank_known: False if the file declares no shape and the rank is a guess.
     """
 
     name: str
@@ -41,11 +41,11 @@ class InputSet:
     kinds: dict[str, str]
 
     def with_role(self, role: str) -> list[InputSpec]:
-        """The inputs of one role."""
+        """Return the inputs of one role."""
         return [i for i in self.inputs if i.role == role]
 
     def keep(self, symbol: str) -> int:
-        """How much a symbol should stay free when it equals another."""
+        """Return how much a symbol should stay free when it equals another."""
         return 2 * KEEP.get(self.kinds.get(symbol, ""), 7) + (1 if kind_of_name(symbol) else 0)
 
 
@@ -92,7 +92,7 @@ def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
 
 
 def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Size, ...]:
-    """A shape of unknown sizes for an input whose rank the file does not declare."""
+    """Return a shape of unknown sizes for an input whose rank the file does not declare."""
     rank = 2
     for use in value.uses():
         weight = use.node.inputs[1] if len(use.node.inputs) > 1 else None

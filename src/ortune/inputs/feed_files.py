@@ -67,12 +67,12 @@ LABEL = "label"
 
 
 def write_label(folder: Path, label: Array) -> None:
-    """Writes what is right for the feeds of a folder beside them."""
+    """Write what is right for the feeds of a folder beside them."""
     np.save(folder / f"{LABEL}.npy", label, allow_pickle=False)
 
 
 def read_label(folder: Path) -> Array | None:
-    """What is right for the feeds of a folder; None where that is not known."""
+    """Return what is right for the feeds of a folder; None if that is not known."""
     path = folder / f"{LABEL}.npy"
     return np.asarray(load_array(path)) if path.is_file() else None
 
@@ -102,7 +102,7 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
 
 
 def onnx_type(array: Array) -> str:
-    """The ONNX element type of an array, in lower case."""
+    """Return the ONNX element type of an array, in lower case."""
     if array.dtype.kind in "UOS":
         return "string"
     return ir.DataType.from_numpy(array.dtype).name.lower()

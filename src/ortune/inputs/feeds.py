@@ -103,7 +103,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
-    """The values that ``make_feeds`` makes for some inputs of a case."""
+    """Return the values that ``make_feeds`` makes for some inputs of a case."""
     some = tuple(choice for choice in case.inputs if choice.name in names)
     require_holdable([msgspec.structs.replace(case, inputs=some)])
     return {choice.name: _value(choice, seed, "usual") for choice in some}
@@ -139,7 +139,7 @@ def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
 
 
 def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
-    """The numpy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
+    """Return the numpy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
 
     Raises:
         InputError: numpy cannot hold the type.
@@ -170,7 +170,7 @@ def _strings(shape: Sequence[int], rng: np.random.Generator, kind: Kind) -> Arra
 
 
 def _mask(choice: InputChoice, kind: Kind) -> Array:
-    """One value all over; of "zeros" only the first position is let through, since nothing is no valid mask."""
+    """Return one value all over; of "zeros" only the first position is let through, since nothing is no valid mask."""
     passing = 1 if choice.low is None else int(choice.low)
     mask = np.full(choice.shape, passing, np.int8)
     if kind == "zeros" and mask.ndim >= 2:

@@ -37,5 +37,5 @@ def run_cost(
 
 
 def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors among the inputs; a sequence has a length and no shape."""
+    """Return the shapes of the tensors among the inputs; a sequence has a length and no shape."""
     return {choice.name: choice.shape for choice in case.inputs if "(" not in choice.dtype}

@@ -44,7 +44,7 @@ _BY_NAME: tuple[tuple[str, str, str], ...] = (
 
 
 def dtype_of(value: ir.Value) -> str:
-    """The type of a graph input as InputChoice writes it: "float", "int64", "seq(float)", "optional(float)".
+    """Return the type of a graph input as InputChoice writes it: "float", "int64", "seq(float)", "optional(float)".
 
     Raises:
         InputError: The type is a map, or not declared; ortune cannot make such a value.
@@ -67,14 +67,14 @@ def _type_name(kind: ir.TypeProtocol | None, name: str) -> str:
 
 
 def element_type(dtype: str) -> str:
-    """The element type inside "seq(...)" and "optional(...)"."""
+    """Return the element type inside "seq(...)" and "optional(...)"."""
     while "(" in dtype:
         dtype = dtype[dtype.index("(") + 1 : -1]
     return dtype
 
 
 def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers) -> str:
-    """The role of an input.
+    """Return the role of an input.
 
     Returns:
         One of the roles that ``feeds`` knows how to fill; "data" when nothing tells.
@@ -124,14 +124,14 @@ images of 32, 48 and 64 rows."""
 
 
 def _rows_of_features(shape: tuple[Size, ...]) -> bool:
-    """Returns whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
+    """Return whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
     if len(shape) != 3 or shape[1].value is not None:
         return False
     return shape[2].value is not None and 8 < shape[2].value <= 640
 
 
 def _spectrogram(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Returns whether a float tensor is a spectrogram and no image or plain data: one channel, bins, and frames."""
+    """Return whether a float tensor is a spectrogram and no image or plain data: one channel, bins, and frames."""
     if len(shape) == 3:
         return shape[1].value == 80 and any(op == "Conv" for op, _ in consumers)
     if len(shape) != 4 or (shape[1].value, shape[3].value).count(1) != 1:
@@ -183,7 +183,7 @@ def _by_graph(letter: str, element: str, shape: tuple[Size, ...], consumers: Con
 
 
 def channels_last(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Returns whether an image of rank 3 to 5 has its channels in the last dimension."""
+    """Return whether an image of rank 3 to 5 has its channels in the last dimension."""
     few = {1, 3, 4}
     first, last = shape[-3].value, shape[-1].value
     if (last in few) != (first in few):
@@ -198,7 +198,7 @@ def channels_last(shape: tuple[Size, ...], consumers: Consumers) -> bool:
 def axis_kinds(
     name: str, role: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers
 ) -> tuple[str, ...]:
-    """What each axis of an input is: "batch", "seq", "past", "height", ... ("other" when nothing tells)."""
+    """Return what each axis of an input is: "batch", "seq", "past", "height", ... ("other" when nothing tells)."""
     named = [kind_of_name(d.terms[0][0]) if len(d.terms) == 1 else "" for d in shape]
     expected = _expected_axes(role, dtype, shape, consumers)
     if role in {"image", "audio", "mel"}:

@@ -15,7 +15,7 @@ _FOLLOW = frozenset({"mask", "past", "past-flag", "positions", "token-types"})
 
 
 def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValue]:
-    """Adds what a set of inputs leaves out beside its token ids, where it follows from these.
+    """Add what a set of inputs leaves out beside its token ids, where it follows from these.
 
     The past is empty, every token is attended to, positions count from the past on, and token types are 0. Anything
     else stays left out.
@@ -34,7 +34,7 @@ def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValu
 
 
 def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
-    """The positions of the past that the user gave, 0 where that is none; None where a part of it is missing."""
+    """Return the positions of the past that the user gave, 0 if that is none; None if a part of it is missing."""
     specs = inputs.with_role("past")
     values = [raw[spec.name] for spec in specs if spec.name in raw]
     if not values:
@@ -46,7 +46,7 @@ def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
 
 
 def _value(spec: InputSpec, sizes: Mapping[str, int]) -> Array | None:
-    """The values of one input; None where a size of it is not known."""
+    """Return the values of one input; None if a size of it is not known."""
     shape = list[int]()
     for dim, kind in zip(spec.shape, spec.kinds, strict=True):
         size = _size(dim, kind, sizes)

@@ -68,7 +68,7 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredValue]:
-    """The values in a folder, in the model's order.
+    """Return the values in a folder, in the model's order.
 
     Raises:
         InputError: ``<what>.json`` is missing, damaged or of another version.

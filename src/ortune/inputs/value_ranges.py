@@ -30,7 +30,7 @@ _FIXED: dict[str, float] = {
 
 
 def choices(inputs: InputSet, sizes: Sizes) -> tuple[InputChoice, ...]:
-    """The choice for every input at the given sizes, in the model's order."""
+    """Return the choice for every input at the given sizes, in the model's order."""
     return tuple(_choice(inputs, spec, sizes) for spec in inputs.inputs)
 
 
@@ -85,7 +85,7 @@ def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | 
 
 
 def axis_label(spec: InputSpec, axis: int) -> str:
-    """An axis in words: its symbol if that says something, H or W of an image, else its number."""
+    """Return an axis in words: its symbol if that says something, H or W of an image, else its number."""
     short = {"height": "H", "width": "W"}.get(spec.kinds[axis])
     if short and spec.role == "image":
         return short
@@ -113,7 +113,7 @@ def _range(
 
 
 def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None:
-    """The one value that fits the role at these sizes; None where a range of values does."""
+    """Return the one value that fits the role at these sizes; None if a range of values does."""
     past, new = decoder_lengths(inputs, sizes.values) or (0, 0)
     match spec.role:
         case "total-length":
@@ -131,7 +131,7 @@ def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None
 
 
 def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, float | None, bool]:
-    """The range that type and table allow, and whether it is a guess."""
+    """Return the range that type and table allow, and whether it is a guess."""
     element = element_type(spec.dtype)
     if element == "bool":
         return 1, 1, False
@@ -147,7 +147,7 @@ def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, flo
 
 
 def _longest(inputs: InputSet, sizes: Sizes) -> int:
-    """The length that a "lengths" input counts: the longest time axis among the other inputs."""
+    """Return the length that a "lengths" input counts: the longest time axis among the other inputs."""
     lengths = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
     return max(lengths) or 1
 

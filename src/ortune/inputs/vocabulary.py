@@ -13,13 +13,13 @@ from ortune.records import Case, InputChoice, Workload
 
 
 def rows_of(model: ir.Model) -> Mapping[str, int]:
-    """The number of rows that the values of an input index, of each input that indexes any."""
+    """Return the number of rows that the values of an input index, of each input that indexes any."""
     inputs = inspect_inputs(model)
     return study(model, {spec.name: spec.shape for spec in inputs.inputs}, {}, inputs.keep).rows
 
 
 def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
-    """The workload with values generated below so many rows, by input."""
+    """Return the workload with values generated below so many rows, by input."""
 
     def limited(choice: InputChoice) -> InputChoice:
         last = rows.get(choice.name, 0) - 1

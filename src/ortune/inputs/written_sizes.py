@@ -40,7 +40,7 @@ def parse_dim(text: str) -> tuple[str, Mix]:
 
 
 def normalised(name: str, mix: Mix) -> Mix:
-    """The sizes with weights that add up to 1.
+    """Return the sizes with weights that add up to 1.
 
     Args:
         name: Of the dimension.

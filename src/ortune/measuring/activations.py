@@ -19,7 +19,7 @@ _FLOAT_LEVELS = ("0", FLOAT32)
 
 
 def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
-    """Returns the plan with activations in float32 where ONNX Runtime may round them to int8, else None.
+    """Return the plan with activations in float32 where ONNX Runtime may round them to int8, else None.
 
     Args:
         plan: How the model runs.
@@ -35,7 +35,7 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
 
 
 def explained(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
-    """Names the rounding of activations as the cause of a difference, if the outputs are the same without it.
+    """Name the rounding of activations as the cause of a difference, if the outputs are the same without it.
 
     Args:
         difference: The outputs as they are.

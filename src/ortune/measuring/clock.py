@@ -25,7 +25,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Leaves out of the time whatever happens within."""
+        """Leave out of the time whatever happens within."""
         stopped_s = monotonic.now_s()
         try:
             yield

@@ -37,7 +37,7 @@ def drive(
     on_block: Callable[[Block], None] = lambda block: None,
     calibrated: Callable[[Judgement], None] = lambda judgement: None,
 ) -> None:
-    """Asks, runs the block and tells, until nothing is asked for any more.
+    """Ask for a block, run it and tell the outcome, until nothing is asked for any more.
 
     Args:
         schedule: Says which block is next.
@@ -45,7 +45,7 @@ def drive(
         rng: Draws the order in which the arms of a group load.
         budget: Its time up to the last journalled step decides.
         stop: Whether a stop was asked for.
-        ready: Makes what arms need; False where that took time, or an arm was withdrawn for it: it is asked again.
+        ready: Makes what arms need; False if that took time, or an arm was withdrawn for it: it is asked again.
         on_block: Is told of each block, once the schedule knows it.
         calibrated: Is told of a judgement before the first block that follows it, which may be of other trials.
 
@@ -78,7 +78,7 @@ def drive(
 def run_block(
     execute: Execute, block: NextBlock, rng: random.Random, stop: Callable[[], bool] = lambda: False
 ) -> Block | None:
-    """Runs the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
+    """Run the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
 
     A block with a failed trial that is needed is dropped whole, and counted. In a field of many plans the others do
     not depend on the one that failed.
@@ -106,7 +106,7 @@ def run_block(
 
 
 def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
-    """The arms of a block as memory holds them: all at once, or in several groups with a baseline each.
+    """Return the arms of a block as memory holds them: all at once, or in several groups with a baseline each.
 
     Where not even two fit there is one group, whose trials run one after another.
     """

@@ -115,7 +115,7 @@ class Executor:
         fresh: bool = False,
         split: bool = False,
     ) -> Outcome:
-        """One trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
+        """Return one trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
 
         With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded. ``split`` times
         what transfer takes, where its device has memory of its own.
@@ -143,7 +143,7 @@ class Executor:
         return outcomes[0]
 
     def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome | None]]:
-        """Each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
+        """Return each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
 
         No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
         holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
@@ -174,7 +174,7 @@ class Executor:
         return pairs
 
     def _in_software(self, arms: Sequence[Arm]) -> bool:
-        """Returns whether the last trial's GPU or NPU was the CPU."""
+        """Return whether the last trial's GPU or NPU was the CPU."""
         if not isinstance(self.last, Measured):
             return False
         page, devices = self.last.done.page, self.last.done.devices
@@ -275,5 +275,5 @@ class Executor:
 
 
 def _has_memory(arm: Arm) -> bool:
-    """Returns whether values can stay in the memory of an arm's device."""
+    """Return whether values can stay in the memory of an arm's device."""
     return bool(find(arm.plan.provider_names[0]).memory)

@@ -12,7 +12,7 @@ from ortune.runtimes import made
 
 
 def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
-    """Raises for failures that no other input can mend.
+    """Raise for failures that no other input can mend.
 
     Raises:
         RuntimeNotFound: The interpreter does not start or has no onnxruntime.
@@ -44,14 +44,14 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
 
 
 def _of_rewritten(outcome: Failed, arm: Arm) -> str:
-    """What helps where shapes contradict each other once a model was rewritten, as for fixed sizes."""
+    """Return what helps where shapes contradict each other once a model was rewritten, as for fixed sizes."""
     if not arm.plan.rewrites or _SHAPES not in outcome.what:
         return ""
     return f"omit {arm.plan.rewrites[-1].name}, or pass sizes that the model accepts with --dim or --shape"
 
 
 def _made_for(outcome: Failed) -> str:
-    """How to use the runtime that ortune has made for a provider that the trial lacks; "" where there is none."""
+    """How to use the runtime that ortune has made for a provider that the trial lacks; "" if there is none."""
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""
@@ -61,7 +61,7 @@ def _made_for(outcome: Failed) -> str:
 
 
 def _too_new(what: str, build: str) -> str:
-    """What of a model is newer than the runtime, as that says itself; "" where nothing is."""
+    """Return what of a model is newer than the runtime, as that says itself; "" if nothing is."""
     ir = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", what)
     if ir:
         return f"IR version {ir[1]} is newer than {build}, which reads up to {ir[2]}"
@@ -72,12 +72,12 @@ def _too_new(what: str, build: str) -> str:
 
 
 def place(arm: Arm) -> str:
-    """Returns where a trial failed: the model, and the plan when it is not the default."""
+    """Return where a trial failed: the model, and the plan when it is not the default."""
     return f"{arm.model} with {arm.plan.describe()}" if arm.plan.id != Plan().id else str(arm.model)
 
 
 def describe(outcome: Failed) -> str:
-    """The failure and, for a bad end, the last lines that the process printed."""
+    """Return the failure and, for a bad end, the last lines that the process printed."""
     silent = outcome.reason in ("crash", "protocol")
     # What was not applied is a sentence on the setting or provider already.
     what = outcome.what if outcome.reason == "not-applied" else f"{outcome.reason}: {outcome.what}"
@@ -85,7 +85,7 @@ def describe(outcome: Failed) -> str:
 
 
 def remedy(outcome: Failed, *, in_page: bool = False) -> str:
-    """What the user can do about a failure, of a process or of a page."""
+    """Return what the user can do about a failure, of a process or of a page."""
     if outcome.phase == "preparing":
         return "omit that setting, or provide what it needs"
     if in_page and outcome.reason in _IN_PAGE:

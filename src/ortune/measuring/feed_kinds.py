@@ -19,7 +19,7 @@ LEAST_OF_KIND = 12  # runs of each kind of feed
 
 
 def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[CaseTimes, ...]:
-    """The cases that two trials have in common, with the runs of both."""
+    """Return the cases that two trials have in common, with the runs of both."""
     again = {case.case: case for case in second}
     return tuple(
         msgspec.structs.replace(case, latency_ns=case.latency_ns + again[case.case].latency_ns)
@@ -34,7 +34,7 @@ def kinds_runs(runs: int) -> int:
 
 
 def kinds_ns(runs: int, start_ns: float, run_ns: float) -> float:
-    """What trying the kinds of feed takes: ``run_ns`` is a run of every case."""
+    """Return what trying the kinds of feed takes: ``run_ns`` is a run of every case."""
     return start_ns + len(KINDS) * (1 + kinds_runs(runs)) * run_ns
 
 

@@ -38,7 +38,7 @@ class Settled:
 def write_case_feeds(
     model: onnx_ir.Model, work: Workload, folder: Path, kind: Kind = "usual"
 ) -> tuple[FeedRef, ...]:
-    """Makes every case's feeds and writes them. The same workload gives the same bytes."""
+    """Make every case's feeds and write them. The same workload gives the same bytes."""
     refs = []
     for i, (case, values) in enumerate(workload.feeds(model, work, kind)):
         place = folder / f"{kind}-{i}"
@@ -57,7 +57,7 @@ def settle_workload(
     *,
     keep_outputs: bool = False,
 ) -> Settled:
-    """Tries the proposed inputs for real and corrects them from what ONNX Runtime says.
+    """Try the proposed inputs for real and corrects them from what ONNX Runtime says.
 
     Inputs that fail are run once more without graph optimisation: if they run there, the optimiser is at fault and not
     the inputs, and the error of a run that fails there too names nodes of the model. With ``keep_outputs`` the

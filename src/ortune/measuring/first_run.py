@@ -57,7 +57,7 @@ def settle(
     *,
     limit_s: float = math.inf,
 ) -> None:
-    """Finds inputs that run, and asks first of all whether the outputs are numbers, and right.
+    """Find inputs that run, and asks first of all whether the outputs are numbers, and right.
 
     Args:
         baseline: The side that is run.
@@ -93,13 +93,13 @@ def settle(
 
 
 def question_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
-    """Asks after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
+    """Ask after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
 
     Which side is right comes before how fast they are, so this is done whatever the budget holds.
 
     Args:
         baseline: The base.
-        line: Is told how far it is.
+        line: Callback for progress messages.
         name: Of the base.
         budget: The budget of the command: the first wrong node is left out with a note where it does not fit.
     """
@@ -127,7 +127,7 @@ def question_side(
     budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
 ) -> bool:
-    """Returns whether the outputs of another side are wrong by its own model; adds that to the alerts.
+    """Return whether the outputs of another side are wrong by its own model; adds that to the alerts.
 
     It is asked of a side whose outputs are unlike the base's, whatever the budget holds: by the model without
     optimisation, and by the model in float64 if the base was.
@@ -136,7 +136,7 @@ def question_side(
         baseline: Whose processes run it.
         side: What is held against the baseline; the last trial tells what a run of it costs.
         refs: What it is fed.
-        line: Is told how far it is.
+        line: Callback for progress messages.
         name: Of the side.
         budget: The budget of the command: from which node on it is wrong is left out with a note where it does not fit.
         limit_s: Seconds that an evaluation in float64 may take.
@@ -219,7 +219,7 @@ def question_numbers(
         side: What is held against the baseline; the last trial tells what a run of it costs.
         refs: What it is fed.
         difference: Of its outputs and the base's.
-        line: Is told how far it is.
+        line: Callback for progress messages.
         name: Of the side.
         budget: The budget of the command: the node is left out with a note where it does not fit.
     """
@@ -249,7 +249,7 @@ def _not_finite(
     budget: Budget,
     check: LevelCheck | None = None,
 ) -> list[Finding]:
-    """What is said of a side's outputs that are not finite, with the node from which on they are not."""
+    """Return what is said of a side's outputs that are not finite, with the node from which on they are not."""
     source = None
     what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
     if (
@@ -285,7 +285,7 @@ def _wrong(
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
-    """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
+    """Return what is said of a wrong level, with the node from which on it is, which is asked once and kept."""
     what = f"no time to locate the first wrong node of {_outputs_of(name)}"
     if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, budget):
         node = first_decisive(
@@ -330,7 +330,7 @@ def _broken(
 
 
 def _holds(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
-    """Returns whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
+    """Return whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
     if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True
     needed_s = 1e-9 * LEVEL_TIMES * n_runs * run_ns

@@ -35,7 +35,7 @@ class Held:
     controlled: bool
 
     def all_of(self, arms: Sequence[str]) -> bool:
-        """Returns whether all of these are measured as they should be."""
+        """Return whether all of these are measured as they should be."""
         return self.controlled and len(self.arms) == len(arms)
 
 
@@ -101,12 +101,12 @@ def race(
     rng: random.Random,
     budget: Budget,
 ) -> Fixed:
-    """A calibration, a fixed number of blocks after it, and the A/A check over both; or blocks without controls.
+    """Return a calibration, a fixed number of blocks after it, and the A/A check over both; or blocks without controls.
 
     Args:
         baseline: Its executor knows the arms, and the controls; its trials are made shorter where time is short.
         within: What stands beside the base, and its double where there are controls.
-        watch: Is told how many blocks there will be, and how far it is.
+        watch: Progress and cancellation callbacks.
         replay: Journals the blocks.
         fixed: The statistic, where the objective says it.
         rng: Draws the orders.

@@ -27,7 +27,7 @@ class Limits:
         self._executor = executor
 
     def expect(self, trial_ns: float, left_ns: float | None = None, *, least_s: float = 10.0) -> None:
-        """Sets the limits of later trials: many times what a trial took is a hang, not noise.
+        """Set the limits of later trials: many times what a trial took is a hang, not noise.
 
         Args:
             trial_ns: What a trial takes.
@@ -39,7 +39,7 @@ class Limits:
 
     @contextmanager
     def of_a_longer(self, trial_ns: float) -> Iterator[None]:
-        """Limits that a trial of so many nanoseconds needs, for as long as it runs; never shorter than the others."""
+        """Limit that a trial of so many nanoseconds needs, for as long as it runs; never shorter than the others."""
         usual = self._executor.limits
         self._executor.limits = replace(usual, run_s=max(usual.run_s, patience_s(trial_ns, 0)))
         try:
@@ -48,5 +48,5 @@ class Limits:
             self._executor.limits = usual
 
     def set(self, seconds: float) -> None:
-        """Sets what loading may take in later trials, and each of their turns."""
+        """Set what loading may take in later trials, and each of their turns."""
         self._executor.limits = task.Limits(load_s=seconds, run_s=seconds)

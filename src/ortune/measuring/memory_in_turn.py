@@ -19,7 +19,7 @@ LEAST_ROUNDS = 2
 
 
 def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
-    """Takes the peak once in a session, within its share of the time left; ``Measuring.peak_in_turn`` has it then."""
+    """Take the peak once in a session, within its share of the time left; ``Measuring.peak_in_turn`` has it then."""
     budget = opened.budget.share(LOOK_SHARE)
     measuring.peak_in_turn = opened.replay.once(
         "peak-in-turn",
@@ -30,7 +30,7 @@ def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
 
 
 def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
-    """The peak of a process of its own, so that what is timed stays as it is.
+    """Return the peak of a process of its own, so that what is timed stays as it is.
 
     Args:
         measuring: What runs, its inputs settled.
@@ -38,7 +38,7 @@ def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) ->
         left_ns: What the process may take; asked before each that is tried.
 
     Returns:
-        None where nothing is open: the model's sizes are fixed, no system tells its memory, or a page runs it.
+        None if nothing is open: the model's sizes are fixed, no system tells its memory, or a page runs it.
     """
     model, work = measuring.side.model.ir, measuring.work
     if alone.done.peak_bytes is None or measuring.side.plan.is_web:
@@ -72,7 +72,7 @@ def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) ->
 
 
 def _why_one(work: Workload) -> OneSize:
-    """Why no size of the workload can be halved and doubled."""
+    """Return why no size of the workload can be halved and doubled."""
     origins = {choice.origin for choice in work.cases[0].inputs}
     if work.inputs_path or "user" in origins:
         return "given"
@@ -81,5 +81,5 @@ def _why_one(work: Workload) -> OneSize:
 
 
 def _run_ns(trial: Measured) -> float:
-    """What a run takes; the first one where none was timed."""
+    """Return what a run takes; the first one where none was timed."""
     return run_ns(trial) if trial.done.n_runs else float(sum(case.first_ns for case in trial.done.cases))

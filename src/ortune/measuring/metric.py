@@ -16,7 +16,7 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def checked(text: str | None) -> str:
-    """The name of a built-in metric or ``module:function``, as ``--metric`` gives it; "" for none.
+    """Return the name of a built-in metric or ``module:function``, as ``--metric`` gives it; "" for none.
 
     Raises:
         UsageError: It is something else.
@@ -34,7 +34,7 @@ def checked(text: str | None) -> str:
 def measured(
     function: str, runtime: Runtime, scratch: Path, cases: Sequence[tuple[Path, Path, float]]
 ) -> float:
-    """The weighted mean of the metric; NaN where it is for any case.
+    """Return the weighted mean of the metric; NaN where it is for any case.
 
     Args:
         function: ``module:function``, of the current folder or of the runtime's packages.

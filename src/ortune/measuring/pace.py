@@ -41,7 +41,7 @@ class Pace:
         return max(self._of_budget_s(), self._least_s - sum(self._took_s))
 
     def begins(self, unit: str) -> bool:
-        """Returns whether a unit may begin; the one before it has ended by now."""
+        """Return whether a unit may begin; the one before it has ended by now."""
         now_s = monotonic.now_s()
         if self._inside and self._inside != self._once:
             bisect.insort(self._took_s, now_s - self._began_s)
@@ -55,7 +55,7 @@ class Pace:
         return begins
 
     def needed_s(self, budget_s: float, share: float = 1.0) -> float:
-        """A budget that holds what was left out, too; always more than the one that did not hold it.
+        """Return a budget that holds what was left out, too; always more than the one that did not hold it.
 
         Args:
             budget_s: That one; what was spent, where there is no other.

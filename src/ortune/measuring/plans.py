@@ -19,7 +19,7 @@ from ortune.search.plan_edits import merge
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
+    """Return a plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
 
     It may name its schema, as editors want it, which says nothing of what is run.
     """
@@ -40,7 +40,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def current_plan(text: str, default: Plan) -> Plan:
-    """What a user runs today, as ``--current`` names it: the default, settings, a plan file or a bundle.
+    """Return what a user runs today, as ``--current`` names it: the default, settings, a plan file or a bundle.
 
     Raises:
         UsageError: It names none of these.
@@ -63,7 +63,7 @@ def current_plan(text: str, default: Plan) -> Plan:
 
 
 def canonical(plan: Plan, where: str = "the plan") -> Plan:
-    """The plan with aliases resolved and values in their knobs' own types.
+    """Return the plan with aliases resolved and values in their knobs' own types.
 
     Plans come from files, so this is the gate: what is on no closed list is refused.
 
@@ -95,7 +95,7 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
 
 
 def bundle_plan(info: BundleInfo) -> Plan:
-    """A bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
+    """Return a bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
     tuned_cpus = info.host.effective_cpus if info.host else 1
 
     def value(stored: Value) -> Value:

@@ -12,7 +12,7 @@ from ortune.graph.model.open import OpenModel, open_model
 
 
 def write(folder: Path) -> OpenModel:
-    """Writes the model into a folder and opens it."""
+    """Write the model into a folder and open it."""
     rng = np.random.default_rng(0)
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:

@@ -122,7 +122,7 @@ class Replay:
         return int(1e9 * monotonic.now_s())
 
     def once(self, kind: str, type_: Any, make: Callable[[], T]) -> T:
-        """What the journal has of this kind; where it has nothing, what is made now, which it then keeps.
+        """Return what the journal has of this kind; where it has nothing, what is made now, which it then keeps.
 
         Args:
             kind: Of the event; one of each in a session.
@@ -142,18 +142,18 @@ class Replay:
         return value
 
     def whole(self) -> None:
-        """Journals, before the first block, that the trials so far stand in none, and are played back one by one."""
+        """Journal, before the first block, that the trials so far stand in none, and are played back one by one."""
         if self.log is not None:
             self.log.add(WHOLE, {})
 
     def block(self, block: Block) -> None:
-        """Journals a block that is new."""
+        """Journal a block that is new."""
         if self.live and self.log is not None:
             order = [trial.arm for trial in block.trials]
             self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
 
     def clock(self) -> int:
-        """Nanoseconds since the session began: the stored times while trials are played, then real time."""
+        """Return nanoseconds since the session began: the stored times while trials are played, then real time."""
         # While stored trials are played back the clock stands at the end of the last one. Afterwards it runs
         # on from there, so that the hours between two invocations are no part of the session.
         return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
@@ -190,7 +190,7 @@ class Replay:
         return self._decided_ns
 
     def next(self, arm: str, plan_id: str) -> Outcome | None:
-        """The stored outcome of the next trial, or None when all are played or the paths part."""
+        """Return the stored outcome of the next trial, or None when all are played or the paths part."""
         if not self.trials:
             self.live = True
             return None
@@ -208,13 +208,13 @@ class Replay:
 
 
 def complete(events: list[Event]) -> bool:
-    """Returns whether a session has its whole answer; one that was stopped early has a partial one."""
+    """Return whether a session has its whole answer; one that was stopped early has a partial one."""
     answers = [event.body for event in events if event.kind == "result"]
     return bool(answers) and msgspec.json.decode(answers[-1], type=_ResultEvent).status != "interrupted"
 
 
 def read(events: list[Event]) -> Replay:
-    """The replay of a session's events, up to its last complete block."""
+    """Return the replay of a session's events, up to its last complete block."""
     replay = Replay()
     whole = 0
     for event in events:
@@ -249,7 +249,7 @@ def read(events: list[Event]) -> Replay:
 
 
 def _cut(replay: Replay, whole: int) -> None:
-    """Leaves out a block that was cut in the middle: it was, or will be, measured again."""
+    """Leave out a block that was cut in the middle: it was, or will be, measured again."""
     # Without any mark (``whole`` is 0) no block was begun: the trials stand on their own, and all of them
     # count.
     while whole and len(replay.trials) > whole:

@@ -44,7 +44,7 @@ class CachedTool:
         return self.tool.identity
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Does one task, or links to what it gave before.
+        """Do one task, or links to what it gave before.
 
         Raises:
             OrtuneError: As the tool, and as a preparation that failed before.
@@ -111,11 +111,11 @@ class Models:
         return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
     def made(self, plan: Plan) -> Path | None:
-        """A plan's rewritten model; None where it runs the model as it is, or was not made."""
+        """Return a plan's rewritten model; None if it runs the model as it is, or was not made."""
         return self._made.get(self.key(plan))
 
     def path(self, plan: Plan, limit_s: float) -> Path:
-        """The model that a plan runs, made now where need be.
+        """Return the model that a plan runs, made now where need be.
 
         Raises:
             OrtuneError: It could not be made, or was cut off.
@@ -139,7 +139,7 @@ class Models:
         return self._made[key]
 
     def drop(self, plan: Plan) -> None:
-        """Deletes a plan's rewritten model, which is made again where it is wanted again."""
+        """Delete a plan's rewritten model, which is made again where it is wanted again."""
         path = self._made.pop(self.key(plan), None)
         if path is not None and path.is_relative_to(
             self._rewritten

@@ -63,7 +63,7 @@ class _Question:
 
 
 def has_batch(model: ir.Model, work: Workload) -> bool:
-    """Returns whether several rows are fed at once."""
+    """Return whether several rows are fed at once."""
     axes = batch_axes(model)
     return any(
         choice.name in axes and len(choice.shape) > axes[choice.name] and choice.shape[axes[choice.name]] > 1
@@ -73,7 +73,7 @@ def has_batch(model: ir.Model, work: Workload) -> bool:
 
 
 def needed_ns(measuring: Measuring) -> float:
-    """What the comparison takes, about, as the last trial says."""
+    """Return what the comparison takes, about, as the last trial says."""
     return TIMES * measuring.executor.last.elapsed_ns if measuring.executor.last is not None else 0.0
 
 
@@ -90,7 +90,7 @@ def check_rows(
     rounding: Callable[[OutputDifference], bool],
     left_ns: float,
 ) -> RowCheck | None:
-    """Runs one row alone and among others, and one with and without padding, in a process of its own.
+    """Run one row alone and among others, and one with and without padding, in a process of its own.
 
     Args:
         measuring: Whose processes run it, and whose inputs are taken; they are settled.
@@ -134,14 +134,14 @@ def check_rows(
 
 
 def _tensors(ref: FeedRef) -> Feeds | None:
-    """The inputs of a case; None if one of them is no tensor."""
+    """Return the inputs of a case; None if one of them is no tensor."""
     feeds = feed_files.read_feeds(Path(ref.path))
     tensors = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
     return tensors if len(tensors) == len(feeds) else None
 
 
 def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Question | None:
-    """The first row alone, and with some of the others, to which come as many of large values."""
+    """Return the first row alone, and with some of the others, to which come as many of large values."""
     axes = {name: axis for name, axis in batch_axes(model).items() if name in feeds}
     sizes = {feeds[name].shape[axis] for name, axis in axes.items() if feeds[name].ndim > axis}
     if len(sizes) != 1 or 0 in sizes:
@@ -159,7 +159,7 @@ def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Questi
 
 
 def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
-    """The first half of each row, and the same with padding up to the whole length, which the mask hides."""
+    """Return the first half of each row, and the same with padding up to the whole length, which the mask hides."""
     lengths = length_axes(model)
     if lengths is None or any(name not in feeds for name in lengths.axes):
         return None
@@ -210,7 +210,7 @@ def _compared(
     mixed: MixedRows,
     rounding: Callable[[OutputDifference], bool],
 ) -> RowDifference | None:
-    """The outputs of the one row; None if no floating-point output has it."""
+    """Return the outputs of the one row; None if no floating-point output has it."""
     ours, theirs = (outputs / name for name in question.names)
     kept = [folder / f"{name}-row" for name in question.names]
     by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
@@ -254,7 +254,7 @@ def _known_cause(mixed: MixedRows, by: RowQuestion) -> bool:
 
 
 def _row(arrays: tuple[Array, Array], question: _Question) -> Array | None:
-    """The part of an output among others that is there alone too; None if no such part is certain."""
+    """Return the part of an output among others that is there alone too; None if no such part is certain."""
     alone, among = arrays
     if alone.ndim != among.ndim or not alone.size:
         return None

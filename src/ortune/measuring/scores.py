@@ -42,7 +42,7 @@ class ScoreReader:
     def of(
         self, comparisons: Mapping[str, OutputComparison], refs: Sequence[FeedRef], ref: FeedRef
     ) -> Callable[[str], Scores | None]:
-        """Returns a function that reads scores by their name.
+        """Return a function that reads scores by their name.
 
         Args:
             comparisons: How the outputs of the model are compared.
@@ -109,7 +109,7 @@ def _moved_name(ref: FeedRef) -> str:
 
 
 def _with_scores(model: ir.Model, comparisons: Mapping[str, OutputComparison]) -> ir.Model:
-    """A copy whose outputs are the scores behind its labels."""
+    """Return a copy whose outputs are the scores behind its labels."""
     wanted = {c.labels.scores.name for c in comparisons.values() if c.labels is not None}
     copy = model.clone()
     values = [value for node in copy.graph for value in node.outputs if value.name in wanted]

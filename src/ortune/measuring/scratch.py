@@ -51,7 +51,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Removes the folder; a worker that was killed just now may still add a file to it meanwhile."""
+    """Remove the folder; a worker that was killed just now may still add a file to it meanwhile."""
     for _ in range(REMOVALS):
         temporary.remove(folder)
         if not folder.exists():
@@ -60,5 +60,5 @@ def _remove(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Returns whether a write failed for want of space; numpy says so without an error number."""
+    """Return whether a write failed for want of space; numpy says so without an error number."""
     return error.errno in FULL or "written" in str(error) or "free space" in str(error)

@@ -58,11 +58,11 @@ class Resolved:
 
     @property
     def levels(self) -> bool:
-        """Returns whether ONNX Runtime for Python runs the side, which has levels of optimisation and a profiler."""
+        """Whether ONNX Runtime for Python runs the side, which has levels of optimisation and a profiler."""
         return self.onnx is None and not self.plan.is_web
 
     def runtime_of(self, plan: Plan) -> Runtime:
-        """What runs a plan of this model."""
+        """Return what runs a plan of this model."""
         return self.elsewhere.get(targets.of(plan).name, self.runtime)
 
     @property
@@ -71,7 +71,7 @@ class Resolved:
         return self.seen(())
 
     def seen(self, trials: Sequence[Measured]) -> Side:
-        """What a document says of it, once trials of it have shown where its nodes run."""
+        """Return what a document says of it, once trials of it have shown where its nodes run."""
         placement = trials[-1].done.placement if trials else ()
         return Side(
             label=self.label,
@@ -117,7 +117,7 @@ def resolve(
     say: Callable[[str], None] = lambda sentence: None,
     alone: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Resolved:
-    """Opens what the side names.
+    """Open what the side names.
 
     Args:
         side: As written.
@@ -126,9 +126,9 @@ def resolve(
         scratch: Where a model taken from git is written.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
         limits: Of a process that rewrites it.
-        browser: What pages run in, and the onnxruntime-web that they load; None where no page is to be opened.
+        browser: What pages run in, and the onnxruntime-web that they load; None if no page is to be opened.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
-        say: Told what is made first.
+        say: Callback for progress messages.
         alone: Held while the model is rewritten.
 
     Raises:
@@ -213,7 +213,7 @@ def resolve(
 def _rewritten(
     model: OpenModel, plan: Plan, *, folder: Path, tool: ToolProcess, option: str, say: Callable[[str], None]
 ) -> Path:
-    """The side's model after its rewrites; says which of them change nothing.
+    """Return the side's model after its rewrites; says which of them change nothing.
 
     Args:
         model: The model as it was opened.
@@ -240,7 +240,7 @@ def _rewritten(
 
 
 def _require_uncalibrated(plan: Plan, path: Path) -> None:
-    """Refuses a rewrite that runs the model: what it is fed is not known before its sides are."""
+    """Refuse a rewrite that runs the model: what it is fed is not known before its sides are."""
     for spec in plan.rewrites:
         if rewrites.find(spec.name).calibrated:
             text = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -254,7 +254,7 @@ def _require_uncalibrated(plan: Plan, path: Path) -> None:
 
 
 def _require_holdable(model: OpenModel) -> None:
-    """Refuses, before its weights are read for the first time, a model that this machine cannot hold."""
+    """Refuse, before its weights are read for the first time, a model that this machine cannot hold."""
     # Each tensor counts: several may lie at one place of a file.
     needed_bytes = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
     most = memory_bytes()
@@ -278,7 +278,7 @@ def _on_target(plan: Plan, side: SideText) -> Plan:
 
 
 def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runtime:
-    """The runtime with the onnxruntime-web that runs a plan in pages; as it is where none is to be opened.
+    """Return the runtime with the onnxruntime-web that runs a plan in pages; as it is where none is to be opened.
 
     Raises:
         RuntimeNotFound: It is not there, and cannot be fetched.
@@ -290,13 +290,13 @@ def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runt
 
 
 def as_optimised(plan: Plan) -> Plan:
-    """What of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
+    """Return what of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)
 
 
 def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
-    """The runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
+    """Return the runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
 
     A runtime with exactly the packages of the bundle comes first, by whatever name it was made, then that of its
     execution provider.
@@ -311,7 +311,7 @@ def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
 
 
 def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
-    """Why a hardware-bound model is not for this machine or runtime, "" where it is; as the bundle's own loaders do."""
+    """Why a hardware-bound model is not for this machine or runtime, "" if it is; as the bundle's own loaders do."""
     if not info.hardware_bound:
         return ""
     if machine.other_hardware(tuned_on(info.host)):

@@ -24,7 +24,7 @@ class Terms:
         timed: Whether times are measured. A verb that reports none neither waits for another ortune nor holds it up.
         wait: For another ortune that measures.
         wait_quiet_s: The longest wait for a machine whose CPUs other programs do not use; 0 is none.
-        budget_s: What measuring may take; None where nothing limits it.
+        budget_s: What measuring may take; None if nothing limits it.
         stored: Whether what is measured is kept.
         folder: Of the store, where it is not the usual one.
     """

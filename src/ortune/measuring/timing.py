@@ -26,7 +26,7 @@ BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pi
 
 
 def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
-    """How many runs a process should time, from what a process and a run cost (Kalibera and Jones 2013)."""
+    """Return how many runs a process should time, from what a process and a run cost (Kalibera and Jones 2013)."""
     cases = trial.done.cases
     run_ns = sum(float(np.median(c.latency_ns)) for c in cases)
     # What a run of every case costs: its latency and the gap after it.
@@ -63,7 +63,7 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
 
 
 def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
-    """How a group shares the time, before its noise is known.
+    """Return how a group shares the time, before its noise is known.
 
     Args:
         process_ns: What a trial costs before its first timed run.
@@ -82,12 +82,12 @@ def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
 
 
 def turns_ns(turns: Turns, run_ns: float) -> float:
-    """What the turns of one trial take."""
+    """Return what the turns of one trial take."""
     return turns.rounds * (turns.runs + turns.unmeasured) * run_ns
 
 
 def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
-    """The turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
+    """Return the turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
     Runs stay where all turns are short beside the start: without them a trial would hardly be shorter, and a model of a
     quarter of a millisecond took a whole one in a page, run once after each rest.

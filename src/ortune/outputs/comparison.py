@@ -13,7 +13,7 @@ What is compared how:
   of the selection; a small share may come or go at a threshold; see ``output_rows``;
 - outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
 
-What differs beyond its limit may still be an answer to the same question, less exact. It is none where it has another
+What differs beyond its limit may still be an answer to the same question, less exact. It is none if it has another
 shape or kind, is NaN where the reference is not, or is no nearer to the reference than zeros would be; and where no
 integer, string or row of a model without other outputs is as it was.
 """
@@ -56,7 +56,7 @@ def compare_outputs(
     without: Collection[str] = (),
     allow_nonfinite: bool = False,
 ) -> OutputDifference:
-    """Compares two folders of outputs, output by output, by name.
+    """Compare two folders of outputs, output by output, by name.
 
     Args:
         reference: Folder left by the baseline's worker.
@@ -139,13 +139,13 @@ def compare_outputs(
 
 
 def _accepting(report: Findings) -> float:
-    """The tolerance that accepts every output, and the worst slice of each."""
+    """Return the tolerance that accepts every output, and the worst slice of each."""
     slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
     return accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
 def _n_elements(value: StoredValue) -> int:
-    """The elements of an output; of maps, the maps."""
+    """Return the elements of an output; of maps, the maps."""
     if value.kind in ("json", "map-list"):
         return sum(
             len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
@@ -158,7 +158,7 @@ def _scores_of(
     reference: Mapping[str, StoredValue],
     scores: Callable[[str], Scores | None] | None,
 ) -> Callable[[], Scores | None]:
-    """Returns what reads the scores behind the labels of an output: among the outputs themselves, or by a run."""
+    """Return what reads the scores behind the labels of an output: among the outputs themselves, or by a run."""
 
     def read() -> Scores | None:
         if comparison.labels is None:
@@ -230,7 +230,7 @@ def _compare_maps_with_tensor(
 
 
 def _compare_maps(report: Findings, name: str, maps: tuple[Any, Any], limits: tuple[float, float]) -> None:
-    """Lists of maps: the same keys, equal text and integers, floats within the limits."""
+    """List of maps: the same keys, equal text and integers, floats within the limits."""
     if report.as_moments:
         report.ways.add("moments")
     old, new = (dict(leaves(m)) for m in maps)

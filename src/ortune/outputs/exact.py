@@ -70,7 +70,7 @@ class Evaluations:
         self._known: dict[str, Evaluated] = {}
 
     def of(self, model: ir.Model, sha256: str, refs: Sequence[FeedRef], most_s: float = MOST_S) -> Evaluated:
-        """Evaluates a model for inputs, unless that takes too long or the evaluator does not know the model.
+        """Evaluate a model for inputs, unless that takes too long or the evaluator does not know the model.
 
         Args:
             model: As it is in its file.
@@ -113,7 +113,7 @@ class Evaluations:
 
 
 def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:
-    """Returns the seconds that one evaluation is expected to take; infinite if the work is not known or too much."""
+    """Return the seconds that one evaluation is expected to take; infinite if the work is not known or too much."""
     shapes = {name: value.shape for name, value in feeds.items()}
     whole = {name: value for name, value in feeds.items() if value.dtype.kind in "iub"}
     counted = cost.costs(model, shapes, whole)
@@ -123,7 +123,7 @@ def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:
 
 
 def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> dict[str, Array] | None:
-    """Evaluates a model with ONNX's reference evaluator and returns its outputs by name.
+    """Evaluate a model with ONNX's reference evaluator and return its outputs by name.
 
     Args:
         model: As it is in its file.
@@ -180,7 +180,7 @@ def _key(sha256: str, refs: Sequence[FeedRef]) -> str:
 
 
 def _write(folder: Path, arrays: dict[str, Array]) -> None:
-    """Writes outputs as a worker does."""
+    """Write outputs as a worker does."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = []
     for i, (name, array) in enumerate(arrays.items()):
@@ -192,7 +192,7 @@ def _write(folder: Path, arrays: dict[str, Array]) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """Types that numpy's own files can hold."""
+    """Type that numpy's own files can hold."""
     if array.dtype.kind == "O":
         return array.astype(np.str_)
     return array.astype(np.float64) if array.dtype.num >= 256 else array
@@ -203,7 +203,7 @@ def _wide(array: Array) -> Array:
 
 
 def _widen(graph: onnx.GraphProto) -> None:
-    """Turns every floating-point number of a graph, and of the graphs within, into a double."""
+    """Turn every floating-point number of a graph, and of the graphs within, into a double."""
     for tensor in graph.initializer:
         _widen_tensor(tensor)
     for value in (*graph.input, *graph.output, *graph.value_info):

@@ -19,13 +19,13 @@ MOST_PAIRED = 2_000
 
 
 def units_of(rows: Array, limit: float) -> Array:
-    """The limit of each column: of two values that match, the difference is at most one of these."""
+    """Return the limit of each column: of two values that match, the difference is at most one of these."""
     finite = np.where(np.isfinite(rows), np.abs(rows), 0.0)
     return np.asarray(limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR))
 
 
 def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], list[int]]:
-    """The rows of two sets that match one to one, as places in each.
+    """Return the rows of two sets that match one to one, as places in each.
 
     Args:
         old: Rows of the reference.
@@ -59,7 +59,7 @@ def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], lis
 
 
 def accepting(relative_l2: float, max_error: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
     # The largest error may be ten times the tolerance.
     least = max(relative_l2, 0.1 * max_error)
     # A difference of 0.0031 is tried against 0.001, 0.002 and 0.005, which accepts it.
@@ -85,7 +85,7 @@ def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, in
 
 
 def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
-    """How many elements are NaN or infinite, and how many of these no healthy model gives.
+    """Return how many elements are NaN or infinite, and how many of these no healthy model gives.
 
     Among finite numbers -infinity is the mask of a score, or the logarithm of 0.
     """
@@ -118,14 +118,14 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
 
 
 def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
-    """A list of maps from classes to numbers as a table, a row for each map and a column for each class.
+    """Return a list of maps from classes to numbers as a table, a row for each map and a column for each class.
 
     Args:
         maps: As read from JSON; all have the same keys.
         labels: The classes in the order of the columns; none for the order of the keys.
 
     Returns:
-        None where the maps are no such table.
+        None if the maps are no such table.
     """
     if not isinstance(maps, list) or not all(isinstance(entries, dict) for entries in maps):
         return None
@@ -142,7 +142,7 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every number and text inside lists and maps, with where it stands."""
+    """Yield every number and text inside lists and maps, with where it stands."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from leaves(value[key], f"{place}[{key!r}]")

@@ -35,7 +35,7 @@ FLOAT8 = {
 
 
 def read_outputs(folder: Path) -> dict[str, StoredValue]:
-    """The outputs in a folder, by name, in the model's order.
+    """Return the outputs in a folder, by name, in the model's order.
 
     Raises:
         MeasurementError: ``outputs.json`` is missing, damaged, or of another version.
@@ -47,7 +47,7 @@ def read_outputs(folder: Path) -> dict[str, StoredValue]:
 
 
 def tensors(folder: Path) -> dict[str, Array]:
-    """The tensors of a folder by name, as numbers.
+    """Return the tensors of a folder by name, as numbers.
 
     Raises:
         MeasurementError: As ``read_outputs``, and where a file is missing or damaged.
@@ -127,7 +127,7 @@ def unreadable(path: Path, error: Exception) -> MeasurementError:
 
 
 def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
-    """How values of a type compare. Widths within a family may differ between two plans."""
+    """Return how values of a type compare. Widths within a family may differ between two plans."""
     if onnx_type == "string":
         return "string"
     if onnx_type == "bool":
@@ -136,7 +136,7 @@ def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
 
 
 def decode(array: Array, onnx_type: str) -> Array:
-    """Values as numpy can compute with them: any float as float64 (complex as pairs), the rest as it is."""
+    """Return values as numpy can compute with them: any float as float64 (complex as pairs), the rest as it is."""
     if onnx_type in FLOAT8 and array.dtype == np.uint8:
         return _float8_values(onnx_type)[array]
     if onnx_type == "bfloat16" and array.dtype == np.uint16:
@@ -148,7 +148,7 @@ def decode(array: Array, onnx_type: str) -> Array:
 
 
 def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Yields the same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
+    """Yield the same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, CHUNK):
         yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)
@@ -166,7 +166,7 @@ def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _float8_values(onnx_type: str) -> Array:
-    """The value of each of the 256 bit patterns."""
+    """Return the value of each of the 256 bit patterns."""
     _, mantissa_bits, bias, special = FLOAT8[onnx_type]
     bits = np.arange(256)
     sign = np.where(bits & 0x80, -1.0, 1.0)

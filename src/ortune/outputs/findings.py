@@ -69,7 +69,7 @@ class Findings:
             self.wrong = self.wrong or what
 
     def differ(self, what: str, differing: int, count: int) -> None:
-        """Notes how many of the values that are equal or not differ."""
+        """Note how many of the values that are equal or not differ."""
         self.fail(what, wrong=False)
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what
@@ -81,7 +81,7 @@ class Findings:
         )
 
     def count_nonfinite(self, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
-        """Notes what is no finite number; where the reference has nothing else, there is nothing to compare."""
+        """Note what is no finite number; where the reference has nothing else, there is nothing to compare."""
         (all_old, unusable_old), (all_new, unusable_new) = map(nonfinite, arrays, types)
         if not (all_old or all_new) or not (arrays[0].size and arrays[1].size):
             return

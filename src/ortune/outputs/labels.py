@@ -39,7 +39,7 @@ def compare_labels(
     limits: tuple[float, float],
     scores: Callable[[], Scores | None],
 ) -> int:
-    """Compares labels, or what is looked up for them, element by element.
+    """Compare labels, or what is looked up for them, element by element.
 
     Args:
         report: Takes what is seen.
@@ -99,7 +99,7 @@ def _tied(
     *,
     exact: bool,
 ) -> int:
-    """How many of the elements that differ are, on both sides, one of classes that tie for the best."""
+    """Return how many of the elements that differ are, on both sides, one of classes that tie for the best."""
     values = scores.values
     way = traced(source, values.shape, arrays[0].shape)
     if way is None:

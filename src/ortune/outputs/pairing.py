@@ -35,7 +35,7 @@ CASTS = {
 def fed_as(
     a: onnx_ir.Model, refs: Sequence[FeedRef], b: onnx_ir.Model, folder: Path, place: Path
 ) -> Path | None:
-    """A file with the values that A ran with, for B; None where B's inputs do not take them.
+    """Return a file with the values that A ran with, for B; None if B's inputs do not take them.
 
     Args:
         a: Whose inputs they are; ``refs`` are their files.
@@ -109,7 +109,7 @@ def pair_inputs(
 
 
 def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
-    """The error for two sides that are made for inputs of other sizes."""
+    """Return the error for two sides that are made for inputs of other sizes."""
     there = "" if a.name == b.name else f"{b.name!r} "
     sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"
     of_a, of_b = list(a.shape or ()), list(b.shape or ())
@@ -162,7 +162,7 @@ def joint_labels(
 
 
 def _kind(value: onnx_ir.Value) -> str | None:
-    """Numbers of one kind may stand for each other; None where the type is not told, or is no tensor's."""
+    """Numbers of one kind may stand for each other; None if the type is not told, or is no tensor's."""
     if not isinstance(value.type, onnx_ir.TensorType) or value.type.dtype.name == "UNDEFINED":
         return None
     return family(dtype_of(value))
@@ -176,7 +176,7 @@ def _fits(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 
 
 def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
-    """Returns whether no dimension is fixed to two different sizes."""
+    """Return whether no dimension is fixed to two different sizes."""
     if a.shape is None or b.shape is None:
         return True
     if len(a.shape) != len(b.shape):
@@ -190,7 +190,7 @@ def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 def feeds_for(
     refs: Sequence[FeedRef], model: onnx_ir.Model, pairs: Mapping[str, str], folder: Path, name: str = "B"
 ) -> tuple[FeedRef, ...]:
-    """A's feeds under B's names and in B's number types; the same folders where nothing has to change.
+    """Return a's feeds under B's names and in B's number types; the same folders where nothing has to change.
 
     Raises:
         InputError: The values of an input of A are none for its partner in B.
@@ -229,7 +229,7 @@ def feeds_for(
 
 
 def _takes(shape: onnx_ir.Shape | None, of: tuple[int, ...]) -> bool:
-    """Returns whether a declared shape leaves room for this one; a scalar or unknown rank is left to the runtime."""
+    """Return whether a declared shape leaves room for this one; a scalar or unknown rank is left to the runtime."""
     if shape is None or len(shape) != len(of):
         return True
     return all(not isinstance(d, int) or d == n for d, n in zip(shape, of, strict=True))

@@ -25,7 +25,7 @@ FARTHER = 4.0
 def refutes(
     difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool, cpu: bool
 ) -> bool:
-    """Returns whether a difference from exact outputs shows that a side is wrong, and not merely rounded.
+    """Return whether a difference from exact outputs shows that a side is wrong, and not merely rounded.
 
     Args:
         difference: Of the side's outputs from the exact ones.
@@ -42,7 +42,7 @@ def refutes(
 
 
 def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", "A", "B"]:
-    """The side whose outputs are far from a reference, where the other's are not; "" where that is not so.
+    """Return the side whose outputs are far from a reference, where the other's are not; "" if that is not so.
 
     Args:
         a: Folder of the outputs of the base.
@@ -57,7 +57,7 @@ def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", 
 
 
 def numbers(folder: Path) -> dict[str, Array]:
-    """The floating-point outputs that a worker left, by name, as float64."""
+    """Return the floating-point outputs that a worker left, by name, as float64."""
     return {
         name: decode(np.asarray(load_array(value.files[0], value.onnx_type)), value.onnx_type).astype(
             np.float64

@@ -47,7 +47,7 @@ SMALL_WEIGHT = 1 << 16
 
 
 def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Array:
-    """Every finite number moved, up or down: to a neighbour in its type, or by up to that share of itself."""
+    """Return every finite number moved, up or down: to a neighbour in its type, or by up to that share of itself."""
     if step:
         return (array * (1 + step * draw.uniform(-1, 1, array.shape))).astype(array.dtype)
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
@@ -58,7 +58,7 @@ def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Arra
 def moved_feed(
     ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None, step: float = 0.0
 ) -> FeedRef:
-    """The feed with its floating-point inputs one step away; integers stay.
+    """Return the feed with its floating-point inputs one step away; integers stay.
 
     Args:
         ref: The feed.
@@ -80,7 +80,7 @@ def moved_feed(
 
 
 def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
-    """A few elements moved by a step of the grid, one at least."""
+    """Return a few elements moved by a step of the grid, one at least."""
     if not array.size:
         return array
     flat = array.reshape(-1).copy()
@@ -90,14 +90,14 @@ def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Arr
 
 
 def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
-    """Every number moved by up to that share of the largest finite one."""
+    """Return every number moved by up to that share of the largest finite one."""
     finite = array[np.isfinite(array)]
     most = step * float(np.abs(finite).max()) if finite.size else 0.0
     return (array + most * draw.uniform(-1, 1, array.shape)).astype(array.dtype)
 
 
 def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
-    """A copy whose small weights are one step away, but for those that decide shapes; None where none can be."""
+    """Return a copy whose small weights are one step away, but for those that decide shapes; None if none can be."""
     draw = np.random.default_rng(seed)
     copy, moved = model.clone(), False
     # A size that moves gives outputs of another shape, which tell nothing of rounding.
@@ -113,7 +113,7 @@ def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
 
 
 def _shaping(model: ir.Model) -> set[ir.Value]:
-    """The values that sizes are computed from."""
+    """Return the values that sizes are computed from."""
     values: set[ir.Value] = set()
     rest = [
         node.inputs[i] for node in nodes(model) for i in SIZES.get(node.op_type, ()) if i < len(node.inputs)
@@ -131,11 +131,11 @@ def _shaping(model: ir.Model) -> set[ir.Value]:
 
 
 def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
-    """Returns whether outputs that are not the same differ by more than rounding makes of them.
+    """Return whether outputs that are not the same differ by more than rounding makes of them.
 
     Args:
         difference: Against a reference.
-        moved: The reference with inputs and weights one step away against itself; None where that is not known.
+        moved: The reference with inputs and weights one step away against itself; None if that is not known.
         few_bits: That step was one of few bits.
     """
     if difference.empty or (difference.nonfinite_reference and not difference.nonfinite_candidate):
@@ -165,7 +165,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
 
 
 def doubtful(difference: OutputDifference) -> bool:
-    """Returns whether outputs pass as the same, and by so little that the model itself is to be asked."""
+    """Return whether outputs pass as the same, and by so little that the model itself is to be asked."""
     return difference.ok and any(
         output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output)
         for output in difference.outputs
@@ -173,12 +173,12 @@ def doubtful(difference: OutputDifference) -> bool:
 
 
 def _steps_explain(output: OutputError) -> bool:
-    """Returns whether the output is on a quantization grid and no further away than rounding to it explains."""
+    """Return whether the output is on a quantization grid and no further away than rounding to it explains."""
     return output.steps is not None and output.steps.same
 
 
 def _within(output: OutputError) -> bool:
-    """Returns whether an output is the same by the usual limits."""
+    """Return whether an output is the same by the usual limits."""
     whole = output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1])
     return whole and _of_slice(output) <= slice_limit(output.limit, None)
 
@@ -200,8 +200,8 @@ class Own:
     """By how much the outputs of a model differ though they are right.
 
     Attributes:
-        moved: The reference with inputs and weights one step away; None where that is not known.
-        optimised: What the optimiser makes of the reference; None where that is wrong, or not known.
+        moved: The reference with inputs and weights one step away; None if that is not known.
+        optimised: What the optimiser makes of the reference; None if that is wrong, or not known.
     """
 
     moved: OutputDifference | None = None
@@ -213,7 +213,7 @@ class Own:
         return max((d.relative_l2 for _, d in self._excuses()), default=0.0)
 
     def moves_of(self, name: str) -> float:
-        """The same of one output."""
+        """Return the same of one output."""
         return max(
             (o.relative_l2 for _, d in self._excuses() for o in d.outputs if o.name == name), default=0.0
         )
@@ -224,7 +224,7 @@ class Own:
         return max((times * d.relative_l2 for times, d in self._excuses()), default=0.0)
 
     def most(self, name: str, figure: Callable[[OutputError], float], optimised: float = OPTIMISED) -> float:
-        """The most that a figure of an output may be.
+        """Return the most that a figure of an output may be.
 
         Args:
             name: Of the output.
@@ -237,7 +237,7 @@ class Own:
         )
 
     def _excuses(self, optimised: float = OPTIMISED) -> list[tuple[float, OutputDifference]]:
-        """What differs though it is right, and how many times as far others may be."""
+        """Return what differs though it is right, and how many times as far others may be."""
         both = ((FORGIVEN, self.moved), (optimised, self.optimised))
         return [(times, d) for times, d in both if d is not None]
 

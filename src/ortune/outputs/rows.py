@@ -47,7 +47,7 @@ def compare_rows(
     types: tuple[str, str],
     limit: float,
 ) -> None:
-    """Compares rows, each with its counterpart, which may be in another place along the free axis.
+    """Compare rows, each with its counterpart, which may be in another place along the free axis.
 
     1 % of the rows may find no counterpart, and at least one of four, or of two if all floating-point outputs agree:
     a box right at the threshold comes or goes. So the number of rows may differ too.
@@ -100,14 +100,14 @@ def compare_rows(
 
 
 def _same_sizes(old: tuple[int, ...], new: tuple[int, ...], roles: Roles) -> bool:
-    """Returns whether two shapes differ along the free axis at most."""
+    """Return whether two shapes differ along the free axis at most."""
     return len(old) == len(new) == len(roles) and all(
         a == b or role == "free" for a, b, role in zip(old, new, roles, strict=True)
     )
 
 
 def _rows(array: Array, roles: Roles) -> Array:
-    """The rows as a table for each index of the fixed axes."""
+    """Return the rows as a table for each index of the fixed axes."""
     order = [[i for i, role in enumerate(roles) if role == wanted] for wanted in ("fixed", "free", "joint")]
     moved = np.transpose(array, [axis for axes in order for axis in axes])
     fixed, free = len(order[0]), roles.index("free")
@@ -129,7 +129,7 @@ def _matched(old: Array, new: Array, unit: Array | None) -> _Matched:
 
 
 def _pairs(old: Array, new: Array, unit: Array | None) -> Iterator[tuple[list[int], list[int]]]:
-    """The places of rows that match: those that match where they are, then the others."""
+    """Yield the places of rows that match: those that match where they are, then the others."""
     rest = np.ones(min(len(old), len(new)), dtype=bool)
     if len(old) == len(new):
         with np.errstate(invalid="ignore"):

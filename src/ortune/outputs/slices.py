@@ -78,7 +78,7 @@ class _Axis:
         return self.norm2.size > MOST_SLICES or self.n_elements < FEWEST
 
     def add(self, at: slice, old: Array, new: Array, error2: Array, norm2: Array) -> None:
-        """Takes in a box of finite values, their squared errors, and squares."""
+        """Take in a box of finite values, their squared errors, and squares."""
         others = tuple(i for i in range(old.ndim) if i != self.axis)
         self.error2[at] += error2.sum(axis=others)
         self.norm2[at] += norm2.sum(axis=others)
@@ -92,7 +92,7 @@ class _Axis:
 def slice_errors(
     arrays: tuple[Array, Array], types: tuple[str, str], relative_l2: float
 ) -> tuple[SliceError | None, tuple[SliceError, ...]]:
-    """The worst slice of an output, and those that are dead.
+    """Return the worst slice of an output, and those that are dead.
 
     Args:
         arrays: Reference and candidate, of one shape.
@@ -100,7 +100,7 @@ def slice_errors(
         relative_l2: The distance of the whole.
 
     Returns:
-        None where no axis has slices of which something can be said; none where none is dead.
+        None if no axis has slices of which something can be said; none if none is dead.
     """
     shape = arrays[0].shape
     axes = [
@@ -135,7 +135,7 @@ def slice_errors(
 
 
 def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]:
-    """The dead columns of rows in no fixed order, of which there may be more on a side; each column is sorted.
+    """Return the dead columns of rows in no fixed order, of which there may be more on a side; each column is sorted.
 
     Args:
         old: Rows of the reference.
@@ -158,7 +158,7 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
 def _judged(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
-    """The relative L2 of each slice along an axis, whether it is dead, and whether it counts."""
+    """Return the relative L2 of each slice along an axis, whether it is dead, and whether it counts."""
     count = axis.n_elements
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
@@ -182,7 +182,7 @@ def _judged(
 def _on_its_own(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
 ) -> Array:
-    """Returns whether values such as these slices have are rare elsewhere, or far better off there."""
+    """Return whether values such as these slices have are rare elsewhere, or far better off there."""
     low, high = axis.low[slices], axis.high[slices]
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
@@ -204,7 +204,7 @@ def _on_its_own(
 
 
 def _largest(values: Array, first: Array, last: Array) -> Array:
-    """The largest of ``values[first:last]`` of many ranges; 0 of an empty one."""
+    """Return the largest of ``values[first:last]`` of many ranges; 0 of an empty one."""
     largest, lengths = np.zeros(first.size), last - first
     # Of each range its first and its last 2**k, which cover it: k by k, so that many ranges cost one pass each.
     of_power, power = values, 1
@@ -216,7 +216,7 @@ def _largest(values: Array, first: Array, last: Array) -> Array:
 
 
 def _within(box: tuple[slice, ...], axis: int) -> slice:
-    """The part of an axis that a box covers."""
+    """Return the part of an axis that a box covers."""
     return box[axis] if axis < len(box) else slice(None)
 
 

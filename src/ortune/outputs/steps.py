@@ -26,12 +26,12 @@ OFF_GRID = 0.05
 
 
 def dequantized(integers: Array, grid: Grid) -> Array:
-    """The numbers that integers stand for, on a grid of one scale."""
+    """Return the numbers that integers stand for, on a grid of one scale."""
     return np.asarray((integers.astype(np.float64) - grid.zero_points[0]) * grid.scales[0])
 
 
 def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) -> GridSteps | None:
-    """How many steps of the grid two arrays of one shape are apart; None where the candidate is not on it.
+    """Return how many steps of the grid two arrays of one shape are apart; None if the candidate is not on it.
 
     Args:
         arrays: Reference and candidate.
@@ -67,13 +67,13 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
 
 
 def _fits(grid: Grid, shape: tuple[int, ...]) -> bool:
-    """Returns whether an array of this shape has an index for each scale."""
+    """Return whether an array of this shape has an index for each scale."""
     axis = grid.axis or 0
     return -len(shape) <= axis < len(shape) and shape[axis] == len(grid.scales)
 
 
 def _scales(grid: Grid, shape: tuple[int, ...], box: tuple[slice, ...]) -> Array:
-    """The scale of each element in a box of an array of this shape."""
+    """Return the scale of each element in a box of an array of this shape."""
     if grid.integers or grid.axis is None:
         return np.asarray(1.0 if grid.integers else grid.scales[0])
     along = [1] * len(shape)

@@ -57,7 +57,7 @@ class Task:
     """A metric over the inputs of a session: what is right, and how good the base is, are computed once."""
 
     def __init__(self, name: str, cases: Sequence[Case]) -> None:
-        """Measures the base.
+        """Measure the base.
 
         Raises:
             UsageError: No output is of that kind.
@@ -74,7 +74,7 @@ class Task:
 
     @property
     def n_right(self) -> int:
-        """Answers that outputs are measured by, of the output that has fewest: rows, boxes, symbols, tokens."""
+        """Answer that outputs are measured by, of the output that has fewest: rows, boxes, symbols, tokens."""
         return min(sum(map(self._count, of_cases)) for of_cases in self._right.values())
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
@@ -95,7 +95,7 @@ class Task:
 
 
 def worst(of: Sequence[TaskFigure]) -> TaskFigure:
-    """The whole output that lost most."""
+    """Return the whole output that lost most."""
     return min(
         (figure for figure in of if not figure.slice), key=lambda figure: figure.value / (figure.base or 1.0)
     )
@@ -145,7 +145,7 @@ def _box_figures(cases: Sequence[Case], right: Sequence[Array], side: Side, name
 
 
 def _found_boxes(outputs: Mapping[str, Array], name: str) -> Array:
-    """The boxes of an output; none where scores beyond 1 make it something else."""
+    """Return the boxes of an output; none if scores beyond 1 make it something else."""
     boxes = _boxes(outputs, name)
     return np.zeros((0, 6)) if boxes is None else boxes
 
@@ -168,7 +168,7 @@ def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
 
 
 def _labelled(label: Array) -> Array:
-    """Rows of x0, y0, x1, y1 and perhaps a class, as boxes of score 1."""
+    """Return rows of x0, y0, x1, y1 and perhaps a class, as boxes of score 1."""
     rows = label.reshape(-1, label.shape[-1]).astype(np.float64)
     kinds = rows[:, 4:5] if rows.shape[1] > 4 else np.zeros((len(rows), 1))
     return np.concatenate([rows[:, :4], np.ones((len(rows), 1)), kinds], axis=1)
@@ -181,7 +181,7 @@ def _certain(boxes: Array) -> Array:
 
 
 def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
-    """Rows of x0, y0, x1, y1, score, class, of a map of scores, a table, or boxes beside scores; else None."""
+    """Return rows of x0, y0, x1, y1, score, class, of a map of scores, a table, or boxes beside scores; else None."""
     array = outputs[name]
     if array.ndim == 4 and array.shape[:2] == (1, 1) and _is_share(array):
         boxes = regions(array[0, 0])
@@ -227,7 +227,7 @@ def _best(rows: Array) -> Array:
 
 
 def _is_share(values: Array) -> bool:
-    """Returns whether all values lie between 0 and 1, but for rounding."""
+    """Return whether all values lie between 0 and 1, but for rounding."""
     if values.dtype.kind != "f" or not values.size:
         return False
     return float(values.min()) >= -1e-3 and float(values.max()) <= 1.001
@@ -273,7 +273,7 @@ def _logit_names(case: Case) -> list[str]:
 
 
 def _tokens(case: Case, logits: Array) -> Array | None:
-    """What each row of logits is to foretell: the label, or the next token of an input; -1 for nothing."""
+    """Return what each row of logits is to foretell: the label, or the next token of an input; -1 for nothing."""
     if case.label is not None:
         return case.label if case.label.shape == logits.shape[:2] else None
     # input_ids come before attention_mask, which has the same shape and holds nothing but 0 and 1.
@@ -288,7 +288,7 @@ def _tokens(case: Case, logits: Array) -> Array | None:
 
 
 def _attended(case: Case, tokens: Array) -> Array:
-    """Which tokens are text and not padding, as the attention mask has it; all of them without one."""
+    """Return which tokens are text and not padding, as the attention mask has it; all of them without one."""
     for name, fed in case.inputs.items():
         # With a past, the mask has a column for each token of it, before those of the input.
         if (

@@ -15,7 +15,7 @@ LEAST_PIXELS = 9
 
 
 def top1_accuracy(scores: Array, labels: Array) -> float:
-    """Returns the share of rows whose largest score is that of the label.
+    """Return the share of rows whose largest score is that of the label.
 
     Args:
         scores: Rows of scores.
@@ -25,7 +25,7 @@ def top1_accuracy(scores: Array, labels: Array) -> float:
 
 
 def by_label(scores: Array, labels: Array, least: int = 1) -> dict[int, float]:
-    """Returns the top-1 accuracy of the rows of each label alone: a class that is lost is not hidden in the mean.
+    """Return the top-1 accuracy of the rows of each label alone: a class that is lost is not hidden in the mean.
 
     Args:
         scores: Rows of scores.
@@ -43,7 +43,7 @@ def by_label(scores: Array, labels: Array, least: int = 1) -> dict[int, float]:
 
 
 def box_iou(boxes: Array, others: Array) -> Array:
-    """Returns the intersection over union of each box (x0, y0, x1, y1) with each of the others."""
+    """Return the intersection over union of each box (x0, y0, x1, y1) with each of the others."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:4], others[None, :, 2:4])
     shared = np.clip(high - low, 0.0, None).prod(axis=-1)
@@ -52,7 +52,7 @@ def box_iou(boxes: Array, others: Array) -> Array:
 
 
 def box_agreement(boxes: Array, others: Array) -> float:
-    """Returns how far two sets of boxes agree: 1 for the same boxes with the same scores, 0 for none in common.
+    """Return how far two sets of boxes agree: 1 for the same boxes with the same scores, 0 for none in common.
 
     Boxes are matched one to one, the largest overlap first. A match counts by its overlap, times the smaller of both
     scores over the larger; a box without a match counts as nothing.
@@ -76,7 +76,7 @@ def box_agreement(boxes: Array, others: Array) -> float:
 
 
 def regions(scores: Array) -> Array:
-    """Returns the boxes of the connected regions of a map whose pixels reach a score, each with its mean score."""
+    """Return the boxes of the connected regions of a map whose pixels reach a score, each with its mean score."""
     mask = scores >= LEAST_SCORE
     rows: list[tuple[float, ...]] = []
     for start in zip(*map(np.ndarray.tolist, np.nonzero(mask)), strict=True):
@@ -100,14 +100,14 @@ def regions(scores: Array) -> Array:
 
 
 def ctc_text(scores: Array, blank: int = 0) -> list[int]:
-    """Returns the text of a CTC output: the best symbol of each step, repeats as one, without blanks."""
+    """Return the text of a CTC output: the best symbol of each step, repeats as one, without blanks."""
     best = scores.argmax(axis=-1)
     changes = np.concatenate([[True], best[1:] != best[:-1]])
     return [int(symbol) for symbol in best[changes] if symbol != blank]
 
 
 def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
-    """Returns how many symbols must be inserted, removed or replaced to make one text the other."""
+    """Return how many symbols must be inserted, removed or replaced to make one text the other."""
     row = list(range(len(other) + 1))
     for i, symbol in enumerate(text, 1):
         # One row of the table of Levenshtein distances; before holds the value above and to the left.
@@ -118,13 +118,13 @@ def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
 
 
 def character_accuracy(texts: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
-    """Returns 1 minus the character error rate: edits over the symbols of the right texts, 0 at worst."""
+    """Return 1 minus the character error rate: edits over the symbols of the right texts, 0 at worst."""
     edits = sum(edit_distance(text, wanted) for text, wanted in zip(texts, right, strict=True))
     return max(0.0, 1.0 - edits / max(1, sum(map(len, right))))
 
 
 def rank_correlation(vectors: Array, others: Array) -> float:
-    """Returns Spearman's correlation of the cosines between all pairs of rows: whether neighbours stay neighbours.
+    """Return Spearman's correlation of the cosines between all pairs of rows: whether neighbours stay neighbours.
 
     Args:
         vectors: Rows of embeddings.
@@ -144,7 +144,7 @@ def rank_correlation(vectors: Array, others: Array) -> float:
 
 
 def _ranks(values: Array) -> Array:
-    """Returns the rank of each value, equal ones sharing their mean rank."""
+    """Return the rank of each value, equal ones sharing their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     # Three equal values on ranks 3 to 5 all get 4: the last rank less (3 - 1) / 2.
@@ -152,7 +152,7 @@ def _ranks(values: Array) -> Array:
 
 
 def perplexity(logits: Array, tokens: Array) -> float:
-    """Returns the exponential of the mean negative log likelihood of tokens, which is 1 at best.
+    """Return the exponential of the mean negative log likelihood of tokens, which is 1 at best.
 
     Args:
         logits: Rows of scores, before a softmax.

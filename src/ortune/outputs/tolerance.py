@@ -65,7 +65,7 @@ class Tolerance:
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
     def times(self, difference: OutputDifference) -> float:
-        """How many times the distance that is allowed outputs are away, by the worst figure; 1 where they are right.
+        """How many times the distance that is allowed outputs are away, by the worst figure; 1 if they are right.
 
         Infinite where nothing can be compared. Shares and metrics count by what they lack.
         """
@@ -91,12 +91,12 @@ class Tolerance:
 
     @property
     def of_metric(self) -> bool:
-        """Returns whether the budget says what the user's own metric must be."""
+        """Whether the budget says what the user's own metric must be."""
         return self.metric is not None or self.metric_of_base is not None
 
 
 def parse(value: str | float | None) -> Tolerance | None:
-    """Reads what ``--tolerance`` is given.
+    """Read what ``--tolerance`` is given.
 
     Raises:
         UsageError: It is no positive number and no budget.
@@ -139,7 +139,7 @@ def _budget(text: str) -> Tolerance:
 
 
 def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
-    """The differences of all inputs as one: what the worst input says, with the worst figures of each output."""
+    """Return the differences of all inputs as one: what the worst input says, with the worst figures of each output."""
     # Inputs for which a detector finds nothing tell nothing, as long as others tell something.
     differences = [d for d in differences if not d.empty] or differences
     # No answer to the question is worst, then what no tolerance accepts, then the largest distance.
@@ -177,7 +177,7 @@ def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
 
 
 def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChange]:
-    """What differs by a tie or at a threshold, over the inputs for which it does."""
+    """Yield what differs by a tie or at a threshold, over the inputs for which it does."""
     changes = [change for difference in differences for change in difference.accepted]
     for key in dict.fromkeys((change.output, change.reason, change.what) for change in changes):
         mine = [change for change in changes if (change.output, change.reason, change.what) == key]
@@ -206,7 +206,7 @@ def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOut
 
 
 def _both(one: OutputError, other: OutputError) -> OutputError:
-    """An output with two inputs: the worse of each figure, and the rows of both."""
+    """Return an output with two inputs: the worse of each figure, and the rows of both."""
     further = max(one, other, key=lambda error: error.relative_l2)
     slices = [error.worst_slice for error in (one, other) if error.worst_slice is not None]
     steps = [error.steps for error in (one, other) if error.steps is not None]
@@ -227,7 +227,7 @@ def _both(one: OutputError, other: OutputError) -> OutputError:
 def judged(
     differences: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
 ) -> OutputDifference:
-    """The differences of all inputs against a budget; the worst of them, with what does not hold in words.
+    """Return the differences of all inputs against a budget; the worst of them, with what does not hold in words.
 
     Args:
         differences: The difference of each input.
@@ -247,7 +247,7 @@ def judged(
 
 
 def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str]:
-    """What does not hold, a sentence each."""
+    """Yield what does not hold, a sentence each."""
     for output in (output for difference in differences for output in difference.outputs):
         name = output.name
         if asked.relative_l2 is not None and output.relative_l2 > asked.relative_l2:

@@ -45,7 +45,7 @@ def compare_arrays(
     tol: float | None,
     scores: Callable[[], Scores | None],
 ) -> None:
-    """Compares two arrays of an output in the way that the graph asks for.
+    """Compare two arrays of an output in the way that the graph asks for.
 
     Args:
         report: Takes what is seen.
@@ -53,7 +53,7 @@ def compare_arrays(
         comparison: How it is compared.
         arrays: Of the reference, and of the other side.
         types: Their ONNX types.
-        tol: The user's number, None where none was given.
+        tol: The user's number, None if none was given.
         scores: Reads the scores behind labels.
     """
     old, new = arrays
@@ -138,10 +138,10 @@ def _compare_quantized(
 def distance_of(
     report: Findings, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
 ) -> OutputError | None:
-    """Relative L2 distance and largest error; non-finite values must agree in place and sign.
+    """Return relative L2 distance and largest error; non-finite values must agree in place and sign.
 
     Returns:
-        None where they do not, and where there are no finite values.
+        None if they do not, and where there are no finite values.
     """
     report.floats += 1
     error2 = norm2 = theirs2 = product = worst = largest = 0.0
@@ -191,7 +191,7 @@ def distance_of(
 
 
 def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> None:
-    """Notes an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
+    """Note an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
     report.outputs.append(error)
     report.relative_l2 = max(report.relative_l2, error.relative_l2)
     report.max_error = max(report.max_error, error.max_error)
@@ -245,7 +245,7 @@ def _compare_equal(report: Findings, label: str, arrays: tuple[Array, Array]) ->
 
 
 def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
-    """Returns whether floating-point values are more than labels in another type: of a table, not whole."""
+    """Return whether floating-point values are more than labels in another type: of a table, not whole."""
     return any(
         not bool((values == np.rint(values)).all())
         for a, b in pieces(*arrays)
@@ -254,7 +254,7 @@ def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
 
 
 def _largest(array: Array, onnx_type: str) -> float:
-    """The largest size of a finite value."""
+    """Return the largest size of a finite value."""
     decoded = (decode(piece, onnx_type) for (piece,) in pieces(array))
     return max(
         (float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in decoded), default=0.0

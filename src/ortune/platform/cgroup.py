@@ -53,7 +53,7 @@ class _Mount:
 
 
 def find_groups(root: Path = Path("/")) -> Groups:
-    """Returns where this process's groups are, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
+    """Return where this process's groups are, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
     paths = _memberships(read_text(root / "proc/self/cgroup") or "")
     mounts = _mounts(read_text(root / "proc/self/mountinfo") or "")
     return Groups(cpu=_levels("cpu", paths, mounts, root), memory=_levels("memory", paths, mounts, root))
@@ -66,19 +66,19 @@ def groups_once(root: Path = Path("/")) -> Groups:
 
 
 def cpu_quota(groups: Groups) -> float | None:
-    """CPUs that the tightest quota allows (0.5 is half of one), or None without a quota."""
+    """Return CPUs that the tightest quota allows (0.5 is half of one), or None without a quota."""
     quotas = [quota for level in groups.cpu if (quota := _quota(level)) is not None]
     return min(quotas, default=None)
 
 
 def memory_limit_bytes(groups: Groups) -> int | None:
-    """The tightest memory limit, or None without one."""
+    """Return the tightest memory limit, or None without one."""
     limits = [limit for level in groups.memory if (limit := _memory_limit(level)) is not None]
     return min(limits, default=None)
 
 
 def memory_left_bytes(groups: Groups) -> int | None:
-    """Bytes left under the tightest limit, or None without a limit.
+    """Return bytes left under the tightest limit, or None without a limit.
 
     Page cache that the kernel can drop (``inactive_file``) counts as free: a process that has read large
     files would otherwise seem to be out of memory.
@@ -100,7 +100,7 @@ def memory_left_bytes(groups: Groups) -> int | None:
 
 
 def throttling(groups: Groups) -> tuple[Throttling, ...]:
-    """The throttling counters of every level that has them: whichever has a quota may be the one that bites."""
+    """Return the throttling counters of every level that has them: whichever has a quota may be the one that bites."""
     counters: list[Throttling] = []
     for level in groups.cpu:
         stat = read_fields(level.folder / "cpu.stat")
@@ -194,7 +194,7 @@ def _levels(controller: str, paths: dict[str, str], mounts: list[_Mount], root: 
 
 
 def _inside(path: str, mount_root: str) -> str:
-    """The group's path below the mount point.
+    """Return the group's path below the mount point.
 
     A bind mount may show only part of the hierarchy, and a process outside its cgroup namespace sees ``..``
     in its path. Where the group itself is not below the mount, the mount point is the nearest thing to it.

@@ -38,8 +38,8 @@ class Topology:
         performance_cpus: The fast ones where cores are of different kinds, else empty.
         efficiency_cpus: The slower ones where cores are of different kinds, else empty.
         numa_nodes: The CPUs of each memory node that has any.
-        max_mhz: Highest clock of any core, None where not told.
-        governor: The clock governor ("performance", "powersave", ...), "" where there is none to see.
+        max_mhz: Highest clock of any core, None if not told.
+        governor: The clock governor ("performance", "powersave", ...), "" if there is none to see.
         note: One sentence on what sets these cores apart, "" when they are all alike.
     """
 
@@ -70,7 +70,7 @@ class Processor:
 
 
 def processor(root: Path = Path("/")) -> Processor:
-    """The machine's processor, whatever part of it this process may use."""
+    """Return the machine's processor, whatever part of it this process may use."""
     blocks = _cpuinfo(root)
     online = _online(root, blocks)
     logical = max(1, len(online))
@@ -83,13 +83,13 @@ def processor(root: Path = Path("/")) -> Processor:
 
 
 def cpu_vendor(root: Path = Path("/")) -> str:
-    """The processor's maker, as it says itself: "GenuineIntel"; "" where nothing tells."""
+    """Return the processor's maker, as it says itself: "GenuineIntel"; "" if nothing tells."""
     named = [block["vendor_id"] for block in _cpuinfo(root) if "vendor_id" in block]
     return named[0] if named else platform.processor()
 
 
 def topology(root: Path = Path("/")) -> Topology:
-    """Kinds of core, memory nodes and the governor."""
+    """Return kinds of core, memory nodes and the governor."""
     online = _online(root, _cpuinfo(root))
     system = root / "sys/devices/system/cpu"
     clocks = _per_cpu(online, system, "cpufreq/cpuinfo_max_freq")
@@ -113,7 +113,7 @@ def topology(root: Path = Path("/")) -> Topology:
 
 
 def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
-    """The clock governor of the first CPU that has one; virtual machines have none."""
+    """Return the clock governor of the first CPU that has one; virtual machines have none."""
     for cpu in cpus:
         text = read_text(root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
         if text:
@@ -122,7 +122,7 @@ def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
 
 
 def _cpuinfo(root: Path) -> list[dict[str, str]]:
-    """One mapping a ``processor`` block; lines outside such a block (Arm's trailer) make one of their own."""
+    """Return one mapping a ``processor`` block; lines outside such a block (Arm's trailer) make one of their own."""
     blocks: list[dict[str, str]] = []
     for chunk in re.split(r"\n\s*\n", read_text(root / "proc/cpuinfo") or ""):
         pairs = (line.partition(":") for line in chunk.splitlines())
@@ -138,7 +138,7 @@ def _online(root: Path, blocks: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _cores(root: Path, online: tuple[int, ...], blocks: list[dict[str, str]]) -> int:
-    """Distinct groups of sibling threads; 0 where nothing tells."""
+    """Distinct groups of sibling threads; 0 if nothing tells."""
     system = root / "sys/devices/system/cpu"
     siblings = {read_text(system / f"cpu{cpu}/topology/thread_siblings_list") for cpu in online} - {None}
     if siblings:
@@ -173,7 +173,7 @@ def _per_cpu(online: tuple[int, ...], system: Path, name: str) -> dict[int, int]
 def _kinds(
     root: Path, online: tuple[int, ...], clocks: dict[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The fast and the slower CPUs; both empty where all are alike.
+    """Return the fast and the slower CPUs; both empty if all are alike.
 
     Intel's hybrid processors name them; Arm's give a capacity; elsewhere the highest clock tells.
     """
@@ -191,7 +191,7 @@ def _kinds(
 
 
 def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
-    """The last-level cache of these CPUs, each instance once; None where the system does not tell.
+    """Return the last-level cache of these CPUs, each instance once; None if the system does not tell.
 
     A virtual machine shows what its host makes it believe.
     """
@@ -208,7 +208,7 @@ def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
 
 
 def _size_bytes(text: str) -> int:
-    """A size such as ``32768K``; 0 where it is none."""
+    """Return a size such as ``32768K``; 0 if it is none."""
     number, unit = text[:-1], text[-1:]
     if text.isdigit():
         return int(text)

@@ -15,14 +15,14 @@ from ortune.records import Host
 def host_elsewhere(
     texts: Mapping[str, str], *, system: str, machine: str, affinity: int, memory_bytes: int
 ) -> Host:
-    """The machine; quotas and GPUs are not known.
+    """Return the machine; quotas and GPUs are not known.
 
     Args:
         texts: Files that were read there, by their paths without the first slash; of a system without them none.
         system: As ``platform`` calls it there.
         machine: The same of the kind of processor.
         affinity: CPUs that the interpreter may run on.
-        memory_bytes: Of the machine, where no text has it; 0 where that is not known.
+        memory_bytes: Of the machine, where no text has it; 0 if that is not known.
     """
     with tempfile.TemporaryDirectory(prefix="ortune-") as name:
         root = Path(name)

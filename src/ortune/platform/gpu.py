@@ -19,7 +19,7 @@ _VENDORS = {
 
 
 def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
-    """The GPUs a process here could open, by name; empty without one.
+    """Return the GPUs a process here could open, by name; empty without one.
 
     NVIDIA's driver names its own; others are known by vendor and PCI id from their render node. The tool
     ``nvidia-smi`` is asked only where the driver's files are hidden (WSL, some containers).
@@ -34,7 +34,7 @@ def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
 
 
 def cuda_driver() -> tuple[int, int] | None:
-    """The newest CUDA that NVIDIA's driver is for, as (major, minor); None where no driver is here."""
+    """Return the newest CUDA that NVIDIA's driver is for, as (major, minor); None if no driver is here."""
     version = ctypes.c_int()
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -60,7 +60,7 @@ def own_cpu_s() -> float:
 
 
 def group_thread_cpu_s(pid: int, name: str) -> float:
-    """CPU seconds of the threads of that name, of a process and its descendants; 0.0 where no system tells names.
+    """CPU seconds of the threads of that name, of a process and its descendants; 0.0 if no system tells names.
 
     Args:
         pid: The process.
@@ -87,7 +87,7 @@ def _thread_name(pid: int, thread: int) -> str:
 
 
 def _of_each(pid: int, read: Callable[[psutil.Process], T]) -> list[T]:
-    """What is read of each; one that ends meanwhile is left out."""
+    """Return what is read of each; one that ends meanwhile is left out."""
     import psutil
 
     values: list[T] = []

@@ -40,23 +40,23 @@ def host(root: Path = Path("/")) -> Host:
 
 
 def topology(root: Path = Path("/")) -> Topology:
-    """Kinds of core, memory nodes and the governor of this machine."""
+    """Return kinds of core, memory nodes and the governor of this machine."""
     return cpu_topology(root)
 
 
 def cache_bytes(root: Path = Path("/")) -> int | None:
-    """The last-level cache of all CPUs that this process may run on; None where the system does not tell."""
+    """Return the last-level cache of all CPUs that this process may run on; None if the system does not tell."""
     return cpu_cache_bytes(os.sched_getaffinity(0), root)
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
-    """``/proc/meminfo`` in bytes; empty where unreadable."""
+    """``/proc/meminfo`` in bytes; empty if unreadable."""
     text = read_text(root / "proc/meminfo") or ""
     return {name: int(kib) * 1024 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)}
 
 
 def memory_left_bytes(root: Path = Path("/")) -> int | None:
-    """Bytes this process may still take before the kernel must reclaim or kill; None where not told.
+    """Bytes this process may still take before the kernel must reclaim or kill; None if not told.
 
     The least of what the machine has and what each control group above this process allows. Cheap enough to ask many
     times a second.

@@ -39,12 +39,12 @@ def host() -> Host:
 
 
 def cpu_name() -> str:
-    """The processor's name, "" where nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
+    """The processor's name, "" if nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
     return brand() or platform.processor()
 
 
 def brand() -> str:
-    """What macOS calls the processor ("Apple M2"), "" on another system."""
+    """Return what macOS calls the processor ("Apple M2"), "" on another system."""
     buffer = ctypes.create_string_buffer(256)
     size = ctypes.c_size_t(len(buffer))
     try:
@@ -74,7 +74,7 @@ def read_sensors() -> Snapshot:
 
 
 def memory_left_bytes() -> int | None:
-    """Memory that can be taken without swapping."""
+    """Return memory that can be taken without swapping."""
     return int(psutil.virtual_memory().available)
 
 

@@ -46,26 +46,26 @@ class Pod:
 
     @property
     def affinity(self) -> str:
-        """The CPUs to bind a trial to, as "0,1"; "" where a quota does the limiting."""
+        """The CPUs to bind a trial to, as "0,1"; "" if a quota does the limiting."""
         if self.cpu_by != "affinity" or self.size.cpus is None:
             return ""
         allowed = sorted(os.sched_getaffinity(0))
         return ",".join(map(str, allowed[: max(1, math.ceil(self.size.cpus))]))
 
     def enter(self, pid: int) -> None:
-        """Puts a process into the pod, before it has made any thread."""
+        """Put a process into the pod, before it has made any thread."""
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def throttling(self) -> tuple[cgroup.Throttling, ...]:
-        """The quota's counters so far; none where there is no quota."""
+        """Return the quota's counters so far; none if there is no quota."""
         if self._cpu_folder is None:
             return ()
         level = cgroup.Level(version=_version(self._cpu_folder), folder=self._cpu_folder)
         return cgroup.throttling(cgroup.Groups(cpu=(level,), memory=()))
 
     def close(self) -> None:
-        """Removes the groups. A process that is still dying keeps its group busy for a moment."""
+        """Remove the groups. A process that is still dying keeps its group busy for a moment."""
         for folder in self._folders:
             for _ in range(50):
                 try:
@@ -123,7 +123,7 @@ class Pod:
 
 
 def _child(parent: Path) -> Path | None:
-    """A group of our own below the one that we are in; the same one for both controllers of version 2."""
+    """Return a group of our own below the one that we are in; the same one for both controllers of version 2."""
     folder = parent / f"ortune-{os.getpid()}"
     try:
         folder.mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ _USUAL_FOLDERS = (
 def allocator_library(
     name: str, root: Path = Path("/"), environment: Mapping[str, str] | None = None
 ) -> Path | None:
-    """The shared library to preload for an allocator, or None where it is not on this machine.
+    """Return the shared library to preload for an allocator, or None if it is not on this machine.
 
     Looks in ``$LD_LIBRARY_PATH`` (``$DYLD_LIBRARY_PATH`` on macOS), then the linker's cache, then the usual
     folders. A minimal build goes first: it is the same allocator without a heap profiler and what that drags in. A
@@ -57,7 +57,7 @@ def allocator_library(
 
 
 def allocators(root: Path = Path("/"), environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The allocators that are on this machine, each with its library's path."""
+    """Return the allocators that are on this machine, each with its library's path."""
     libraries = {name: allocator_library(name, root, environment) for name in INSTALL_HINTS}
     return {name: str(path) for name, path in libraries.items() if path is not None}
 
@@ -89,7 +89,7 @@ def _linker_cache() -> tuple[Path, ...]:
 
 
 def _loads_here(path: Path) -> bool:
-    """Returns whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
+    """Return whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
     if path.suffix == ".dylib":
         return path.is_file()
     kind = _elf_kind(path)

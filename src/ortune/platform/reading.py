@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def read_text(path: Path, limit_bytes: int | None = None) -> str | None:
-    """The file's text without surrounding white space, or None where it cannot be read.
+    """Return the file's text without surrounding white space, or None if it cannot be read.
 
     Args:
         path: A file of /proc or /sys; those are always readable as ASCII, other bytes are replaced.
@@ -22,13 +22,13 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str | None:
 
 
 def read_int(path: Path) -> int | None:
-    """The file's text as an integer, or None where it is not one."""
+    """Return the file's text as an integer, or None if it is not one."""
     text = read_text(path)
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
 def read_fields(path: Path) -> dict[str, int]:
-    """A file of ``name number`` lines (cpu.stat, memory.stat) as a mapping; empty where unreadable."""
+    """Return a file of ``name number`` lines (cpu.stat, memory.stat) as a mapping; empty if unreadable."""
     fields: dict[str, int] = {}
     for line in (read_text(path) or "").splitlines():
         name, _, value = line.partition(" ")
@@ -38,7 +38,7 @@ def read_fields(path: Path) -> dict[str, int]:
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a kernel list such as ``0-3,8,10-11``, in order.
+    """Return the CPUs of a kernel list such as ``0-3,8,10-11``, in order.
 
     Parts that are not numbers are left out, so an unreadable list is an empty one.
     """

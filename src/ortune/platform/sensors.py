@@ -34,11 +34,11 @@ class Snapshot:
         load1: Runnable and waiting tasks, averaged over a minute.
         psi_cpu_some_us: Time in which some task waited for a CPU, since boot, microseconds.
         busy_us: CPU time that all programs together have taken since boot, microseconds, in clock ticks.
-        own_us: What of it this process and its descendants have taken, since they began; None where that is not told.
+        own_us: What of it this process and its descendants have taken, since they began; None if that is not told.
         steal_ticks: Time the hypervisor gave to others, since boot, clock ticks.
         throttling: Quota counters of each control group above this process.
         cpu_mhz: Mean clock of a few of the CPUs this process may use.
-        governor: Clock governor, "" where there is none to see.
+        governor: Clock governor, "" if there is none to see.
         swap_bytes: Swap in use on the machine.
         thermal_throttles: Times that heat lowered the clock, since boot.
         at_ns: When it was read, on the monotonic clock; None of one that was not.
@@ -58,7 +58,7 @@ class Snapshot:
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:
-    """All that this Linux tells now."""
+    """Return all that this Linux tells now."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:_CPUS_READ]
     ticks = _cpu_ticks(root)
     return Snapshot(
@@ -83,7 +83,7 @@ def between(
     involuntary_switches: int | None = None,
     cpu_over_wall: float | None = None,
 ) -> Sensors:
-    """What happened from one snapshot to the next.
+    """Return what happened from one snapshot to the next.
 
     Counters are differences; load, clock and swap are as they stand at the end.
 
@@ -112,7 +112,7 @@ def between(
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
-    """A counter that went backwards was reset (a CPU came back, a group was made anew): not known."""
+    """Return a counter that went backwards was reset (a CPU came back, a group was made anew): not known."""
     if before is None or after is None or after < before:
         return None
     return after - before
@@ -121,7 +121,7 @@ def _difference(before: int | None, after: int | None) -> int | None:
 def _most_throttled(
     before: tuple[cgroup.Throttling, ...], after: tuple[cgroup.Throttling, ...]
 ) -> cgroup.Throttling | None:
-    """The group that lost most time to its quota: adding up nested groups would count one stop twice."""
+    """Return the group that lost most time to its quota: adding up nested groups would count one stop twice."""
     earlier = {level.group: level for level in before}
     deltas = [
         cgroup.Throttling(
@@ -153,7 +153,7 @@ def _others(before: Snapshot, after: Snapshot) -> int | None:
 
 
 def _cpu_ticks(root: Path) -> list[int]:
-    """What all CPUs together spent, by kind, in clock ticks; [] where it is not told."""
+    """Return what all CPUs together spent, by kind, in clock ticks; [] if it is not told."""
     fields = (read_text(root / "proc/stat", 256) or "").partition("\n")[0].split()
     return [int(field) for field in fields[1:]] if len(fields) > 8 and fields[0] == "cpu" else []
 

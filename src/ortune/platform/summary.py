@@ -25,7 +25,7 @@ def make_host(
     features: tuple[str, ...],
     gpus: tuple[str, ...],
 ) -> Host:
-    """A ``Host`` from what was read, with the CPUs that may really be used and the fingerprint."""
+    """Return a ``Host`` from what was read, with the CPUs that may really be used and the fingerprint."""
     # A limit above what the machine has limits nothing.
     if memory_limit_bytes is not None and 0 < memory_bytes <= memory_limit_bytes:
         memory_limit_bytes = None
@@ -61,5 +61,5 @@ def make_host(
 
 
 def _fingerprint(**facts: object) -> str:
-    """Two results whose machines have the same fingerprint may be compared."""
+    """Return two results whose machines have the same fingerprint may be compared."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

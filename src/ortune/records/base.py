@@ -19,7 +19,7 @@ Kind = TypeVar("Kind")
 
 
 def read_json(text: bytes, kind: type[Kind]) -> Kind:
-    """A record of what somebody's file holds.
+    """Return a record of what somebody's file holds.
 
     Raises:
         msgspec.DecodeError: It is no such JSON, is not UTF-8, or nests deeper than any record.
@@ -34,7 +34,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """Base of every record."""
 
     def __repr__(self) -> str:
-        """One line at a prompt: what differs from the defaults, and of what is long or nested only its kind."""
+        """Return one line at a prompt: what differs from the defaults, and of what is long or nested only its kind."""
         fields = (
             f"{f.name}={_short(value)}"
             for f in msgspec.structs.fields(self)

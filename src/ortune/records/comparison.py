@@ -92,7 +92,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
 
     @property
     def only_under_load(self) -> bool:
-        """Returns whether the difference is known for a busy machine alone, where such settings differ by nature."""
+        """Whether the difference is known for a busy machine alone, where such settings differ by nature."""
         return self.explains and self.favours
 
 

@@ -38,7 +38,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def work_ratio(self) -> float | None:
-        """B's operations over A's, of their bytes where there are none; None where not known or on one side alone."""
+        """B's operations over A's, of their bytes where there are none; None if not known or on one side alone."""
         for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
             if a and b:
                 return b / a
@@ -46,7 +46,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def same_work(self) -> bool:
-        """Returns whether the node is there on both sides, and does as much on either, as far as that is known."""
+        """Whether the node is there on both sides, and does as much on either, as far as that is known."""
         both = self.a_ns is not None and self.b_ns is not None
         return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 

@@ -72,5 +72,5 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
 
 
 def holds(envelope: Envelope[Record] | None, kind: type[ResultT]) -> TypeGuard[Envelope[ResultT]]:
-    """Returns whether there is a document, with a result of that type."""
+    """Return whether there is a document, with a result of that type."""
     return envelope is not None and isinstance(envelope.result, kind)

@@ -61,5 +61,5 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
     complete: bool = True
 
     def share_of_run(self, time_ns: float) -> float:
-        """A time as a share of the typical profiled run; the operators take less than all of it."""
+        """Return a time as a share of the typical profiled run; the operators take less than all of it."""
         return min(1.0, time_ns / self.run_ns) if self.run_ns else 0.0

@@ -84,7 +84,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         )
 
     def version_of(self, plan: Plan) -> str:
-        """The version of what runs a plan: in pages onnxruntime-web's, "" where it is not known."""
+        """Return the version of what runs a plan: in pages onnxruntime-web's, "" if it is not known."""
         if plan.is_web:
             return self.ort_web if self.ort_web_dist else ""
         return self.ort_version

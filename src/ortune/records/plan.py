@@ -58,12 +58,12 @@ class Calibration(Record, frozen=True, kw_only=True):
 
     @property
     def final(self) -> bool:
-        """Returns whether the error was measured on as many real inputs as a final answer needs."""
+        """Whether the error was measured on as many real inputs as a final answer needs."""
         return bool(self.source) and self.checked >= ENOUGH_INPUTS
 
 
 def assignment(name: str, value: Value) -> str:
-    """A setting as ``--set`` takes it: "allow_spinning=0"."""
+    """Return a setting as ``--set`` takes it: "allow_spinning=0"."""
     return f"{name}={int(value) if isinstance(value, bool) else value}"
 
 
@@ -87,7 +87,7 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def is_web(self) -> bool:
-        """Returns whether the plan runs in a browser, by onnxruntime-web."""
+        """Whether the plan runs in a browser, by onnxruntime-web."""
         return providers.find(self.provider_names[0]).in_page
 
     @property
@@ -96,7 +96,7 @@ class Plan(Record, frozen=True, kw_only=True):
         return [assignment(name, value) for name, value in sorted(self.settings.items())]
 
     def describe(self) -> str:
-        """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
+        """Return the plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
         parts = [r.name for r in self.rewrites]
         parts += self.assignments
         # "web_build=wasm, wasm" would say one word twice.

@@ -181,7 +181,7 @@ class GpuRun(Record, frozen=True, kw_only=True):
 
     @property
     def upload_ns(self) -> float:
-        """What getting the inputs there takes; below 0 where that is lost in what runs differ by."""
+        """What getting the inputs there takes; below 0 if that is lost in what runs differ by."""
         return self.whole_ns - self.fed_ns
 
     @property
@@ -191,7 +191,7 @@ class GpuRun(Record, frozen=True, kw_only=True):
 
     @property
     def transfer_ns(self) -> float:
-        """What both take; 0 where that is lost in what runs differ by."""
+        """What both take; 0 if that is lost in what runs differ by."""
         return max(0.0, self.whole_ns - self.device_ns)
 
 
@@ -255,15 +255,15 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the warm-up (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
-        wrote: Whether it wrote what a setting keeps on disk, rather than read it; None where no setting keeps anything.
+        wrote: Whether it wrote what a setting keeps on disk, rather than read it; None if no setting keeps anything.
         turn_waits_ns: Time in each turn's timed runs for which threads of the process waited for a CPU, all threads
-            together; empty where the system does not tell.
+            together; empty if the system does not tell.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
         devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
-        gpu_run: What transfer takes of a run, where that was asked; None where values cannot be in a device's memory.
-        untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" where they are.
-        graph: The graph that ran, of a page under the profiler; "" where it was not left.
+        gpu_run: What transfer takes of a run, where that was asked; None if values cannot be in a device's memory.
+        untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" if they are.
+        graph: The graph that ran, of a page under the profiler; "" if it was not left.
         page: Of a page in a browser; None for a process.
     """
 

@@ -123,7 +123,7 @@ class SourceReady(Record, frozen=True, kw_only=True, tag="ready", tag_field="mes
 
 
 class SourceInput(Record, frozen=True, kw_only=True):
-    """One input of a source model; a size is None where it is open."""
+    """One input of a source model; a size is None if it is open."""
 
     name: str
     type: str
@@ -137,7 +137,7 @@ class SourceOpened(Record, frozen=True, kw_only=True, tag="opened", tag_field="m
         kind: What it is, in words.
         framework: What runs it, with its version.
         styles: The ways in which it runs it, the usual one first.
-        left_out: Why another way is missing, "" where none is.
+        left_out: Why another way is missing, "" if none is.
         versions: Of its framework and converters.
         exporters: What converts it, the preferred one first.
         example: It has inputs of its own, which were written.
@@ -181,7 +181,7 @@ class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="m
         reason: "refused": it is unsafe or no model; "failed": the framework's own error; "unfenced": this system
             cannot confine the process; "out-of-memory", "disk-full": of the machine; "timeout", "crash": the process
             ended.
-        do: What helps, "" where nothing is known.
+        do: What helps, "" if nothing is known.
     """
 
     reason: Literal["refused", "failed", "unfenced", "out-of-memory", "disk-full", "timeout", "crash"]

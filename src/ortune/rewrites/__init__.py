@@ -115,7 +115,7 @@ def _parsed(text: str) -> RewriteSpec:
 
 
 def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> RewriteSpec:
-    """The spec; where it gives no parameters, those that the model and the workload suggest."""
+    """Return the spec; where it gives no parameters, those that the model and the workload suggest."""
     if spec.params:
         return spec
     proposed = find(spec.name).proposes(ir_model, workload)
@@ -123,7 +123,7 @@ def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> Rewr
 
 
 def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
-    """Returns the settings that a plan with these rewrites also needs."""
+    """Return the settings that a plan with these rewrites also needs."""
     settings: dict[str, Value] = {}
     for spec in specs:
         settings.update(find(spec.name).settings)
@@ -131,7 +131,7 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
 
 
 def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
-    """Lists the graph outputs that these rewrites remove on request."""
+    """List the graph outputs that these rewrites remove on request."""
     gone: frozenset[str] = frozenset()
     for spec in specs:
         leaves_out = find(spec.name).leaves_out
@@ -152,7 +152,7 @@ def pipeline(
     target: str = CPU.target,
     begins: Callable[[str], bool] = _always,
 ) -> tuple[RewriteSpec, ...]:
-    """The exact rewrites that a model calls for one after another: what one leaves another may take up.
+    """Return the exact rewrites that a model calls for one after another: what one leaves another may take up.
 
     Clean-up, taken with its defaults, is among them where it is worth a try or something that is comes after it.
 
@@ -209,7 +209,7 @@ def proposals(
     features: Collection[str] = (),
     begins: Callable[[str], bool] = _always,
 ) -> list[tuple[RewriteSpec, str]]:
-    """The rewrites worth trying on a model, each with the reason in one sentence.
+    """Return the rewrites worth trying on a model, each with the reason in one sentence.
 
     Args:
         ir_model: Is not changed.
@@ -243,7 +243,7 @@ def lacking(
     target: str = CPU.target,
     features: Collection[str] = (),
 ) -> list[tuple[str, str]]:
-    """Returns the rewrites left out only because the browser's GPU lacks a feature, each with the feature."""
+    """Return the rewrites left out only because the browser's GPU lacks a feature, each with the feature."""
     return [
         (rewrite.name, rewrite.adapter_feature)
         for rewrite in all_rewrites().values()

@@ -25,7 +25,7 @@ class Affine:
         y: What comes out.
         scale, shift: One number, or one a channel; rank 0 or 1.
         rank: Of the constants: ``x`` must have this rank at least, or the shape changes.
-        last: Channels lie on the last axis, not on the second; None where there is one number for all.
+        last: Channels lie on the last axis, not on the second; None if there is one number for all.
     """
 
     x: ir.Value
@@ -37,25 +37,25 @@ class Affine:
 
     @property
     def finite(self) -> bool:
-        """Returns whether scale and shift are finite."""
+        """Whether scale and shift are finite."""
         return bool(np.isfinite(self.scale).all() and np.isfinite(self.shift).all())
 
 
 def may_be_affine(node: ir.Node) -> bool:
-    """Returns whether a node may scale and shift by channel, which is known before any number is read."""
+    """Return whether a node may scale and shift by channel, which is known before any number is read."""
     return is_op(node, "BatchNormalization") or (
         is_op(node, "Add", "Sub", "Mul", "Div") and any(map(is_constant, node.inputs))
     )
 
 
 def shifts(node: ir.Node) -> bool:
-    """Returns whether a node adds or subtracts a constant that is not zero."""
+    """Return whether a node adds or subtracts a constant that is not zero."""
     constants = map(constant, node.inputs) if is_op(node, "Add", "Sub") else ()
     return any(numbers is not None and numbers.dtype.kind == "f" and numbers.any() for numbers in constants)
 
 
 def affine(node: ir.Node, rank: int) -> Affine | None:
-    """Matches a node that scales and shifts by channel; None for any other node.
+    """Match a node that scales and shifts by channel; None for any other node.
 
     Args:
         node: Add, Sub, Mul or Div with a constant, or a BatchNormalization of inference.
@@ -92,7 +92,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
 
 
 def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | None:
-    """Returns constants as one number or one per channel, and the channel axis; None if they vary otherwise."""
+    """Return constants as one number or one per channel, and the channel axis; None if they vary otherwise."""
     if numbers.size == 1:
         return numbers.astype(np.float64).reshape(()), None
     if rank < numbers.ndim:
@@ -135,7 +135,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Returns whether a batch normalisation's channel axis (axis 1) is also its last, by shape or by a Gemm."""
+    """Return whether a batch normalisation's channel axis (axis 1) is also its last, by shape or by a Gemm."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
@@ -167,12 +167,12 @@ class Product:
 
     @property
     def last(self) -> bool:
-        """Returns whether the channels are on the last axis."""
+        """Whether the channels are on the last axis."""
         return is_op(self.node, "Gemm", "MatMul")
 
 
 def product(node: ir.Node | None) -> Product | None:
-    """Matches a convolution or matrix product whose weights can be changed; None for any other node."""
+    """Match a convolution or matrix product whose weights can be changed; None for any other node."""
     if node is None or not is_op(node, *PRODUCTS) or len(node.inputs) < 2:
         return None
     if has_parameters(node):
@@ -242,13 +242,13 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
 
 
 def pads(node: ir.Node) -> bool:
-    """Returns whether a convolution pads its input."""
+    """Return whether a convolution pads its input."""
     auto = text_of(node, "auto_pad", "NOTSET")
     return any(ints_of(node, "pads") or ()) if auto == "NOTSET" else auto != "VALID"
 
 
 def fits(affine: Affine, channels: int, product: Product) -> bool:
-    """Returns whether scale and shift vary by the product's channels at most and change no shape."""
+    """Return whether scale and shift vary by the product's channels at most and change no shape."""
     sizes = {affine.scale.size, affine.shift.size} - {1}
     if sizes - {channels} or affine.rank > product.rank:
         return False
@@ -257,7 +257,7 @@ def fits(affine: Affine, channels: int, product: Product) -> bool:
 
 
 def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Folds a scale and shift that follow a product into its weights and bias; None if they do not fit."""
+    """Fold a scale and shift that follow a product into its weights and bias; None if they do not fit."""
     if not fits(affine, product.outs, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.outs,))
@@ -277,7 +277,7 @@ def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Folds a scale and shift that precede a product into its weights and bias; None if they do not fit."""
+    """Fold a scale and shift that precede a product into its weights and bias; None if they do not fit."""
     if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.ins,))
@@ -301,12 +301,12 @@ def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def turned(product: Product) -> bool:
-    """Returns whether the product stores its weights transposed."""
+    """Return whether the product stores its weights transposed."""
     return is_op(product.node, "Gemm") and bool(int_of(product.node, "transB", 0))
 
 
 def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
-    """Scales weights and keeps their type; None if a result does not fit the type."""
+    """Scale weights and keep their type; None if a result does not fit the type."""
     with np.errstate(all="ignore"):
         scaled = weight * factors
         result = scaled.astype(product.weight.dtype)
@@ -322,7 +322,7 @@ def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tup
 
 
 def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
-    """Replaces the weights of a product; unused old ones are removed."""
+    """Replace the weights of a product; unused old ones are removed."""
     node = product.node
     name = node.name or node.outputs[0].name or "product"
     old = list(node.inputs[1:3])

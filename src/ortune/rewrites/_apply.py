@@ -36,7 +36,7 @@ class Tool(Protocol):
         """Changes when the same task would give another result: the build, the machine, the settings."""
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Writes ``target`` from ``source`` and returns one sentence that says what was done.
+        """Write ``target`` from ``source`` and return one sentence that says what was done.
 
         Raises:
             OrtuneError: The task could not be done; the message says why.
@@ -69,21 +69,21 @@ class Rewritten:
 
     @property
     def modified(self) -> bool:
-        """Returns whether any rewrite changed the model."""
+        """Whether any rewrite changed the model."""
         return any(step.result.modified for step in self.steps)
 
 
 def apply_all(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Path:
-    """Applies rewrites and returns the path of the result, or of the source if nothing changed."""
+    """Apply rewrites and return the path of the result, or of the source if nothing changed."""
     return rewrite_model(source, specs, folder, tool).path
 
 
 def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Rewritten:
-    """Applies rewrites in order and writes the result; cached by model, rewrites and tool.
+    """Apply rewrites in order and write the result; cached by model, rewrites and tool.
 
     Raises:
         UsageError: A rewrite or a parameter is not known or does not fit the model.
@@ -130,7 +130,7 @@ def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
 
 
 def _file_name(source: OpenModel, done: Sequence[Rewrite]) -> str:
-    """Names the file of a model after these rewrites."""
+    """Name the file of a model after these rewrites."""
     return f"{source.path.stem}{done[-1].makes}"
 
 
@@ -169,7 +169,7 @@ class _Line:
         self._finished = False  # in ORT format, in the file
 
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
-        """Applies one rewrite."""
+        """Apply one rewrite."""
         if self._finished:
             why = "the model is now in ORT format, which cannot be changed"
             return unchanged(why)
@@ -181,7 +181,7 @@ class _Line:
         return result
 
     def write(self, path: Path) -> None:
-        """Writes the current model."""
+        """Write the current model."""
         if self._finished and self._path is not None:
             self._path.replace(path)
             return
@@ -225,7 +225,7 @@ class _Line:
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
-        """Applies the last rewrite, whose file is kept as written."""
+        """Apply the last rewrite, whose file is kept as written."""
         # Nothing can be written into its result, so the mark is in what it is made from.
         stamp_model(self._model, rewrite.name)
         before = self._folder / f"before-{self._count}.onnx"

@@ -51,7 +51,7 @@ class Param:
     summary: str
 
     def checked(self, rewrite: str, name: str, text: str) -> str:
-        """Returns the value in its canonical spelling; UsageError names the allowed ones."""
+        """Return the value in its canonical spelling; UsageError names the allowed ones."""
         value = text.strip()
         if self.kind == "int":
             if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
@@ -80,7 +80,7 @@ class RewriteResult:
 
 
 def unchanged(*reasons: str) -> RewriteResult:
-    """Makes the result of a rewrite that changed nothing, with the reasons."""
+    """Make the result of a rewrite that changed nothing, with the reasons."""
     return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
 
 
@@ -120,7 +120,7 @@ class Rewrite:
         mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
         leaves_out: Of the outputs of a model, by their names, those that it takes from it, since the user asked for the
             others alone; None: it takes none.
-        proposes: What to try on this model; the workload is None where it is not known yet.
+        proposes: What to try on this model; the workload is None if it is not known yet.
     """
 
     name: str
@@ -147,19 +147,19 @@ class Rewrite:
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
     def pays(self, objective: Objective | None, target: str) -> bool:
-        """Returns whether the rewrite can improve an objective (None is any) on a target."""
+        """Return whether the rewrite can improve an objective (None is any) on a target."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
         reached = not (self.settings and of_target(target).in_page)
         return useful and reached and (not self.targets or target in self.targets)
 
     def lacks_feature(self, target: str, features: Collection[str]) -> bool:
-        """Returns whether the rewrite needs a GPU feature that the browser's adapter does not report."""
+        """Return whether the rewrite needs a GPU feature that the browser's adapter does not report."""
         needed = self.adapter_feature if of_target(target).in_page else ""
         return bool(needed) and needed not in features
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
-        """Changes a model in place, verifies the change, and marks every new or changed node.
+        """Change a model in place, verifies the change, and marks every new or changed node.
 
         Raises:
             UsageError: A parameter does not fit the rewrite or the model.
@@ -176,7 +176,7 @@ class Rewrite:
         return result
 
     def finish(self, model: ir.Model, result: RewriteResult, before: Fingerprint, was_broken: str) -> None:
-        """Verifies what ``change`` did to a model, and marks every new or changed node.
+        """Verify what ``change`` did to a model, and marks every new or changed node.
 
         Args:
             model: After the change.
@@ -198,7 +198,7 @@ class Rewrite:
             stamp(model, before, self.name)
 
     def require_whole(self, model: ir.Model) -> None:
-        """Raises OrtuneError ("rewrite-bug") if the rewrite left an invalid model."""
+        """Raise OrtuneError ("rewrite-bug") if the rewrite left an invalid model."""
         broken = problem(model)
         if broken:
             raise self._bug(f"broke the model: {broken}")
@@ -212,7 +212,7 @@ class Rewrite:
         )
 
     def canonical(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Returns the parameters validated, sorted and without defaults, so equal plans compare equal.
+        """Return the parameters validated, sorted and without defaults, so equal plans compare equal.
 
         Raises:
             UsageError: A parameter is not known, or its value not allowed.
@@ -222,7 +222,7 @@ class Rewrite:
         return dict(sorted(kept.items()))
 
     def with_defaults(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Returns the parameters validated, with defaults filled in."""
+        """Return the parameters validated, with defaults filled in."""
         defaults = {p.name: p.default for p in self.params if p.name != ANY_NAME}
         return {**defaults, **self.canonical(params)}
 

@@ -32,9 +32,9 @@ class Cell:
         gates: The linear form of each, in ONNX's order; of a GRU that of the state behind its reset is the last.
         x: What the step is fed.
         state: The state before it.
-        memory: The second state before it; None where there is none, or where it is zero.
-        reset: The state behind its reset, of a GRU that multiplies it by weights; None where the product is reset.
-        hard: The slope and the offset of HardSigmoid, where gates have that; None where they have Sigmoid.
+        memory: The second state before it; None if there is none, or where it is zero.
+        reset: The state behind its reset, of a GRU that multiplies it by weights; None if the product is reset.
+        hard: The slope and the offset of HardSigmoid, where gates have that; None if they have Sigmoid.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Cell:
     hard: tuple[float, float] | None = None
 
     def same(self, other: Cell) -> bool:
-        """Returns whether both are the same function."""
+        """Return whether both are the same function."""
         named = {self.x: other.x, self.state: other.state}
         if (self.reset is None) != (other.reset is None) or self.hard != other.hard:
             return False
@@ -89,7 +89,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _gate(hard: tuple[float, float] | None) -> Gate:
-    """Returns the function of gates: Sigmoid, or HardSigmoid with a slope and an offset."""
+    """Return the function of gates: Sigmoid, or HardSigmoid with a slope and an offset."""
     if hard is None:
         return _sigmoid
     slope, offset = hard
@@ -101,7 +101,7 @@ _HARD: tuple[tuple[float, float] | None, ...] = (None, (0.2, 0.5), (1 / 6, 0.5),
 
 
 def lstm_memory(gates: Sequence[Array], memory: Array, gate: Gate) -> Array:
-    """Computes the cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
+    """Compute the cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
     i, _, f, c = gates
     new_memory: Array = gate(f) * memory + gate(i) * np.tanh(c)
     return new_memory
@@ -138,17 +138,17 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 
 
 def _near(actual: Array, wanted: Array) -> bool:
-    """Compares as ``np.allclose`` does, for a fifth of its time on so few values; infinities are near to nothing."""
+    """Compare as ``np.allclose`` does, for a fifth of its time on so few values; infinities are near to nothing."""
     return bool((np.abs(actual - wanted) <= _NEAR * (1 + np.abs(wanted))).all())
 
 
 def _is_clipped(part: Part) -> bool:
-    """Returns whether a gate of the cell may be a HardSigmoid."""
+    """Return whether a gate of the cell may be a HardSigmoid."""
     return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
 
 
 def cell_of(step: Step, end: ir.Value) -> Cell | None:
-    """Matches the LSTM, GRU or RNN cell whose new state is a value; None if it is no such cell."""
+    """Match the LSTM, GRU or RNN cell whose new state is a value; None if it is no such cell."""
     part = step.part(end)
     if not isinstance(part, Curve):
         return None
@@ -179,7 +179,7 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
 
 
 def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None) -> Cell | None:
-    """Returns the cell with these gates; None if they do not share one input beside the state."""
+    """Return the cell with these gates; None if they do not share one input beside the state."""
     reset = None
     # Here the reset gate is not among the forms that the new state is made of: it is behind the product, in a value
     # that is a gate times the state.
@@ -198,7 +198,7 @@ def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, f
 
 
 def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
-    """Returns the form of the gate that a value is the state times of; None if it is something else."""
+    """Return the form of the gate that a value is the state times of; None if it is something else."""
     part, atoms = step.part(reset), _Atoms()
     if part is None:
         return None
@@ -212,7 +212,7 @@ def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -
 
 
 def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
-    """Returns the input that all gates share beside the state; None if they have no single one."""
+    """Return the input that all gates share beside the state; None if they have no single one."""
     of_x, of_state = list(gates), list(gates)
     if reset is not None:
         of_state = list(gates[:2])
@@ -230,7 +230,7 @@ def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | 
 
 
 def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
-    """Returns whether a value is the new cell state of an LSTM step."""
+    """Return whether a value is the new cell state of an LSTM step."""
     part = step.part(value)
     if not isinstance(part, Curve):
         return False

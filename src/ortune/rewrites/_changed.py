@@ -12,7 +12,7 @@ from ortune.rewrites._registry import find
 
 
 def changed_nodes(model: ir.Model, spec: RewriteSpec) -> list[ir.Node]:
-    """Lists the nodes that a rewrite would change or remove; empty for rewrites that a tool process does.
+    """List the nodes that a rewrite would change or remove; empty for rewrites that a tool process does.
 
     Args:
         model: Is not changed.

@@ -12,7 +12,7 @@ Names = tuple[dict[str, ir.Value], ...]
 
 
 def problem(model: ir.Model) -> str:
-    """Returns the first reason why a model is invalid, as one clause; "" if it is valid."""
+    """Return the first reason why a model is invalid, as one clause; "" if it is valid."""
     if model.ir_version < FREE_INITIALIZERS_IR and any(
         not value.is_graph_input() for value in model.graph.initializers.values()
     ):
@@ -44,7 +44,7 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
         return ""
 
     def is_read(value: ir.Value) -> bool:
-        """Returns whether a value is what its name stands for here, and not one that is nearer."""
+        """Return whether a value is what its name stands for here, and not one that is nearer."""
         return next((names[value.name] for names in visible if value.name in names), None) is value
 
     def walk() -> str:

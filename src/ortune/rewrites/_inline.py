@@ -18,7 +18,7 @@ class Inlined:
         self._constants: dict[str, ir.Value] = {}
 
     def write(self, arguments: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
-        """Inserts a copy of the subgraph's nodes before the node.
+        """Insert a copy of the subgraph's nodes before the node.
 
         Args:
             arguments: What its inputs are.
@@ -58,7 +58,7 @@ class Inlined:
 
 
 def can_be_inlined(body: ir.Graph) -> bool:
-    """Returns whether a subgraph can be inlined: it makes or receives every one of its outputs."""
+    """Return whether a subgraph can be inlined: it makes or receives every one of its outputs."""
     own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
     return all(v in own for v in body.outputs) and all(
         v.const_value is not None for v in body.initializers.values()
@@ -66,5 +66,5 @@ def can_be_inlined(body: ir.Graph) -> bool:
 
 
 def nodes_within(body: ir.Graph) -> int:
-    """Counts the nodes of a graph and its subgraphs."""
+    """Count the nodes of a graph and its subgraphs."""
     return sum(1 for graph in nested(body) for _ in graph)

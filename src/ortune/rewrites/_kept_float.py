@@ -19,7 +19,7 @@ from ortune.rewrites.dead_nodes import remove
 def keep_float(
     quantized: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]
 ) -> int:
-    """Changes a quantized model so that the values of these names are computed in float.
+    """Change a quantized model so that the values of these names are computed in float.
 
     Args:
         quantized: The quantized model.
@@ -78,7 +78,7 @@ class _Line:
         self._new: dict[str, ir.Value] = {}
 
     def put(self, node: ir.Node) -> None:
-        """Puts one node back, whose inputs from other such nodes are there already."""
+        """Put one node back, whose inputs from other such nodes are there already."""
         inputs = [self._input(value) for value in node.inputs]
         attributes = list(node.attributes.values())
         copy = ir.Node(
@@ -117,7 +117,7 @@ class _Line:
         return next(_behind(there), there)
 
     def _constant(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
-        """The float weight: the one that the quantized model holds too, else a new one."""
+        """Return the float weight: the one that the quantized model holds too, else a new one."""
         there = self._values.get(name)
         constant = stored(there)
         if there is not None and constant is not None and constant.dtype == tensor.dtype:
@@ -136,13 +136,13 @@ class _Line:
 
 
 def _dequantized(node: ir.Node) -> bool:
-    """Returns whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
+    """Return whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
     producers = (value.producer() for value in node.inputs if value is not None)
     return any(is_op(producer, "DequantizeLinear") for producer in producers)
 
 
 def _behind(value: ir.Value) -> Iterator[ir.Value]:
-    """What a value is once it is quantized and float again."""
+    """Yield what a value is once it is quantized and float again."""
     for use in value.uses():
         if is_op(use.node, "QuantizeLinear") and use.idx == 0:
             yield from (

@@ -28,13 +28,13 @@ class Linear:
     bias: Values | None = None
 
     def same(self, other: Linear) -> bool:
-        """Returns whether two linear forms have the same values and the same numbers."""
+        """Return whether two linear forms have the same values and the same numbers."""
         return self.parts.keys() == other.parts.keys() and self.equals(
             other, {key: key for key in self.parts}
         )
 
     def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
-        """Returns whether two linear forms have the same numbers after renaming values by ``named``."""
+        """Return whether two linear forms have the same numbers after renaming values by ``named``."""
         if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
             return False
         return all(
@@ -44,12 +44,12 @@ class Linear:
 
     @property
     def as_it_is(self) -> bool:
-        """Returns whether a value is part of the form without a matrix."""
+        """Whether a value is part of the form without a matrix."""
         return any(matrix is None for matrix in self.parts.values())
 
     @property
     def is_value(self) -> bool:
-        """Returns whether the form is a single value without a matrix."""
+        """Whether the form is a single value without a matrix."""
         return self.bias is None and len(self.parts) == 1 and self.as_it_is
 
 
@@ -71,12 +71,12 @@ def _equal(one: Values | None, other: Values | None) -> bool:
 
 
 def clipped(part: Part, low: float, high: float) -> Curve:
-    """Cuts a part off below and above."""
+    """Cut a part off below and above."""
     return Curve("Min", (Curve("Max", (part, low)), high))
 
 
 def row_of(value: ir.Value, numbers: Values) -> Part:
-    """Classifies a constant array: a row, one repeated number, or an ordinary value."""
+    """Classify a constant array: a row, one repeated number, or an ordinary value."""
     if numbers.dtype.kind != "f":
         return Linear({value: None})
     if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
@@ -109,7 +109,7 @@ def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
 
 
 def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
-    """Adds two linear forms."""
+    """Add two linear forms."""
     if isinstance(one, float) and isinstance(other, Linear):
         one = _full(other, one)
     if isinstance(other, float) and isinstance(one, Linear):
@@ -129,7 +129,7 @@ def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
 
 
 def _full(beside: Linear, number: float) -> Linear | None:
-    """Broadcasts a number to the width of a linear form."""
+    """Broadcast a number to the width of a linear form."""
     arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
     if not arrays:
         return None

@@ -27,7 +27,7 @@ def stamp_model(model: ir.Model, name: str) -> None:
 
 
 def carry(original: ir.Model, output: ir.Model) -> None:
-    """Restores the metadata of nodes that a tool left unchanged; ONNX Runtime drops it."""
+    """Restore the metadata of nodes that a tool left unchanged; ONNX Runtime drops it."""
     tensors = list[object]()
 
     def signature(node: ir.Node) -> Signature:
@@ -40,7 +40,7 @@ def carry(original: ir.Model, output: ir.Model) -> None:
 
 
 def mend(original: ir.Model, output: ir.Model) -> None:
-    """Makes what a tool saved valid and callable as before, where initializers were graph inputs."""
+    """Make what a tool saved valid and callable as before, where initializers were graph inputs."""
     # Initializers that were folded away stay behind as inputs, and would now have to be fed.
     for value in list(output.graph.inputs):
         had_default = value.name in original.graph.initializers
@@ -63,7 +63,7 @@ def mend(original: ir.Model, output: ir.Model) -> None:
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:
-    """Lists the rewrites that a model went through, in order."""
+    """List the rewrites that a model went through, in order."""
     return tuple(filter(None, model.metadata_props.get(MODEL_KEY, "").split(",")))
 
 

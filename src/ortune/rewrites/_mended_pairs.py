@@ -76,7 +76,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
-    """Puts what makes the model's outputs of values with scales of their own back into float; their names."""
+    """Put what makes the model's outputs of values with scales of their own back into float; their names."""
     names, values = [], set[str]()
     quantized = {v.name for v in quantized_model.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
     for output in floats.graph.outputs:
@@ -93,7 +93,7 @@ def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
 
 
 def _moved(value: ir.Value) -> Iterator[str]:
-    """Names of the values from an output back to where each has a scale of its own."""
+    """Yield names of the values from an output back to where each has a scale of its own."""
     node = value.producer()
     if not (is_op(node, *_MOVES) or is_op(node, *_TO_SCORES)):
         return
@@ -105,7 +105,7 @@ def _moved(value: ir.Value) -> Iterator[str]:
 
 
 def is_integer_kernel(node: ir.Node) -> bool:
-    """Returns whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
+    """Return whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
     if is_op(node, *_ONE_INPUT):
         inputs = list(node.inputs[:1])
     elif is_op(node, *_ALL_INPUTS):
@@ -126,7 +126,7 @@ def _is_given(node: ir.Node) -> bool:
 
 
 def _without_pair(node: ir.Node) -> int:
-    """Takes the float value around a pair that serves no integer kernel; 1 where it did."""
+    """Take the float value around a pair that serves no integer kernel; 1 if it did."""
     value = node.inputs[0]
     if value is None or stored(value) is not None:
         return 0
@@ -149,7 +149,7 @@ def _without_pair(node: ir.Node) -> int:
 
 
 def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
-    """Stores a weight as float that no integer kernel reads; 1 where it did."""
+    """Store a weight as float that no integer kernel reads; 1 if it did."""
     tensors = [stored(value) for value in node.inputs]
     output = node.outputs[0]
     if any(tensor is None for tensor in tensors) or output.is_graph_output() or not output.uses():

@@ -14,7 +14,7 @@ _LARGEST_BYTES = 1 << 31  # these tools hold a model in one protobuf
 
 
 def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
-    """Returns why a tool cannot take a model; empty if it can."""
+    """Return why a tool cannot take a model; empty if it can."""
     if name in made_by(model):
         return ("the model was already processed by this tool",)
     weight_bytes = sum(
@@ -26,7 +26,7 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
 
 
 def by_package(name: str, package: str, summary: str) -> Rewrite:
-    """Makes a rewrite that leaves the whole graph to a package of the measured environment.
+    """Make a rewrite that leaves the whole graph to a package of the measured environment.
 
     Args:
         name: What the rewrite is called.

@@ -42,11 +42,11 @@ class Look:
         return known_values(self.model)
 
     def of(self, value: ir.Value | None) -> Known:
-        """Returns the inferred type and sizes of a value."""
+        """Return the inferred type and sizes of a value."""
         return self.values.of(value)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """Returns the elements of a value that holds a shape."""
+        """Return the elements of a value that holds a shape."""
         return self.values.contents(value)
 
 
@@ -56,14 +56,14 @@ class Pattern(Generic[Match]):
 
     Attributes:
         anchors: The operators at which it is looked for.
-        match: What is found at a node; why it is nearly a match; or "" where the node is something else.
+        match: What is found at a node; why it is nearly a match; or "" if the node is something else.
         replace: Puts something else in the place of a match.
         made: What was done, by the matches: a sentence (``worded``).
-        proposed: Why to try it, likewise; "" where what was found is not worth it.
+        proposed: Why to try it, likewise; "" if what was found is not worth it.
         none: Why nothing was changed, where nothing was even nearly a match.
         beside: Operators of which a match has one besides: a model without them is not looked at.
         least_opset: Graphs of older versions of the standard operators are not looked at.
-        refuses: Why no match can be replaced in the graph that is looked at; "" where one can.
+        refuses: Why no match can be replaced in the graph that is looked at; "" if one can.
         repeats: What is replaced may show another match: the model is looked through until none is left.
         counts_replaced: Matches hide each other, so those to propose are counted by replacing them in a copy.
         end: The node that gives what a match gives; without it the match itself, where that is a node.
@@ -85,7 +85,7 @@ class Pattern(Generic[Match]):
     finish: Callable[[ir.Model], None] = lambda model: None
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
-        """Finds the matches (and replaces them if an editor is given) and the reasons of near misses."""
+        """Find the matches (and replace them if an editor is given) and the reasons of near misses."""
         look, matches, reasons = Look(model), list[Match](), dict[str, None]()
         if self.beside and not holds(model, *self.beside):
             return [], []
@@ -108,11 +108,11 @@ class Pattern(Generic[Match]):
         return matches, list(reasons)
 
     def ends(self, model: ir.Model) -> list[ir.Node]:
-        """Lists the last node of each match."""
+        """List the last node of each match."""
         return [end for match in self.find(model)[0] if (end := self.end(match)) is not None]
 
     def replace_all(self, model: ir.Model) -> tuple[list[Match], list[str]]:
-        """Replaces every match, and returns the reasons of near misses."""
+        """Replace every match, and returns the reasons of near misses."""
         editor, matches = Editor(model), list[Match]()
         while True:
             more, reasons = self.find(model, editor)
@@ -121,7 +121,7 @@ class Pattern(Generic[Match]):
                 return matches, reasons
 
     def change(self, model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-        """Changes the model as ``Rewrite.change`` says."""
+        """Change the model as ``Rewrite.change`` says."""
         matches, reasons = self.replace_all(model)
         if not matches:
             return unchanged(*(reasons or (self.none,)))
@@ -129,7 +129,7 @@ class Pattern(Generic[Match]):
         return RewriteResult(modified=True, what=worded(self.made, matches), reasons=tuple(reasons))
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """Proposes itself as ``Rewrite.proposes`` says."""
+        """Propose itself as ``Rewrite.proposes`` says."""
         if not holds(model, *(self.beside or self.anchors)):
             return []
         matches, _ = self.replace_all(model.clone()) if self.counts_replaced else self.find(model)
@@ -145,7 +145,7 @@ class Pattern(Generic[Match]):
         safety: Literal["exact", "numerics"] = "exact",
         targets: tuple[str, ...] = (),
     ) -> Rewrite:
-        """Makes the rewrite that replaces every match; ``targets`` limit where it is proposed."""
+        """Make the rewrite that replaces every match; ``targets`` limit where it is proposed."""
         return Rewrite(
             name=name,
             summary=summary,
@@ -158,7 +158,7 @@ class Pattern(Generic[Match]):
 
 
 def worded(words: str | Callable[[Sequence[Match]], str], matches: Sequence[Match]) -> str:
-    """Fills a sentence template: ``{n}`` is the count of matches, ``{is|are}`` picks the number."""
+    """Fill a sentence template: ``{n}`` is the count of matches, ``{is|are}`` picks the number."""
     if not isinstance(words, str):
         return words(matches)
     count = len(matches)

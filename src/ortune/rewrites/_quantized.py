@@ -49,7 +49,7 @@ LEAVE = Param(
 
 
 def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
-    """What a ``leave`` says for the quantizer, and the layer groups among it, which are put back afterwards."""
+    """Return what a ``leave`` says for the quantizer, and the layer groups among it, which are put back afterwards."""
     groups = {group.name for group in layer_groups(model)}
     words = [word for word in leave.split("+") if word]
     layers = [word for word in words if word in groups]
@@ -59,7 +59,7 @@ def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
 def finish(
     model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, calibrated: bool
 ) -> tuple[str, ...]:
-    """Puts layer groups of a model into float again in what a quantizer made of it, and mends what that left.
+    """Put layer groups of a model into float again in what a quantizer made of it, and mends what that left.
 
     Args:
         model: What was quantized.
@@ -84,7 +84,7 @@ def finish(
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
-    """Sums the bytes of constant float32 weights of operators of these kinds."""
+    """Sum the bytes of constant float32 weights of operators of these kinds."""
     bytes_of: dict[str, int] = {}
     for node in nodes(model):
         if node.op_type not in kinds or node.domain not in STANDARD:
@@ -97,17 +97,17 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
 
 
 def is_small_share(model: ir.Model, n_bytes: int) -> bool:
-    """Returns whether these weights are a small share of all products' weights, so of the time too."""
+    """Return whether these weights are a small share of all products' weights, so of the time too."""
     return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def holds_quantised(model: ir.Model) -> bool:
-    """Returns whether a model contains quantized operators already."""
+    """Return whether a model contains quantized operators already."""
     return any(node.op_type in _INTEGER for node in nodes(model))
 
 
 def in_fewer_bits(node: ir.Node) -> bool:
-    """Returns whether a node of a quantized model computes in fewer bits, or becomes an integer kernel."""
+    """Return whether a node of a quantized model computes in fewer bits, or becomes an integer kernel."""
     if node.op_type in _CONVERSIONS:
         return False
     producers = (value.producer() for value in node.inputs if value is not None)
@@ -117,7 +117,7 @@ def in_fewer_bits(node: ir.Node) -> bool:
 
 
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
-    """Returns why a model cannot be quantized; empty if it can."""
+    """Return why a model cannot be quantized; empty if it can."""
     if holds_quantised(model):
         return ("the model already has quantized operators",)
     if not weight_bytes(model, *kinds):
@@ -128,5 +128,5 @@ def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
 
 
 def megabytes(count: int) -> str:
-    """Formats bytes of weights for a proposal's reason."""
+    """Format bytes of weights for a proposal's reason."""
     return f"{count / 2**20:.1f} MiB of float32 weights"

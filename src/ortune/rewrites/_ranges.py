@@ -38,7 +38,7 @@ _SUMS = ("CumSum", "ReduceSum")
 
 
 def ranges(model: ir.Model) -> dict[ir.Value, Range]:
-    """Computes the value range of each bounded int64 value of the main graph."""
+    """Compute the value range of each bounded int64 value of the main graph."""
     graph, values = model.graph, known_values(model)
     bounds = _indices(graph, values)
     for node in graph:
@@ -53,7 +53,7 @@ def ranges(model: ir.Model) -> dict[ir.Value, Range]:
 
 
 def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range | None:
-    """Returns the range of an int64 value, constant or computed; None if it is unbounded."""
+    """Return the range of an int64 value, constant or computed; None if it is unbounded."""
     if value is None:
         return None
     if value in ranges:
@@ -65,19 +65,19 @@ def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range 
 
 
 def wide_inputs(node: ir.Node) -> tuple[int, ...]:
-    """Lists the input positions that have the node's computation type."""
+    """List the input positions that have the node's computation type."""
     typed = _TYPED[node.op_type]
     places = range(len(node.inputs)) if typed is None else typed
     return tuple(p for p in places if p < len(node.inputs) and node.inputs[p] is not None)
 
 
 def is_known(node: ir.Node) -> bool:
-    """Returns whether an operator has a range rule and computes the same in int32 if its values fit."""
+    """Return whether an operator has a range rule and computes the same in int32 if its values fit."""
     return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
 
 
 def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
-    """Bounds the values that index an axis of known size."""
+    """Bound the values that index an axis of known size."""
     ranges: dict[ir.Value, Range] = {}
     live = _live(graph)
     for node in graph:
@@ -92,7 +92,7 @@ def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
 
 
 def _live(graph: ir.Graph) -> set[ir.Node]:
-    """Returns the nodes that the outputs depend on; dead nodes check no bounds."""
+    """Return the nodes that the outputs depend on; dead nodes check no bounds."""
     needed_nodes: set[ir.Node] = set()
     for node in reversed(list(graph)):
         users = [use.node for value in node.outputs for use in value.uses()]
@@ -104,7 +104,7 @@ def _live(graph: ir.Graph) -> set[ir.Node]:
 
 
 def _size(sizes: Sizes | None, axis: int) -> int | None:
-    """Returns the size of an axis if it is a number."""
+    """Return the size of an axis if it is a number."""
     if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
     return sizes[axis] or None
@@ -139,7 +139,7 @@ def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values) ->
 
 
 def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
-    """Bounds a Clip by its limits, whatever its input; if they cross, the upper one counts."""
+    """Bound a Clip by its limits, whatever its input; if they cross, the upper one counts."""
     # What is not known is any number, and what is not given bounds nothing.
     none = ((_LOWEST, _HIGHEST), (_LOWEST, _LOWEST), (_HIGHEST, _HIGHEST))
     operands = [
@@ -155,7 +155,7 @@ def _hull(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _corners(function: Callable[[int, int], int]) -> _Rule:
-    """Makes the range rule of a function that is monotonic in both operands."""
+    """Make the range rule of a function that is monotonic in both operands."""
 
     def rule(_: ir.Node, operands: Sequence[Range]) -> Range:
         results = [function(a, b) for a in operands[0] for b in operands[1]]
@@ -189,7 +189,7 @@ def _magnitude(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _summed(sizes: Sizes | None, operands: Sequence[Range]) -> Range | None:
-    """Bounds a sum by count times range, which also bounds every partial sum."""
+    """Bound a sum by count times range, which also bounds every partial sum."""
     if sizes is None or None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)

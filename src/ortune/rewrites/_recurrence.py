@@ -27,7 +27,7 @@ class Recurrence:
     Attributes:
         cells: One a step, all the same function.
         states: The state behind each.
-        memory: The second state behind the last, of an LSTM; None where nothing reads it.
+        memory: The second state behind the last, of an LSTM; None if nothing reads it.
         nodes: Those of the steps.
     """
 
@@ -43,7 +43,7 @@ class Recurrence:
 
 
 def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
-    """Yields the unrolled recurrences of a graph, or the reasons of near misses; no node is in two."""
+    """Yield the unrolled recurrences of a graph, or the reasons of near misses; no node is in two."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
         weight = stored_weight(node)
@@ -64,7 +64,7 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
 
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
-    """Matches the recurrence of products that share weights; else the reason, or "" if they are no steps."""
+    """Match the recurrence of products that share weights; else the reason, or "" if they are no steps."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
     # A recurrence: step k reads what k steps computed, the first one what none did.
@@ -119,7 +119,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
 
 
 def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
-    """Returns for each value the number of these operands on its longest upstream path."""
+    """Return for each value the number of these operands on its longest upstream path."""
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
         copies = is_op(node, "Identity")
@@ -131,7 +131,7 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
 
 
 def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[ir.Value] | None:
-    """Returns the state before each step: the product's input, or the part of it from the previous step."""
+    """Return the state before each step: the product's input, or the part of it from the previous step."""
     last = operands[-1].producer()
     if last is None or not is_op(last, "Concat"):
         return list(operands)
@@ -149,7 +149,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
 
 
 def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
-    """Returns the first step from which all cells are equal and each continues the previous one."""
+    """Return the first step from which all cells are equal and each continues the previous one."""
     last = cells[-1]
     if last is None:
         return len(cells)
@@ -167,7 +167,7 @@ def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
 
 
 def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value | None:
-    """Returns the last cell state of an LSTM, if it is computed."""
+    """Return the last cell state of an LSTM, if it is computed."""
     if cell.kind != "LSTM":
         return None
     return next((value for value in values if is_memory(step, cell, value)), None)
@@ -192,7 +192,7 @@ class Taken:
 
 
 def taken(value: ir.Value) -> Taken | None:
-    """Matches a 2D slice of a 3D value; None for anything else."""
+    """Match a 2D slice of a 3D value; None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
         place = constant(node.inputs[1])
@@ -207,7 +207,7 @@ def taken(value: ir.Value) -> Taken | None:
 
 
 def _piece(piece: ir.Node, axis: int, value: ir.Value) -> Taken | None:
-    """Returns the source of a one-element slice whose axis is squeezed afterwards."""
+    """Return the source of a one-element slice whose axis is squeezed afterwards."""
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
         fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
@@ -227,7 +227,7 @@ def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Take
 
 
 def _is_cut_up(split: ir.Node) -> bool:
-    """Returns whether a Split makes pieces of one element, by its sizes or its input's size."""
+    """Return whether a Split makes pieces of one element, by its sizes or its input's size."""
     if input_of(split, 1) is not None or "split" in split.attributes:
         return True
     shape = split.inputs[0].shape if split.inputs[0] is not None else None

@@ -15,7 +15,7 @@ from ortune.rewrites._base import Rewrite
 
 @cache
 def all_rewrites() -> dict[str, Rewrite]:
-    """Returns every rewrite by name."""
+    """Return every rewrite by name."""
     rewrites: dict[str, Rewrite] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not module.name.startswith("_"):
@@ -25,7 +25,7 @@ def all_rewrites() -> dict[str, Rewrite]:
 
 
 def find(name: str) -> Rewrite:
-    """Returns the rewrite with that name; UsageError names the nearest ones."""
+    """Return the rewrite with that name; UsageError names the nearest ones."""
     rewrites = all_rewrites()
     if name in rewrites:
         return rewrites[name]
@@ -35,5 +35,5 @@ def find(name: str) -> Rewrite:
 
 
 def canonical(spec: RewriteSpec) -> RewriteSpec:
-    """Returns the rewrite with validated, canonical parameters, so equal plans have equal ids."""
+    """Return the rewrite with validated, canonical parameters, so equal plans have equal ids."""
     return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))

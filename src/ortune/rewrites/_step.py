@@ -35,14 +35,14 @@ class Step:
         self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
 
     def level(self, value: ir.Value) -> int:
-        """Returns how many steps a value was computed in."""
+        """Return how many steps a value was computed in."""
         return self._levels.get(value, 0)
 
     def _own(self, value: ir.Value) -> bool:
         return self.level(value) == self._number
 
     def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
-        """Returns the expression of a value; None if it is no linear form or elementwise function."""
+        """Return the expression of a value; None if it is no linear form or elementwise function."""
         if value is None or depth == 0:
             return None
         value = self._source(value)
@@ -52,7 +52,7 @@ class Step:
         return self._known[value]
 
     def _source(self, value: ir.Value) -> ir.Value:
-        """Follows copies to their source; copies inside the step count as its nodes."""
+        """Follow copies to their source; copies inside the step count as its nodes."""
         source = source_of(value)
         while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
             (self.nodes if self.level(value) else self.fed)[node] = None
@@ -81,7 +81,7 @@ class Step:
         return self._curve(node, depth) if part is None else part
 
     def _curve(self, node: ir.Node, depth: int) -> Part | None:
-        """Returns what a node computes element by element; None for other nodes."""
+        """Return what a node computes element by element; None for other nodes."""
         if is_op(node, "HardSigmoid"):
             line = self.part(node.inputs[0], depth)
             slope, offset = float_of(node, "alpha", 0.2), float_of(node, "beta", 0.5)
@@ -132,7 +132,7 @@ class Step:
         return total(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
     def _factor(self, value: ir.Value | None, matrix: Values) -> Linear | None:
-        """Multiplies a value by a matrix; each part of a Concat takes its own rows."""
+        """Multiply a value by a matrix; each part of a Concat takes its own rows."""
         if value is None:
             return None
         value = self._source(value)
@@ -142,7 +142,7 @@ class Step:
         return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
 
     def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
-        """Multiplies each part of a Concat by its own rows of a matrix."""
+        """Multiply each part of a Concat by its own rows of a matrix."""
         self.nodes[node] = None
         widths = [self._width(operand) for operand in node.inputs]
         # One width may be unknown: it is what the others leave of the matrix's rows.
@@ -163,14 +163,14 @@ class Step:
         return Linear(parts) if start == matrix.shape[0] else None
 
     def _joins(self, node: ir.Node) -> bool:
-        """Returns whether a node is a Concat of the state, or of the state behind its reset, and others."""
+        """Return whether a node is a Concat of the state, or of the state behind its reset, and others."""
         sources = [source_of(value) for value in node.inputs if value is not None]
         return is_op(node, "Concat") and any(
             value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
         )
 
     def _is_reset(self, value: ir.Value) -> bool:
-        """Returns whether a value is a gate times the state; its nodes count as those of the step."""
+        """Return whether a value is a gate times the state; its nodes count as those of the step."""
         part = self.part(value)
         return (
             isinstance(part, Curve)
@@ -186,7 +186,7 @@ class Step:
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
-        """Adds a value that was projected outside the step to a linear form."""
+        """Add a value that was projected outside the step to a linear form."""
         if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
             return None
         value, form = (one, other) if one.is_value else (other, one)
@@ -201,7 +201,7 @@ class Step:
 
 
 def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
-    """Returns the stored weights of a 2D product, and whether it multiplies by their transpose; reads none of them."""
+    """Return the stored weights of a 2D product, and whether it multiplies by their transpose; reads none of them."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
     value, turned = source_of(node.inputs[1]), False
@@ -218,7 +218,7 @@ def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
 
 
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
-    """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
+    """Return the stored weights of a 2D product, and the matrix that multiplies its first input."""
     weight = stored_weight(node)
     matrix = constant(weight[0]) if weight is not None else None
     if weight is None or matrix is None:
@@ -227,7 +227,7 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
 
 
 def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
-    """Returns where a Split or Slice of the last axis begins and ends; the end is None for equal pieces."""
+    """Return where a Split or Slice of the last axis begins and ends; the end is None for equal pieces."""
     if is_op(node, "Split"):
         if int_of(node, "axis", 0) not in (1, -1):
             return None

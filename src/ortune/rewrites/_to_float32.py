@@ -32,7 +32,7 @@ _NOT_LOOKED_INTO = frozenset(
 
 
 def _stays(model: ir.Model, value: ir.Value) -> bool:
-    """Returns whether a value without a producer is part of the signature: an input, or a weight that is an output."""
+    """Return whether a value without a producer is part of the signature: an input, or a weight that is an output."""
     return value.graph is model.graph and (
         value.is_graph_input() or (value.is_initializer() and value.is_graph_output())
     )
@@ -57,7 +57,7 @@ class ToFloat32:
     why: str
 
     def _last_cast(self, model: ir.Model, node: ir.Node) -> bool:
-        """Returns whether a node only casts a graph output to the type."""
+        """Return whether a node only casts a graph output to the type."""
         output = node.outputs[0] if node.outputs else None
         return (
             _cast_to(node, self.source)
@@ -68,7 +68,7 @@ class ToFloat32:
         )
 
     def _fixed(self, model: ir.Model) -> list[ir.Value]:
-        """Lists the values of the type in the signature with uses other than a Cast to float32."""
+        """List the values of the type in the signature with uses other than a Cast to float32."""
         candidates = [
             *model.graph.inputs,
             *(v for v in model.graph.initializers.values() if not v.is_graph_input()),
@@ -90,7 +90,7 @@ class ToFloat32:
                     yield value
 
     def _attributes(self, model: ir.Model) -> Iterator[tuple[ir.Node, ir.Attr]]:
-        """Lists the attributes that hold or name the type."""
+        """List the attributes that hold or name the type."""
         for graph in graphs(model):
             for node in graph:
                 if self._last_cast(model, node):
@@ -106,7 +106,7 @@ class ToFloat32:
                         yield node, attribute
 
     def _refused(self, model: ir.Model) -> str:
-        """Returns why the model cannot be converted; "" if it can."""
+        """Return why the model cannot be converted; "" if it can."""
         for value in (*model.graph.inputs, *model.graph.outputs):
             if value.type is None:
                 return f"the type of {value.name!r} is not declared"
@@ -116,7 +116,7 @@ class ToFloat32:
         return next(filter(None, reasons), "")
 
     def _obstacle(self, model: ir.Model, node: ir.Node) -> str:
-        """Returns why a node's types cannot be changed; "" if they can."""
+        """Return why a node's types cannot be changed; "" if they can."""
         if node.op_identifier() not in model.functions and node.domain not in _OPEN:
             return f"{node.op_type} of the domain {node.domain!r} might not support float32"
         for attribute in node.attributes.values():
@@ -127,7 +127,7 @@ class ToFloat32:
         return "BitCast depends on the binary representation" if is_op(node, "BitCast") else ""
 
     def _wider(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-        """Converts a tensor to float32 lazily: converting all at once would double the memory."""
+        """Convert a tensor to float32 lazily: converting all at once would double the memory."""
 
         def read() -> ir.TensorProtocol:
             numbers = tensor.numpy()
@@ -150,7 +150,7 @@ class ToFloat32:
             node.attributes[attribute.name] = ir.AttrTensors(attribute.name, tensors)
 
     def _single(self, kind: ir.TypeProtocol) -> ir.TypeProtocol:
-        """Replaces the type by float32 in a copy of a type; clones of a model share types."""
+        """Replace the type by float32 in a copy of a type; clones of a model share types."""
         if isinstance(kind, ir.SequenceType):
             return ir.SequenceType(self._single(kind.elem_type))
         if isinstance(kind, ir.OptionalType):
@@ -203,7 +203,7 @@ class ToFloat32:
                     graph.outputs[place] = half
 
     def change(self, model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-        """Converts everything inside."""
+        """Convert everything inside."""
         weights, attributes, fixed = (
             list(self._weights(model)),
             list(self._attributes(model)),
@@ -236,7 +236,7 @@ class ToFloat32:
         )
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """Proposes the change where anything inside is of the type."""
+        """Propose the change where anything inside is of the type."""
         weights, attributes = sum(1 for _ in self._weights(model)), sum(1 for _ in self._attributes(model))
         if not weights + attributes or self._refused(model):
             return []

@@ -29,35 +29,35 @@ Order = tuple[int, ...]
 
 
 def moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """Lists the inputs of a node that share its axes."""
+    """List the inputs of a node that share its axes."""
     inputs = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
     return [value for value in inputs if value is not None]
 
 
 def axis_of(node: ir.Node, default: int, rank: int) -> int:
-    """Returns a node's axis, counted from the first."""
+    """Return a node's axis, counted from the first."""
     return int_of(node, "axis", default) % rank
 
 
 def drops(node: ir.Node) -> bool:
-    """Returns whether a node is a reduction that drops its axes."""
+    """Return whether a node is a reduction that drops its axes."""
     return is_op(node, *REDUCTIONS) and not int_of(node, "keepdims", 1)
 
 
 def is_plain(order: Order) -> bool:
-    """Returns whether an order of axes is the identity."""
+    """Return whether an order of axes is the identity."""
     return list(order) == sorted(order)
 
 
 def without(order: Order, gone: Sequence[int]) -> Order:
-    """Removes axes, counted after the Transpose, from an order."""
+    """Remove axes, counted after the Transpose, from an order."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
     # The axes that are left are numbered from 0 again.
     return tuple(sorted(left).index(before) for before in left)
 
 
 def with_new(order: Order, new: Sequence[int]) -> Order:
-    """Inserts axes into an order, at the same positions before and after the Transpose."""
+    """Insert axes into an order, at the same positions before and after the Transpose."""
     rank = len(order) + len(new)
     places = [axis for axis in range(rank) if axis not in {axis % rank for axis in new}]
     result = list(range(rank))
@@ -67,13 +67,13 @@ def with_new(order: Order, new: Sequence[int]) -> Order:
 
 
 def listed(node: ir.Node) -> list[int]:
-    """Returns the axes of a Squeeze or Unsqueeze as written; empty if unknown."""
+    """Return the axes of a Squeeze or Unsqueeze as written; empty if unknown."""
     numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
 
 
 def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
-    """Returns the axes that a Squeeze, or a Reshape used as one, drops; None for other nodes."""
+    """Return the axes that a Squeeze, or a Reshape used as one, drops; None for other nodes."""
     if before is None:
         return None
     if is_op(node, "Squeeze"):
@@ -104,7 +104,7 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 
 def _concat(node: ir.Node, order: Order) -> bool:
-    """Returns whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
+    """Return whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
     constants = [constant(value) for value in node.inputs]
     whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
@@ -124,7 +124,7 @@ def _sized(node: ir.Node, order: Order) -> bool:
 
 
 def _along(node: ir.Node, order: Order) -> bool:
-    """Returns whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
+    """Return whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
     axis, last = axis_of(node, -1, len(order)), len(order) - 1
     return axis != last or order[axis] == last
 

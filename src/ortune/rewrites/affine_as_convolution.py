@@ -60,7 +60,7 @@ class _Chain:
 
 
 def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None:
-    """Returns the channels of a value in the blocked layout (NCHWc), else None."""
+    """Return the channels of a value in the blocked layout (NCHWc), else None."""
     node = value.producer() if value is not None else None
     if node is None or depth == 0 or (value is not None and value.dtype not in (None, ir.DataType.FLOAT)):
         return None
@@ -80,7 +80,7 @@ def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None
 
 
 def _chain(node: ir.Node) -> _Chain | None:
-    """Matches the longest chain from a node that lies between two convolutions; else None."""
+    """Match the longest chain from a node that lies between two convolutions; else None."""
     start = next((v for v in node.inputs if v is not None and constant(v) is None), None)
     channels = _from_convolution(start)
     if start is None or channels is None or channels % _BLOCK:
@@ -110,7 +110,7 @@ def _chain(node: ir.Node) -> _Chain | None:
 
 
 def _into_weights(first: ir.Node, end: ir.Value) -> bool:
-    """Returns whether an adjacent convolution can fold the first or last node of a chain into its weights."""
+    """Return whether an adjacent convolution can fold the first or last node of a chain into its weights."""
     source = next((v.producer() for v in first.inputs if v is not None and constant(v) is None), None)
     user, last = only_user(end), end.producer()
     return (is_op(source, "Conv") and source is not None and affine_into_weights.after(source) is first) or (
@@ -154,7 +154,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _replace(editor: Editor, chains: list[_Chain]) -> int:
-    """Replaces chains by 1x1 convolutions and counts them."""
+    """Replace chains by 1x1 convolutions and counts them."""
     for chain in chains:
         node, channels = chain.first, len(chain.scale)
         name = node.name or chain.y.name or "affine"

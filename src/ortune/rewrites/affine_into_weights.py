@@ -38,7 +38,7 @@ _OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
 
 
 def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Returns the scale or shift after a product that its weights can absorb; folds it if an editor is given.
+    """Return the scale or shift after a product that its weights can absorb; folds it if an editor is given.
 
     Args:
         node: The product.
@@ -66,7 +66,7 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
 
 
 def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Returns the scale or shift before a product that its weights can absorb; folds it if an editor is given."""
+    """Return the scale or shift before a product that its weights can absorb; folds it if an editor is given."""
     operand = node.inputs[0] if is_op(node, *_affine.PRODUCTS) and node.inputs else None
     source = operand.producer() if operand is not None else None
     if (
@@ -95,7 +95,7 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
 
 
 def beside(product: ir.Node) -> Iterator[ir.Node]:
-    """Yields the scales and shifts that a product's weights can absorb and that ONNX Runtime leaves in the graph."""
+    """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime leaves in the graph."""
     if not is_op(product, *_affine.PRODUCTS):
         return
     user = _only_reader(product.outputs[0])
@@ -120,7 +120,7 @@ def beside(product: ir.Node) -> Iterator[ir.Node]:
 
 
 def _taken_up(scale: ir.Node) -> bool:
-    """Returns whether the product before a scale takes it up instead, in ONNX Runtime or by this rewrite."""
+    """Return whether the product before a scale takes it up instead, in ONNX Runtime or by this rewrite."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
     maker = next((maker for maker in makers if maker is not None and is_op(maker, *_affine.PRODUCTS)), None)
     if maker is None or constant_tensor(maker.inputs[1]) is None:
@@ -129,7 +129,7 @@ def _taken_up(scale: ir.Node) -> bool:
 
 
 def _only_reader(value: ir.Value) -> ir.Node | None:
-    """Returns the only reader of a value's numbers; Shape nodes do not count, since the shape stays."""
+    """Return the only reader of a value's numbers; Shape nodes do not count, since the shape stays."""
     readers = [use.node for use in value.uses() if not is_op(use.node, *_OF_SHAPE)]
     if len(readers) != 1 or value.is_graph_output():
         return None
@@ -155,7 +155,7 @@ def _left(norm: ir.Node) -> str:
 
 
 def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
-    """Returns whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
+    """Return whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
     if least_rank(affine.x) < max(affine.rank, product.rank if affine.rank else 0):
         return False
     if affine.last is None:
@@ -171,7 +171,7 @@ def _light(node: ir.Node) -> bool:
 
 
 def _own(node: ir.Node) -> bool:
-    """Returns whether a product is the only reader of its weights, or they are tiny."""
+    """Return whether a product is the only reader of its weights, or they are tiny."""
     value = node.inputs[1] if len(node.inputs) > 1 else None
     stored = value.const_value if value is not None else None
     return value is None or len(value.uses()) == 1 or (stored is not None and stored.size <= _MOST_COPIED)

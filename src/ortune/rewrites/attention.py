@@ -45,7 +45,7 @@ class _Match:
 
 
 def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Matches the attention around a Softmax; else the reason, or "" if there is none."""
+    """Match the attention around a Softmax; else the reason, or "" if there is none."""
     core = core_of(softmax)
     if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
         return ""
@@ -73,7 +73,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """Follows row-wise operators (products with weights, biases) upstream to their source."""
+    """Follow row-wise operators (products with weights, biases) upstream to their source."""
     for _ in range(_ABOVE):
         node = value.producer()
         if node is None:
@@ -103,20 +103,20 @@ def _source(value: ir.Value) -> ir.Value:
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
-    """Returns whether weights are constant and have no batch axis."""
+    """Return whether weights are constant and have no batch axis."""
     node = value.producer() if value is not None else None
     factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
     return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
 
 
 def _splits_rows(node: ir.Node) -> bool:
-    """Returns whether a node splits any axis but the first (the batch)."""
+    """Return whether a node splits any axis but the first (the batch)."""
     axis = int_of(node, "axis", 0) if is_op(node, "Split") else 0
     return axis > 0 or axis == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
-    """Returns whether all heads declare the same first dimension, by number or name."""
+    """Return whether all heads declare the same first dimension, by number or name."""
     firsts = []
     for head in heads:
         shape = head.split.outputs[0].shape
@@ -127,7 +127,7 @@ def _same_batch(*heads: Heads) -> bool:
 
 
 def _is_float32(value: ir.Value) -> bool:
-    """Returns whether a value is float32, as declared or by the weights upstream."""
+    """Return whether a value is float32, as declared or by the weights upstream."""
     for _ in range(_ABOVE):
         if value.dtype is not None:
             return value.dtype == ir.DataType.FLOAT
@@ -146,7 +146,7 @@ def _is_float32(value: ir.Value) -> bool:
 
 
 def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
-    """Returns whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
+    """Return whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
     numbers = constant(mask)
     if numbers is not None:
         return bool(np.isfinite(numbers).all())
@@ -186,7 +186,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
-    """Returns heads joined as (batch, length, hidden); reuses the value that they were split from if it fits."""
+    """Return heads joined as (batch, length, hidden); reuses the value that they were split from if it fits."""
     head_width = heads.count * heads.size
     width = head_width * heads.parts
     sizes = constant(heads.split.inputs[1])

@@ -30,7 +30,7 @@ _MOVES = MOVES | {"Expand"}
 
 
 def _way(back: ir.Node) -> list[ir.Node]:
-    """Returns the nodes from a narrowing Cast to the Cast back, both included; empty if there is none."""
+    """Return the nodes from a narrowing Cast to the Cast back, both included; empty if there is none."""
     way, value = [back], back.inputs[0]
     while value is not None and (node := value.producer()) is not None:
         way.append(node)
@@ -47,7 +47,7 @@ _Match = tuple[list[ir.Node], ir.DataType]
 
 
 def _match(back: ir.Node, look: Look) -> _Match | str:
-    """Matches a Cast to a smaller type that is cast back."""
+    """Match a Cast to a smaller type that is cast back."""
     way = _way(back)
     if len(way) < 2 or way[0].inputs[0] is None:
         return ""

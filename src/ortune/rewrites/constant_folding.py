@@ -94,7 +94,7 @@ class _Folding:
         self.branches += 1
 
     def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
-        """Computes a Shape or Size node if every size that it reads is known."""
+        """Compute a Shape or Size node if every size that it reads is known."""
         if self.as_ort and not (is_op(node, "Shape") and _whole(self._dims(node.inputs[0]))):
             return None  # it knows the sizes of a tensor all together or not at all, and asks Shape alone
         if is_op(node, "Size"):
@@ -127,7 +127,7 @@ class _Folding:
     def _computed(  # noqa: PLR0911  (one a reason not to)
         self, node: ir.Node, opset: int, first: np.ndarray | None = None
     ) -> list[np.ndarray] | None:
-        """Computes a node whose inputs are all constant; ``first`` replaces the first input."""
+        """Compute a node whose inputs are all constant; ``first`` replaces the first input."""
         if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
         arrays: list[Array | None] = []
@@ -164,7 +164,7 @@ class _Folding:
         return constant(value)
 
     def _size(self, node: ir.Node) -> int | None:
-        """Returns the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
+        """Return the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
         total = 0
         for value in node.outputs:
             inferred = self.values.get(value, Known())
@@ -186,7 +186,7 @@ def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
-    """Returns the Ifs whose conditions fold at session creation, each with the branch taken."""
+    """Return the Ifs whose conditions fold at session creation, each with the branch taken."""
     copy = model.clone()
     pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]
     if not pairs:
@@ -201,7 +201,7 @@ def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
 
 
 def _taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
-    """Returns the branch that an If takes."""
+    """Return the branch that an If takes."""
     return graph_of(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
 
 

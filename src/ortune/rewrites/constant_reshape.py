@@ -27,7 +27,7 @@ _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
 
 
 def _asked(node: ir.Node, look: Look) -> list[int] | str:
-    """Returns the constant sizes of a Reshape; else the reason, or "" if they are constant already."""
+    """Return the constant sizes of a Reshape; else the reason, or "" if they are constant already."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)

@@ -58,14 +58,14 @@ def _pairs(model: ir.Model) -> Iterator[_Pair]:
 
 
 def _is_own(product: _affine.Product | None) -> bool:
-    """Returns whether a layer is the only one that reads its weights."""
+    """Return whether a layer is the only one that reads its weights."""
     return product is not None and all(
         v is None or (len(v.uses()) == 1 and not v.is_graph_output()) for v in product.node.inputs[1:3]
     )
 
 
 def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
-    """The power of two for each channel between two layers; None where none is moved."""
+    """Return the power of two for each channel between two layers; None if none is moved."""
     if first.outs != second.ins or first.last != second.last or is_op(second.node, "ConvTranspose"):
         return None
     out, into = _out_ranges(first), _in_ranges(second)
@@ -103,7 +103,7 @@ def _wide(ranges: Array) -> Array:
 
 
 def _moved(pair: _Pair, editor: Editor) -> bool:
-    """Moves the scale between two layers; False where none moves."""
+    """Move the scale between two layers; False if none moves."""
     first, second = _affine.product(pair.first), _affine.product(pair.second)
     exponents = _exponents(first, second) if first is not None and second is not None else None
     if first is None or second is None or exponents is None:
@@ -137,7 +137,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Proposes nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
+    """Propose nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
     return []
 
 

@@ -25,7 +25,7 @@ _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """Lists the nodes that no graph output depends on, Constants included."""
+    """List the nodes that no graph output depends on, Constants included."""
     read: set[ir.Value] = set(graph.outputs)
     dead = []
     for node in reversed(list(graph)):
@@ -40,12 +40,12 @@ def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _read_inside(node: ir.Node) -> bool:
-    """Returns whether a subgraph of another node reads a value; such values count as used."""
+    """Return whether a subgraph of another node reads a value; such values count as used."""
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 
 def remove(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Removes dead nodes and weights, counts both, and says why others stay."""
+    """Remove dead nodes and weights, counts both, and says why others stay."""
     removed = [0, 0]
     reasons: dict[str, None] = {}
     local = {domain for domain, *_ in model.functions}
@@ -77,7 +77,7 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
 
 
 def counted(nodes: int, weights: int) -> str:
-    """Formats the counts of nodes and weights."""
+    """Format the counts of nodes and weights."""
     counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
     counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
     return " and ".join(counts)

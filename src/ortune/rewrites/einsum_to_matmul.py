@@ -72,7 +72,7 @@ class _Match:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Matches an Einsum of products or a transposition; else the reason."""
+    """Match an Einsum of products or a transposition; else the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
         return f"Einsum {node.name!r} has no equation attribute"
@@ -104,7 +104,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
 
 
 def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Product | str:
-    """Returns the product of several tensors to begin with, or why it is none."""
+    """Return the product of several tensors to begin with, or why it is none."""
 
     def cost(pair: tuple[int, int]) -> tuple[bool, int]:
         # First those that share an index to sum, then those that give the fewest indices.
@@ -129,7 +129,7 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
 
 
 def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
-    """Returns the indices that a product of two tensors must keep, in the order of the result if it is the last."""
+    """Return the indices that a product of two tensors must keep, in the order of the result if it is the last."""
     if len(terms) == 2:
         return result
     others = "".join(term for place, term in enumerate(terms) if place not in pair) + result
@@ -138,12 +138,12 @@ def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
 
 
 def _alone(term: str, other: str) -> int:
-    """Counts the indices that only the first tensor has."""
+    """Count the indices that only the first tensor has."""
     return len(set(term) - set(other))
 
 
 def _joined(a: str, b: str, kept: str) -> set[str]:
-    """Returns the indices that a MatMul needs joined: several that are summed, several of its columns."""
+    """Return the indices that a MatMul needs joined: several that are summed, several of its columns."""
     summed, columns = set(a) - set(kept), set(b) - set(a)
     if not summed or set(a) == set(b):
         return set()
@@ -156,7 +156,7 @@ def _dims(value: ir.Value | None, term: str, look: Look) -> Dims:
 
 
 def _joint(one: Dims, other: Dims) -> Dims:
-    """Returns the sizes of a product; one that may be repeated along an index has the size of the other."""
+    """Return the sizes of a product; one that may be repeated along an index has the size of the other."""
     joint = {**one, **other}
     for index in one.keys() & other.keys():
         if one[index] != other[index]:
@@ -172,14 +172,14 @@ class _Writer:
         self._name = node.name or "einsum"
 
     def turned(self, value: ir.Value, indices: str, wanted: str) -> ir.Value:
-        """Returns a tensor with its indices in another order."""
+        """Return a tensor with its indices in another order."""
         if indices == wanted:
             return value
         perm = ir.AttrInt64s("perm", [indices.index(index) for index in wanted])
         return self._node("Transpose", [value], "transpose", perm)
 
     def product(self, of: _Product, values: Sequence[ir.Value]) -> ir.Value:
-        """Returns the product of two tensors, the left factor first."""
+        """Return the product of two tensors, the left factor first."""
         (a, b), kept, sizes = of.terms, of.kept, of.sizes
         summed = "".join(index for index in a if index not in kept)
         if not summed or set(a) == set(b):
@@ -207,7 +207,7 @@ class _Writer:
     def _right(
         self, value: ir.Value, term: str, sizes: Mapping[str, int], order: tuple[str, ...]
     ) -> ir.Value:
-        """Returns the right factor, its summed indices and its columns each joined to one."""
+        """Return the right factor, its summed indices and its columns each joined to one."""
         both, summed, columns = order
         if len(summed) > 1 and len(columns) == 1:
             # The size of the column may be open: it keeps its place, so that the Reshape can copy it.
@@ -218,7 +218,7 @@ class _Writer:
         return right if columns else self._by_axes("Unsqueeze", right, [len(both) + 1])
 
     def _joined(self, value: ir.Value, sizes: Mapping[str, int], before: str, *groups: str) -> ir.Value:
-        """Returns a tensor with each group of its last indices joined to one."""
+        """Return a tensor with each group of its last indices joined to one."""
         if all(len(group) <= 1 for group in groups):
             return value
         copied = len(before)
@@ -228,7 +228,7 @@ class _Writer:
         return self._reshaped(value, [0] * copied + joined)
 
     def _spread(self, value: ir.Value, term: str, every: str) -> ir.Value:
-        """Returns a tensor with all of these indices, of size one where it has none."""
+        """Return a tensor with all of these indices, of size one where it has none."""
         turned = self.turned(value, term, "".join(index for index in every if index in term))
         missing = [place for place, index in enumerate(every) if index not in term]
         # Mul adds axes before the first by itself.

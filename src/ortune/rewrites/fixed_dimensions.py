@@ -38,7 +38,7 @@ def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
 
 
 def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
-    """Lists the inputs that keep a dynamic dimension after these are fixed, by symbol or axis."""
+    """List the inputs that keep a dynamic dimension after these are fixed, by symbol or axis."""
     return tuple(
         value.name or ""
         for value in _inputs(model)
@@ -47,7 +47,7 @@ def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
 
 
 def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str | None:
-    """Returns the key of a dimension among the given sizes; an axis key wins over its symbol."""
+    """Return the key of a dimension among the given sizes; an axis key wins over its symbol."""
     place = f"{value.name}[{axis}]"
     return place if place in sizes else symbol if symbol in sizes else None
 
@@ -86,7 +86,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def why_not_fixed(model: ir.Model) -> str:
-    """Returns why some inputs get no fixed size: each step makes them longer; "" if there are none."""
+    """Return why some inputs get no fixed size: each step makes them longer; "" if there are none."""
     growing = growing_inputs(model)
     if not growing:
         return ""
@@ -134,7 +134,7 @@ def _unused_reason(model: ir.Model, name: str) -> str:
 
 
 def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
-    """Removes declared symbolic shapes; ONNX Runtime infers numbers from the fixed inputs."""
+    """Remove declared symbolic shapes; ONNX Runtime infers numbers from the fixed inputs."""
     for graph in graphs(model, functions=False):
         for node in graph:
             for value in node.outputs:
@@ -151,7 +151,7 @@ def _set_dims(value: ir.Value, new: Mapping[int, int | None]) -> None:
 
 
 def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
-    """Returns the sizes of a case by symbol, or by axis if a symbol is unnamed or has several sizes."""
+    """Return the sizes of a case by symbol, or by axis if a symbol is unnamed or has several sizes."""
     chosen = {choice.name: choice.shape for choice in case.inputs}
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for value in _inputs(model):

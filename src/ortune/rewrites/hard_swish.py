@@ -43,7 +43,7 @@ class _Match:
     Attributes:
         x: What goes in.
         alpha, beta: Of the HardSigmoid.
-        factor: What the clipped value is multiplied with, None where it is not.
+        factor: What the clipped value is multiplied with, None if it is not.
         result: What all of it becomes.
         at: The node before which the new ones go.
     """
@@ -57,7 +57,7 @@ class _Match:
 
 
 def _ramp(values: Array) -> tuple[float, float, float] | None:
-    """Fits ``top * clip(alpha * x + beta, 0, 1)`` to values; returns (alpha, beta, top), or None."""
+    """Fit ``top * clip(alpha * x + beta, 0, 1)`` to values; returns (alpha, beta, top), or None."""
     # At the last point, 1e6, a ramp has reached its top.
     top = float(values[-1])
     inside = np.flatnonzero((values > 0) & (values < top))
@@ -77,7 +77,7 @@ def _is_one(top: float) -> bool:
 
 
 def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool:
-    """Returns whether a node divides a value by ``top``, or multiplies it with one over that."""
+    """Return whether a node divides a value by ``top``, or multiplies it with one over that."""
     if node is None or value is None or not is_op(node, "Div", "Mul"):
         return False
     if is_op(node, "Div") and node.inputs[0] is not value:
@@ -90,7 +90,7 @@ def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool
 
 
 def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
-    """Matches a clipped value that is multiplied by a factor and divided by ``top``."""
+    """Match a clipped value that is multiplied by a factor and divided by ``top``."""
     product = only_user(clipped)
     factor = other_input(product, clipped) if product is not None and is_op(product, "Mul") else None
     if product is None or factor is None:
@@ -106,7 +106,7 @@ def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
 
 
 def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
-    """Yields the activations that a Clip may belong to, each with its nodes and a value used elsewhere."""
+    """Yield the activations that a Clip may belong to, each with its nodes and a value used elsewhere."""
     for x in above(clip, _ABOVE):
         computed = spread(
             x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
@@ -141,7 +141,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
-    """Matches the HardSwish or HardSigmoid around a Clip; else the reason of a near miss, or ""."""
+    """Match the HardSwish or HardSigmoid around a Clip; else the reason of a near miss, or ""."""
     # A HardSwish comes before the HardSigmoid within it, and the longest way before its parts.
     candidates = sorted(
         _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))

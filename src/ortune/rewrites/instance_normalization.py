@@ -58,7 +58,7 @@ class _Match:
 
 
 def _starts(mean: ir.Node) -> Iterator[ir.Value]:
-    """Lists the values that a mean may normalise: its input, or what that is the square of."""
+    """List the values that a mean may normalise: its input, or what that is the square of."""
     value = mean.inputs[0]
     if value is None:
         return
@@ -71,7 +71,7 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
 
 
 def _shapes(dims: Dims) -> list[tuple[int, ...]]:
-    """Returns two sets of sizes for probes, so a constant that fits only one size is noticed."""
+    """Return two sets of sizes for probes, so a constant that fits only one size is noticed."""
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
     if math.prod(sizes) > _MOST_ELEMENTS:
         sizes = [size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes)]
@@ -82,7 +82,7 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 
 
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
-    """Makes probes whose channels differ in mean and deviation."""
+    """Make probes whose channels differ in mean and deviation."""
     probes: Probes = []
     # Two of one shape, and one of another.
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
@@ -108,7 +108,7 @@ def _normalised(x: Array, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
-    """Fits ``values = gamma * plain + beta`` by channel for every probe; else None."""
+    """Fit ``values = gamma * plain + beta`` by channel for every probe; else None."""
     ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
     # Fitted to the two farthest numbers of a channel, where rounding counts least.
@@ -129,7 +129,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Matches the instance normalisation that begins with a mean; else the reason of a near miss, or ""."""
+    """Match the instance normalisation that begins with a mean; else the reason of a near miss, or ""."""
     why = ""
     for x in _starts(mean):
         dims = look.of(x).dims

@@ -41,7 +41,7 @@ def _fits(own: Range | None) -> bool:
 
 
 def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
-    """Returns whether a value is known to be int64."""
+    """Return whether a value is known to be int64."""
     if value is None:
         return False
     node = value.producer()
@@ -50,7 +50,7 @@ def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
 
 
 def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
-    """Why a node cannot compute in 32 bits; "" where it can."""
+    """Return why a node cannot compute in 32 bits; "" if it can."""
     for value in [*(node.inputs[place] for place in wide_inputs(node)), *node.outputs]:
         if value in node.outputs and not _is_wide(value, ranges):
             continue  # a comparison's
@@ -66,7 +66,7 @@ def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
 
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
-    """Returns the nodes to convert to int32, in order, and the reasons of near misses."""
+    """Return the nodes to convert to int32, in order, and the reasons of near misses."""
     known_ranges = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
@@ -82,26 +82,26 @@ def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
 
 
 def _wide_values(node: ir.Node) -> list[ir.Value | None]:
-    """Lists the values that decide a node's type: its operands, or the outputs of a Cast."""
+    """List the values that decide a node's type: its operands, or the outputs of a Cast."""
     operands = [node.inputs[place] for place in wide_inputs(node)]
     fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
 
 
 def computing(model: ir.Model) -> list[ir.Node]:
-    """Lists the nodes that compute with integers of any width in all graphs, without those that only move values."""
+    """List the nodes that compute with integers of any width in all graphs, without those that only move values."""
     return [node for node in nodes(model) if not node.domain and node.op_type in COMPUTING]
 
 
 def narrowable(model: ir.Model) -> list[ir.Node]:
-    """Lists the nodes that would compute in int32, without those that only move values."""
+    """List the nodes that would compute in int32, without those that only move values."""
     if not may_compute_wide(model):
         return []
     return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
 
 
 def may_compute_wide(model: ir.Model) -> bool:
-    """Returns whether a computing node may be one of int64, by the types it is fed: ranges are dear to compute."""
+    """Return whether a computing node may be one of int64, by the types it is fed: ranges are dear to compute."""
     others: set[ir.Value] = set()
     for node in model.graph:
         if not is_known(node):
@@ -119,7 +119,7 @@ def may_compute_wide(model: ir.Model) -> bool:
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
-    """Returns the connected groups of nodes that contain at least one computing node."""
+    """Return the connected groups of nodes that contain at least one computing node."""
     inside, kept = set(able), set[ir.Node]()
     waiting = [node for node in able if node.op_type in COMPUTING]
     while waiting:
@@ -136,7 +136,7 @@ def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
 
 
 def wide_inputs_of(node: ir.Node) -> tuple[int, ...]:
-    """Lists the inputs of a node's computation type; empty for unknown operators."""
+    """List the inputs of a node's computation type; empty for unknown operators."""
     return wide_inputs(node) if is_known(node) else ()
 
 
@@ -150,7 +150,7 @@ class _Narrowing:
         self._narrow: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> None:
-        """Rebuilds every chosen node."""
+        """Rebuild every chosen node."""
         for node in self._chosen:
             self._make(node)
         for node in self._chosen:
@@ -179,7 +179,7 @@ class _Narrowing:
         return value in self._found
 
     def _input(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
-        """Returns a value in int32: already converted, a constant, or through a Cast."""
+        """Return a value in int32: already converted, a constant, or through a Cast."""
         assert value is not None
         if value not in self._narrow:
             numbers, name = constant(value), f"{value.name}_int32"

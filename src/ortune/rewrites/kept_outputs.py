@@ -26,7 +26,7 @@ _KEEP = "keep"
 
 
 def _leaves_out(names: Iterable[str], params: Mapping[str, str]) -> frozenset[str]:
-    """Lists the outputs that a model loses; empty if none were named to keep."""
+    """List the outputs that a model loses; empty if none were named to keep."""
     return frozenset(names) - params.keys() if params else frozenset()
 
 

@@ -73,9 +73,9 @@ class _Match:
 
 
 def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
-    """Finds a layer normalisation written without some operators that ONNX Runtime's fusion needs.
+    """Find a layer normalisation written without some operators that ONNX Runtime's fusion needs.
 
-    None where it is none, or has them all, so that ONNX Runtime may make one operator of it.
+    None if it is none, or has them all, so that ONNX Runtime may make one operator of it.
     """
     match = _match(mean, look)
     if not isinstance(match, _Match):
@@ -87,7 +87,7 @@ def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ..
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
-    """Lists the values that a mean may normalise: its input, or what that is the square of."""
+    """List the values that a mean may normalise: its input, or what that is the square of."""
     value = source_of(node.inputs[0])
     if value is None:
         return
@@ -99,7 +99,7 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
-    """Returns two sets of sizes for probes; none if the axis size is unknown or all is too large."""
+    """Return two sets of sizes for probes; none if the axis size is unknown or all is too large."""
     if sizes is None and axis != -1:
         return []
     dims: list[int | None] = [None, None] if sizes is None else list(sizes)
@@ -111,7 +111,7 @@ def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int
 
 
 def _width(x: ir.Value) -> int:
-    """Returns the size of the last axis, from constants combined with values computed from ``x``; else 0."""
+    """Return the size of the last axis, from constants combined with values computed from ``x``; else 0."""
     derived = [use.node.outputs[0] for use in x.uses()]
     for value in derived:
         for use in value.uses() if len(derived) < _FOLLOWED else ():
@@ -131,7 +131,7 @@ def _width(x: ir.Value) -> int:
 
 
 def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
-    """Makes probes: two to solve for gamma and beta, more to verify, with rows of different statistics."""
+    """Make probes: two to solve for gamma and beta, more to verify, with rows of different statistics."""
     probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def _normalised(x: Array, axis: int, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
-    """Fits ``values = gamma * plain + beta`` along an axis for every probe; else None."""
+    """Fit ``values = gamma * plain + beta`` along an axis for every probe; else None."""
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
     theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
@@ -173,7 +173,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Matches the layer normalisation that begins with a mean; else the reason of a near miss, or ""."""
+    """Match the layer normalisation that begins with a mean; else the reason of a near miss, or ""."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
@@ -192,7 +192,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
 
 
 def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes | None]:
-    """Yields the sizes of ``x`` to try; over the last axis unknown sizes mostly suffice and cost nothing."""
+    """Yield the sizes of ``x`` to try; over the last axis unknown sizes mostly suffice and cost nothing."""
     if axis == -1:
         yield None
     sizes = look.values.sizes(x) if may_begin(mean) else None
@@ -201,7 +201,7 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes 
 
 
 def may_begin(mean: ir.Node) -> bool:
-    """Returns whether a subtraction and a square root follow a mean closely: a cheap filter, most means are others."""
+    """Return whether a subtraction and a square root follow a mean closely: a cheap filter, most means are others."""
     visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):
@@ -257,7 +257,7 @@ def _match_between(
 
 
 def _refuses(look: Look) -> str:
-    """Returns why the opset lacks LayerNormalization and cannot be raised; "" if it can."""
+    """Return why the opset lacks LayerNormalization and cannot be raised; "" if it can."""
     for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
             continue
@@ -291,7 +291,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 def _raise(model: ir.Model) -> None:
-    """Raises the ONNX opset to the first with LayerNormalization."""
+    """Raise the ONNX opset to the first with LayerNormalization."""
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         for domain in STANDARD:

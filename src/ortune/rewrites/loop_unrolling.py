@@ -73,7 +73,7 @@ class _Drawing:
 
 
 def _goes_on(body: ir.Graph) -> bool:
-    """Returns whether a loop body always continues when its condition input is true."""
+    """Return whether a loop body always continues when its condition input is true."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and value is not body.inputs[1]:
         said = constant(value)
@@ -85,7 +85,7 @@ def _goes_on(body: ir.Graph) -> bool:
 
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Matches a Loop that can be unrolled; else the reason."""
+    """Match a Loop that can be unrolled; else the reason."""
     body, inputs = graph_of(node, "body"), list(node.inputs)
     if body is None or len(inputs) < _RANK_FIRST:
         return f"the Loop {node.name!r} has no body"
@@ -146,7 +146,7 @@ def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Valu
 
 
 def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
-    """Unrolls Loops, counts them, and says why others stay."""
+    """Unroll Loops, counts them, and says why others stay."""
     editor, draws, count, before = Editor(model), _Drawing(model), 0, -1
     reasons: dict[str, None] = {}
     # What one round knows (its number, say) may be how often an inner Loop goes round.

@@ -32,7 +32,7 @@ _MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy e
 
 
 def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
-    """Groups one-row products that share an input, and says why others do not qualify."""
+    """Group one-row products that share an input, and says why others do not qualify."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
@@ -78,7 +78,7 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
 
 
 def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Merges groups, counts products before and after, and says why others stay."""
+    """Merge groups, counts products before and after, and says why others stay."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
     values = known_values(model)

@@ -87,7 +87,7 @@ class _Finder:
         self.orders: dict[ir.Value, Order] = {}
 
     def find(self) -> _Match | str:
-        """Matches the Transposes that meet at the operator; else the reason of a near miss, or ""."""
+        """Match the Transposes that meet at the operator; else the reason of a near miss, or ""."""
         if not self._follow(self.last):
             return ""
         if not all(self._moves(node) for node in self.nodes):
@@ -114,7 +114,7 @@ class _Finder:
         )
 
     def _follow(self, node: ir.Node) -> bool:
-        """Returns whether every input of a node comes from Transposes or is constant; adds the node if so."""
+        """Return whether every input of a node comes from Transposes or is constant; adds the node if so."""
         if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.visited.add(node)
@@ -137,7 +137,7 @@ class _Finder:
         return self.values.get(value, Known()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
-        """Returns whether a node can move before the Transpose that all of its inputs share."""
+        """Return whether a node can move before the Transpose that all of its inputs share."""
         orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
@@ -157,7 +157,7 @@ class _Finder:
         return True
 
     def _no_larger(self, node: ir.Node) -> bool:
-        """Returns whether a broadcast result is certainly no larger than one of its operands."""
+        """Return whether a broadcast result is certainly no larger than one of its operands."""
         if not is_op(node, *BROADCASTING):
             return True
         rank = len(self.orders[node.outputs[0]])
@@ -184,7 +184,7 @@ class _Finder:
 
 
 def _fits(whole: Dims, part: Dims) -> bool:
-    """Returns whether a shape certainly broadcasts to another."""
+    """Return whether a shape certainly broadcasts to another."""
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 
@@ -242,7 +242,7 @@ class _Mover:
         return self.editor.constant(self.last, name, np.asarray(numbers, np.int64))
 
     def _turned_back(self, value: ir.Value, order: Order, name: str) -> ir.Value:
-        """Returns a value as it is before the Transposes."""
+        """Return a value as it is before the Transposes."""
         numbers = constant(value)
         if value in self.before or numbers is None or numbers.size == 1:
             return self.before.get(value, value)  # a single number is the same anywhere
@@ -251,7 +251,7 @@ class _Mover:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """Matches the Transposes that meet at a node."""
+    """Match the Transposes that meet at a node."""
     if is_op(node, *REDUCTIONS) and not drops(node):
         return ""
     return _Finder(look.values, node).find()

@@ -72,7 +72,7 @@ class _Match:
 
 
 def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
-    """Matches a one-hot encoding; else the reason of a near miss, or ""."""
+    """Match a one-hot encoding; else the reason of a near miss, or ""."""
     node = maker_of(value)
     if is_op(node, "OneHot"):
         assert node is not None
@@ -137,7 +137,7 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
 
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
-    """Follows elementwise nodes after a product and applies them to its lookup table."""
+    """Follow elementwise nodes after a product and apply them to its lookup table."""
     computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
     # The farthest value first: all that is computed up to it goes into the table.
     for y, (values,) in reversed(computed.items()):

@@ -118,7 +118,7 @@ def _filled(
     *,
     last: bool,
 ) -> list[ir.Value]:
-    """What stands before or behind a tensor on one axis."""
+    """Return what stands before or behind a tensor on one axis."""
     if not count:
         return []
     name = f"{match.node.name or 'pad'}"

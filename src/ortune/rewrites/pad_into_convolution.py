@@ -25,7 +25,7 @@ _LEAST_OPSET = 2  # the sizes have another name before
 
 
 def _border(pad: ir.Node, rank: int) -> list[int] | str:
-    """Returns a Pad's spatial pads (all begins, then all ends), or why a Conv cannot absorb them."""
+    """Return a Pad's spatial pads (all begins, then all ends), or why a Conv cannot absorb them."""
     said = f"Pad {pad.name!r}"
     operands = [input_of(pad, place) for place in (1, 2, 3)]
     number = scalar(operands[1]) if operands[1] is not None else float_of(pad, "value", 0.0)
@@ -53,7 +53,7 @@ _Match = tuple[ir.Node, ir.Node, list[int]]
 
 
 def _match(conv: ir.Node, _: Look) -> _Match | str:
-    """Matches a Pad before a convolution that can absorb it; else the reason of a near miss, or ""."""
+    """Match a Pad before a convolution that can absorb it; else the reason of a near miss, or ""."""
     source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
     weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
     both = (conv, source) if source is not None and is_op(source, "Pad") else ()

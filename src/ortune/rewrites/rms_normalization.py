@@ -56,7 +56,7 @@ _FORM = either(
 
 
 def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Matches the RMS normalisation that a node ends; else the reason of a near miss, or ""."""
+    """Match the RMS normalisation that a node ends; else the reason of a near miss, or ""."""
     matching = nearest(_FORM, end)
     if matching is None:
         return ""

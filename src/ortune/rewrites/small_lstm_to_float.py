@@ -46,7 +46,7 @@ class Small:
 
 
 def small_ones(model: ir.Model) -> tuple[list[Small], list[str]]:
-    """Returns the LSTMs that would be faster in float32, and why others stay."""
+    """Return the LSTMs that would be faster in float32, and why others stay."""
     matches, reasons = list[Small](), list[str]()
     for node in nodes(model):
         if operator(node) != "com.microsoft:DynamicQuantizeLSTM":
@@ -73,7 +73,7 @@ def _match(node: ir.Node) -> Small | str:
 
 
 def _in_float(node: ir.Node, place: int, scale_place: int, zero_place: int) -> Array | None:
-    """Returns weights in float32 with the axes of LSTM: directions, gates, inputs."""
+    """Return weights in float32 with the axes of LSTM: directions, gates, inputs."""
     weights, scale, zero = (constant(input_of(node, i)) for i in (place, scale_place, zero_place))
     if weights is None or scale is None or zero is None or weights.ndim != 3:
         return None

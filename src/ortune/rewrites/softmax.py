@@ -67,7 +67,7 @@ class _Match:
 
 
 def _starts(anchor: ir.Node) -> list[ir.Value]:
-    """Lists the possible inputs of the Softmax: the input of Exp, or what the maximum is subtracted from."""
+    """List the possible inputs of the Softmax: the input of Exp, or what the maximum is subtracted from."""
     value = anchor.inputs[0] if anchor.inputs else None
     source = value.producer() if value is not None else None
     while source is not None and limits(source) is not None:
@@ -78,7 +78,7 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
 
 
 def _shape(value: Known) -> tuple[int, ...] | None:
-    """Returns sizes for probes; None if the last axis has one element or the tensor is empty."""
+    """Return sizes for probes; None if the last axis has one element or the tensor is empty."""
     if value.dims is None:
         return _UNKNOWN, _SMALL
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in value.dims]
@@ -105,7 +105,7 @@ def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) ->
 
 
 def _match(anchor: ir.Node, look: Look) -> _Match | str:
-    """Matches the Softmax or LogSoftmax around an Exp or ReduceLogSumExp; else the reason of a near miss, or ""."""
+    """Match the Softmax or LogSoftmax around an Exp or ReduceLogSumExp; else the reason of a near miss, or ""."""
     if is_op(anchor, "Log"):
         return _of_shares(anchor)
     why = ""
@@ -144,7 +144,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
 
 
 def _of_the_sum(anchor: ir.Node) -> bool:
-    """Returns whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
+    """Return whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
     return is_op(anchor, "ReduceLogSumExp") or all(
         is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
     )
@@ -177,7 +177,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
 
 
 def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
-    """Returns whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
+    """Return whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
     within = limits(node)
     if within is not None:
         low, high = within
@@ -197,7 +197,7 @@ def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) 
 
 
 def _reach(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> tuple[float, float]:
-    """Bounds a node's input, given that the maximum was subtracted."""
+    """Bound a node's input, given that the maximum was subtracted."""
     value = next(v for v in node.inputs if v is not None and v in computed)
     below = [p - p.max(-1, keepdims=True) for p in computed[match.x]]
     if _same(computed[value], [np.exp(b).sum(-1) for b in below]):

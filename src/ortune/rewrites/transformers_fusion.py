@@ -43,7 +43,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _kind(model: ir.Model) -> str:
-    """Chooses the optimizer's model type: vit for image inputs, gpt2 for causal models, else bert."""
+    """Choose the optimizer's model type: vit for image inputs, gpt2 for causal models, else bert."""
     if any(value.shape is not None and len(value.shape) == _IMAGE_RANK for value in model.graph.inputs):
         return "vit"
     operators = {node.op_type for node in nodes(model)}

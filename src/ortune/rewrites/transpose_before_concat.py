@@ -33,7 +33,7 @@ class _Match:
 
     Attributes:
         order: Of the axes: axis ``n`` of what comes out is ``order[n]`` of what goes in.
-        cut: The Slice between, with its axes; None where there is none.
+        cut: The Slice between, with its axes; None if there is none.
     """
 
     transpose: ir.Node
@@ -47,7 +47,7 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """Matches a Transpose of a Concat along the last axis; else the reason of a near miss, or ""."""
+    """Match a Transpose of a Concat along the last axis; else the reason of a near miss, or ""."""
     order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
         return ""

@@ -66,7 +66,7 @@ def _weights(model: ir.Model) -> Iterator[_Weight]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Returns whether products alone read a value, as their weight."""
+    """Return whether products alone read a value, as their weight."""
     uses = list(value.uses())
     return (
         bool(uses)
@@ -81,7 +81,7 @@ def _shifted(tensor: ir.TensorProtocol) -> np.ndarray:
 
 
 def _without_zero(weight: _Weight) -> np.ndarray:
-    """The zero point that is 0 where it is left out, shifted; it has the shape of the scales where there are some."""
+    """The zero point that is 0 if it is left out, shifted; it has the shape of the scales where there are some."""
     scale = constant_tensor(input_of(weight.node, 1)) if is_op(weight.node, "DequantizeLinear") else None
     shape = () if scale is None else tuple(scale.shape.numpy())
     return np.full(shape, -_SHIFT, np.int8)

@@ -36,7 +36,7 @@ _AXES = 3  # of a sequence: steps, batch, numbers
 
 
 def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
-    """Returns the unrolled recurrences that one operator can replace, and why others cannot."""
+    """Return the unrolled recurrences that one operator can replace, and why others cannot."""
     matches, reasons = list[Recurrence](), list[str]()
     for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
         why = candidate if isinstance(candidate, str) else _refusal(candidate, look)
@@ -48,7 +48,7 @@ def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
 
 
 def _refusal(recurrence: Recurrence, look: Look) -> str:
-    """Returns why a recurrence cannot be replaced; "" if it can."""
+    """Return why a recurrence cannot be replaced; "" if it can."""
     first = recurrence.cells[0]
     what = f"the {recurrence.kind} with {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r}"
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
@@ -71,7 +71,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
 
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
-    """Returns whether a state has one row per batch element instead of one for all."""
+    """Return whether a state has one row per batch element instead of one for all."""
     dims, piece = look.of(before).dims, taken(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
@@ -86,7 +86,7 @@ def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> 
 
 
 def _is_zero(value: ir.Value) -> bool:
-    """Returns whether a value is all zeros, stored or computed."""
+    """Return whether a value is all zeros, stored or computed."""
     numbers, node = constant(value), value.producer()
     if numbers is not None:
         return not numbers.any()
@@ -109,7 +109,7 @@ class _Writer:
         self.gone = [*reversed(recurrence.nodes)]
 
     def write(self) -> None:
-        """Replaces the steps by the operator."""
+        """Replace the steps by the operator."""
         recurrence, cells = self.recurrence, self.recurrence.cells
         scope = self.at.graph
         assert scope is not None
@@ -182,7 +182,7 @@ class _Writer:
         return self.editor.node(self.at, "Transpose", [value], perm, name=f"{self.name}_transpose")
 
     def _sequence(self) -> ir.Value:
-        """What all steps are fed, as one value: steps, batch, numbers."""
+        """Return what all steps are fed, as one value: steps, batch, numbers."""
         xs = [cell.x for cell in self.recurrence.cells]
         pieces = [taken(x) for x in xs]
         slices = [piece for piece in pieces if piece is not None]
@@ -199,7 +199,7 @@ class _Writer:
         return self.editor.node(self.at, "Concat", rows, [ir.AttrInt64("axis", 0)], name=f"{self.name}_steps")
 
     def _weights(self) -> list[ir.Value]:
-        """The weights of the input, those of the state, and the biases of both."""
+        """Return the weights of the input, those of the state, and the biases of both."""
         cell = self.recurrence.cells[0]
         fed, recurrent, reset = cell.gates, cell.gates, cell.state
         if cell.reset is not None:
@@ -227,7 +227,7 @@ class _Writer:
         ]
 
     def _states(self, states: ir.Value, own: set[ir.Node]) -> None:
-        """Puts the states behind the steps in the places where they are read."""
+        """Put the states behind the steps in the places where they are read."""
         stacked = _stacked(
             [self.recurrence.states[self.places.index(i)] for i in range(len(self.places))], own
         )
@@ -247,7 +247,7 @@ class _Writer:
                 self._put(value, one, own)
 
     def _put(self, old: ir.Value, new: ir.Value, own: set[ir.Node]) -> None:
-        """Puts a value in the place of another for all but the steps themselves."""
+        """Put a value in the place of another for all but the steps themselves."""
         new.type, new.shape = old.type, old.shape
         if old.is_graph_output():
             graph = self.at.graph
@@ -273,7 +273,7 @@ def _hidden(cell: Cell) -> int:
 
 
 def _is_read(value: ir.Value, own: set[ir.Node]) -> bool:
-    """Returns whether something but the steps reads a value."""
+    """Return whether something but the steps reads a value."""
     return value.is_graph_output() or any(use.node not in own for use in value.uses())
 
 

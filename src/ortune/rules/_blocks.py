@@ -40,7 +40,7 @@ class _Place:
 
 
 def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
-    """Returns whether any finding names enough to be about repeated blocks."""
+    """Return whether any finding names enough to be about repeated blocks."""
     named = Counter[str]()
     for finding in findings:
         if finding.code not in own:
@@ -49,7 +49,7 @@ def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
 
 
 def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]) -> tuple[Finding, ...]:
-    """The findings, those on repeated blocks in the words of one block.
+    """Return the findings, those on repeated blocks in the words of one block.
 
     Args:
         findings: Of all rules.
@@ -94,7 +94,7 @@ def _places(model: ir.Model) -> dict[str, _Place]:
 
 
 def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[Finding]:
-    """One finding in the place of those of a rule that say the same of one block each."""
+    """Return one finding in the place of those of a rule that say the same of one block each."""
     alike: defaultdict[tuple[object, ...], list[Finding]] = defaultdict(list)
     first_block = {(p.region, p.position): name for name, p in places.items() if p.block == 0}
     names = {name: first_block.get((p.region, p.position), name) for name, p in places.items()}
@@ -111,13 +111,13 @@ def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[F
 
 
 def _translated(text: str, names: Mapping[str, str]) -> str:
-    """A sentence with the first block's names in the place of another's."""
+    """Return a sentence with the first block's names in the place of another's."""
     # Whole names alone: /l1/Erf must not be replaced within /l11/Erf.
     return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
 
 
 def _sum(findings: Sequence[Finding]) -> Finding:
-    """The first of several, with the places and the shares of all."""
+    """Return the first of several, with the places and the shares of all."""
     first = findings[0]
     if len(findings) == 1:
         return first
@@ -128,7 +128,7 @@ def _sum(findings: Sequence[Finding]) -> Finding:
 
 
 def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
-    """The finding with the blocks that it is about; as it is where these are few."""
+    """Return the finding with the blocks that it is about; as it is where these are few."""
     regions_named: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in dict.fromkeys(finding.where):
         if name in places:
@@ -153,7 +153,7 @@ def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
 
 
 def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
-    """The names of each block, of those blocks in which the same places are named: the most that are alike."""
+    """Return the names of each block, of those blocks in which the same places are named: the most that are alike."""
     kinds: defaultdict[tuple[tuple[int, int], ...], list[list[str]]] = defaultdict(list)
     for number in sorted(blocks):
         names = sorted(blocks[number], key=lambda name: places[name].position)
@@ -162,7 +162,7 @@ def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> lis
 
 
 def _words(blocks: InBlocks) -> str:
-    """The names of one block, and in how many they are: "/l0/Erf in each of 12 repeated blocks"."""
+    """Return the names of one block, and in how many they are: "/l0/Erf in each of 12 repeated blocks"."""
     n = blocks.blocks
     of = f"each of {n}" if n == blocks.copies else f"{n} of {blocks.copies}"
     return f"{listed(blocks.nodes)} in {of} repeated blocks"

@@ -24,7 +24,7 @@ _PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
 
 
 def back(facts: Facts) -> str:
-    """How to have a file whose operators the target knows."""
+    """Return how to have a file whose operators the target knows."""
     place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
     return (
         f"ship the original .onnx, or convert it again: ortune convert original.onnx --to ort --for {place}"
@@ -38,7 +38,7 @@ def build_run(facts: Facts) -> str:
 
 
 def shows_build(facts: Facts) -> bool:
-    """Returns whether it is known how a page loads the model, which a file alone does not tell."""
+    """Return whether it is known how a page loads the model, which a file alone does not tell."""
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 

@@ -20,7 +20,7 @@ the work says anything of its share of the time."""
 
 
 def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
-    """The nodes that a finding names; none where a name is also another node's, or a weight's."""
+    """Return the nodes that a finding names; none if a name is also another node's, or a weight's."""
     by_name = _by_name(model)
     tensors = {value.name for value in (*model.graph.inputs, *model.graph.initializers.values())}
     named = Counter(name for name in finding.where if name in by_name and name not in tensors)
@@ -31,7 +31,7 @@ def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
 
 
 def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
-    """The nodes of the main graph that read one of these values, or what is made of them alone."""
+    """Return the nodes of the main graph that read one of these values, or what is made of them alone."""
     names_read, readers_ = set(names), []
     for node in model.graph:
         read = {value.name or "" for value in node.inputs if value is not None}
@@ -49,7 +49,7 @@ def share_of_run(
 ) -> tuple[float, float] | None:
     """How much of a profiled run these nodes take, and how much they may take at most: what nobody can map is theirs.
 
-    None where that is not known: none of them is in the profile by its name, or a name is also another node's.
+    None if that is not known: none of them is in the profile by its name, or a name is also another node's.
     """
     steps = _steps(model)
     mine = {name for node in concerned for name in steps.get(node, ())}
@@ -64,9 +64,9 @@ def share_of_run(
 
 
 def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost) -> float | None:
-    """How much of the operations and bytes of a run these nodes take.
+    """Return how much of the operations and bytes of a run these nodes take.
 
-    None where a name is also another node's, or where what an operator takes does not follow from its work.
+    None if a name is also another node's, or where what an operator takes does not follow from its work.
     """
     if any(node.op_type in UNLIKE_THEIR_WORK and node.times for node in cost.nodes):
         return None

@@ -15,7 +15,7 @@ MARK = "bad"
 
 
 def example(module: ModuleType, name: str) -> Example | None:
-    """The model that a rule's file gives as text in ``BAD`` or ``GOOD``, or makes in ``bad`` or ``good``."""
+    """Return the model that a rule's file gives as text in ``BAD`` or ``GOOD``, or makes in ``bad`` or ``good``."""
     text = getattr(module, name.upper(), None)
     if text is None:
         factory: Example | None = getattr(module, name, None)

@@ -33,7 +33,7 @@ def fixable(finding: Finding, facts: Facts) -> Finding:
 def sure_of(
     rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
 ) -> Finding:
-    """The finding with the rewrite as its fix, from a rule that knows that it would change this model."""
+    """Return the finding with the rewrite as its fix, from a rule that knows that it would change this model."""
     if facts.rewritten_by(rewrite.name):
         return finding
     plan = Plan(rewrites=(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)),))

@@ -17,7 +17,7 @@ _MODEL = "model.onnx"
 
 @dataclass(frozen=True, slots=True)
 class GpuCommands:
-    """Words of a command line each; none where no command measures it.
+    """Words of a command line each; none if no command measures it.
 
     Attributes:
         facts: Of the profiled run.
@@ -38,19 +38,19 @@ class GpuCommands:
         return self.facts.provider if self.facts.target != CPU.target else self.ran_on
 
     def against_cpu(self) -> list[str]:
-        """Compares the GPU with the CPU."""
+        """Compare the GPU with the CPU."""
         cpu = WEB_WASM.target if self._target.in_page else CPU.target
         return ["ortune", "compare", _MODEL, "--a-target", self._target.target, "--b-target", cpu]
 
     def sides(self) -> list[str]:
-        """Compares plans with the nodes before, or after, those that the GPU does not take on the CPU too."""
+        """Compare plans with the nodes before, or after, those that the GPU does not take on the CPU too."""
         target = self._target
         if target.in_page or not target.ships:
             return []
         return ["ortune", "tune", _MODEL, "--targets", f"{CPU.target},{target.target}"]
 
     def capture(self) -> list[str]:
-        """Compares with one launch of a captured graph, unless the model or the provider prevents that."""
+        """Compare with one launch of a captured graph, unless the model or the provider prevents that."""
         provider = self._target
         if not provider.graph_option or self.facts.model is None or obstacles(self.facts):
             return []
@@ -60,11 +60,11 @@ class GpuCommands:
         return []
 
     def binding(self) -> list[str]:
-        """Compares with buffers in the device's memory, if the provider has one."""
+        """Compare with buffers in the device's memory, if the provider has one."""
         return self._with(f"{CALL_STYLE.name}=device_binding") if self._target.memory else []
 
     def _with(self, *settings: str) -> list[str]:
-        """Compares the target's default with these settings; nothing where others were profiled."""
+        """Compare the target's default with these settings; nothing if others were profiled."""
         if self.facts.plan.settings:
             return []
         options = [word for setting in settings for word in ("--b-set", setting)]

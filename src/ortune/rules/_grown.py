@@ -9,7 +9,7 @@ from ortune.graph.nodes import is_op, source_of
 
 
 def insertions(model: ir.Model) -> list[ir.Node]:
-    """Returns the SequenceInsert nodes that put something into a sequence which a loop carries."""
+    """Return the SequenceInsert nodes that put something into a sequence which a loop carries."""
     bodies = _bodies(model)
     # Whatever enters a body as an input is carried: SequenceInsert into what lies outside copies the same
     # list each time, and it does not grow.
@@ -23,7 +23,7 @@ def insertions(model: ir.Model) -> list[ir.Node]:
 
 
 def concatenations(model: ir.Model) -> list[ir.Node]:
-    """Returns the Concat nodes that append to a tensor which a loop carries, and carry the result on."""
+    """Return the Concat nodes that append to a tensor which a loop carries, and carry the result on."""
     found = []
     for body in _bodies(model):
         inputs, outputs = set(body.inputs), set(map(_source, body.outputs))

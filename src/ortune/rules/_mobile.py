@@ -21,13 +21,13 @@ PHONES = (*ACCELERATORS, XNNPACK.target)
 
 
 def in_program(facts: Facts) -> bool:
-    """Returns whether CoreML gets models in the format MLProgram."""
+    """Return whether CoreML gets models in the format MLProgram."""
     option, setting = options_of(facts, COREML.name).get(FORMAT.key), facts.plan.settings.get(FORMAT.name)
     return option == "MLProgram" or setting == "mlprogram"
 
 
 def format_of(facts: Facts) -> Format | None:
-    """The form in which the target's provider takes models; None for targets that are not on phones."""
+    """Return the form in which the target's provider takes models; None for targets that are not on phones."""
     if facts.target not in PHONES:
         return None
     from ortune.engines.partitions.support import find
@@ -36,7 +36,7 @@ def format_of(facts: Facts) -> Format | None:
 
 
 def partition_of(facts: Facts) -> Partition | None:
-    """What the target's provider takes of the model as the file has it; None where that is not known."""
+    """Return what the target's provider takes of the model as the file has it; None if that is not known."""
     form = format_of(facts)
     if facts.model is None or form is None:
         return None

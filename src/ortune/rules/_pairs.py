@@ -35,7 +35,7 @@ def in_float(
         code: Of the rule.
         facts: Of the model.
         operators: The products that the rule is of.
-        island: Why one is computed in float; "" where it is not, or is not between quantized values.
+        island: Why one is computed in float; "" if it is not, or is not between quantized values.
     """
     if facts.model is None or facts.target != CPU.target:
         return
@@ -52,12 +52,12 @@ def in_float(
 
 
 def dequantized(value: ir.Value | None) -> bool:
-    """Returns whether a DequantizeLinear makes a value."""
+    """Return whether a DequantizeLinear makes a value."""
     return is_op(maker_of(value), "DequantizeLinear")
 
 
 def dequantizer(value: ir.Value | None) -> ir.Node | None:
-    """The DequantizeLinear that a value comes from, as ONNX Runtime moves it down to who reads the value."""
+    """Return the DequantizeLinear that a value comes from, as ONNX Runtime moves it down to who reads the value."""
     while (maker := maker_of(value)) is not None and is_op(maker, *_PASSED_DOWN):
         value = maker.inputs[0]
     return maker if is_op(maker, "DequantizeLinear") else None
@@ -85,7 +85,7 @@ def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
 
 
 def open_input(value: ir.Value | None) -> str:
-    """Why a value is not from a DequantizeLinear; "" where it is, or may come to be."""
+    """Return why a value is not from a DequantizeLinear; "" if it is, or may come to be."""
     if dequantizer(value) is not None:
         return ""
     first = maker_of(value)
@@ -110,7 +110,7 @@ def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
 
 
 def remedy(reasons: Iterable[str]) -> str:
-    """What to ask of the quantizer."""
+    """Return what to ask of the quantizer."""
     listed_reasons = [*reasons]
     stays = [reason for reason in listed_reasons if " stays, " in reason]
     of_int8 = [reason for reason in listed_reasons if reason.endswith(_SIGNED)]
@@ -124,7 +124,7 @@ def remedy(reasons: Iterable[str]) -> str:
 
 
 def _stays_signed(quantize: ir.Node) -> bool:
-    """Returns whether a node gives int8 that goes through DequantizeLinear alone to more than one place."""
+    """Return whether a node gives int8 that goes through DequantizeLinear alone to more than one place."""
     zero = constant(quantize.inputs[2]) if len(quantize.inputs) > 2 else None
     if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
         return False
@@ -136,7 +136,7 @@ def _stays_signed(quantize: ir.Node) -> bool:
 
 
 def _kept(activation: ir.Node, quantize: ir.Node) -> str:
-    """Why an activation is not left to the QuantizeLinear behind it, which cuts off too; "" where it is."""
+    """Return why an activation is not left to the QuantizeLinear behind it, which cuts off too; "" if it is."""
     bounds = _bounds(quantize)
     if bounds is None:
         return ""
@@ -152,7 +152,7 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
 
 
 def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
-    """What 8 bits hold: the least and the most, the zero point, the least number; None where that is not known."""
+    """What 8 bits hold: the least and the most, the zero point, the least number; None if that is not known."""
     if {"output_dtype", "block_size"} & quantize.attributes.keys():
         return None
     scale = constant(quantize.inputs[1])

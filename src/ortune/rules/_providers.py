@@ -12,12 +12,12 @@ from ortune.rules.facts import Facts
 
 
 def options_of(facts: Facts, provider: str) -> Mapping[str, str]:
-    """What a provider of the plan is given; nothing where it is not named."""
+    """Return what a provider of the plan is given; nothing if it is not named."""
     return next((spec.options for spec in facts.plan.providers if spec.name == provider), {})
 
 
 def open_inputs(facts: Facts) -> tuple[str, ...]:
-    """The inputs that are fed and leave a size open, by name, once the plan has fixed what it fixes."""
+    """Return the inputs that are fed and leave a size open, by name, once the plan has fixed what it fixes."""
     assert facts.model is not None
     fixed = [spec.params for spec in facts.plan.rewrites if spec.name == FIXED.name]
     if not all(fixed):

@@ -23,40 +23,40 @@ name_of = graphs.name_of
 
 
 def percent(share: float) -> str:
-    """A share in whole percents; one that would be shown as nothing is told as a small one."""
+    """Return a share in whole percents; one that would be shown as nothing is told as a small one."""
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def duration(nanoseconds: float) -> str:
-    """A time in the unit that fits: "52.6 us", "1.2 ms", "3 s"."""
+    """Return a time in the unit that fits: "52.6 us", "1.2 ms", "3 s"."""
     unit, size = next(((u, n) for u, n in _UNITS if abs(nanoseconds) >= 0.9995 * n), _UNITS[-1])
     return f"{nanoseconds / size:.3g} {unit}"
 
 
 def plural(count: int, word: str) -> str:
-    """The word, as it is of so many."""
+    """Return the word, as it is of so many."""
     return word if count == 1 else f"{word}s"
 
 
 def are(count: int) -> str:
-    """The verb, as it is of so many."""
+    """Return the verb, as it is of so many."""
     return "is" if count == 1 else "are"
 
 
 def short(name: str, length: int = _NAME_LENGTH) -> str:
-    """The name, its middle left out where it is longer than that."""
+    """Return the name, its middle left out where it is longer than that."""
     return name if len(name) <= length else f"{name[: length // 3]}...{name[-(length - length // 3 - 3) :]}"
 
 
 def listed(names: Iterable[str], most: int = _NAMES) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     all_names = list(names)
     more = len(all_names) - most
     return ", ".join(_apart(all_names[:most])) + (f", {more} more" if more > 0 else "")
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """The names, as short as they can still be told from each other."""
+    """Return the names, as short as they can still be told from each other."""
     different = len(set(names))
     # Names of equal layers differ in a digit somewhere in the middle, which is what is left out first.
     for length in range(_NAME_LENGTH, _LONGEST, 8):
@@ -67,12 +67,12 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def counted(nodes: Sequence[ir.Node]) -> str:
-    """Operators with how many there are and the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
+    """Return operators with how many there are and the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
     return counted_names([(name_of(node), node.op_type) for node in nodes])
 
 
 def subject(nodes: Sequence[ir.Node], one: str, several: str) -> str:
-    """Names nodes with the verb of a sentence: "2 If (/a, /b) run"."""
+    """Return names nodes with the verb of a sentence: "2 If (/a, /b) run"."""
     return f"{counted(nodes)} {one if len(nodes) == 1 else several}"
 
 
@@ -84,11 +84,11 @@ def counted_names(operators: Sequence[tuple[str, str]]) -> str:
 
 
 def called(node: ProfiledNode) -> str:
-    """What the user calls a node that ran, and what it is fused with."""
+    """Return what the user calls a node that ran, and what it is fused with."""
     name = node.originals[0] if node.originals else node.name
     return f"{short(name, _LONGEST)} {fused_with(node.originals)}".rstrip()
 
 
 def place(nodes: Iterable[ProfiledNode]) -> tuple[str, ...]:
-    """The user's own names of nodes that ran; the optimised graph's where those are not known."""
+    """Return the user's own names of nodes that ran; the optimised graph's where those are not known."""
     return tuple(name for node in nodes for name in node.originals or (node.name,))

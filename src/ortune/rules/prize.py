@@ -59,12 +59,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def measured() -> Measured:
-    """The table as it is in the package."""
+    """Return the table as it is in the package."""
     return msgspec.json.decode(TABLE.read_bytes(), type=Measured)
 
 
 def kind_of(model: ir.Model) -> Kind:
-    """What a model is made of."""
+    """Return what a model is made of."""
     operators = Counter(node.op_type for node in nodes(model))
     return Kind(
         operators=dict(sorted(operators.items())), parameters=sum(tensor.size for tensor in parameters(model))
@@ -72,7 +72,7 @@ def kind_of(model: ir.Model) -> Kind:
 
 
 def alike(one: Kind, other: Kind) -> bool:
-    """Returns whether two models are alike in kind and size."""
+    """Return whether two models are alike in kind and size."""
     a, b = Counter(one.operators), Counter(other.operators)
     sizes = sorted((one.parameters, other.parameters))
     # 60 Conv and 20 Add beside 60 Conv and 30 Relu have 60 of 110 in common, 0.55: of another kind.
@@ -80,7 +80,7 @@ def alike(one: Kind, other: Kind) -> bool:
 
 
 def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
-    """What the finding's fix brought on models alike, the surest first; nothing where it is no rewrite.
+    """Return what the finding's fix brought on models alike, the surest first; nothing if it is no rewrite.
 
     Left out is what this model cannot gain, because the part that the fix changes is too small a share of it.
     """
@@ -139,7 +139,7 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
 
 
 def _together(named: Sequence[ir.Node], changed: Collection[ir.Node]) -> list[ir.Node]:
-    """The nodes that a finding names, and those of the changed ones that lie beside them, one beside another."""
+    """Return the nodes that a finding names, and those of the changed ones that lie beside them, one beside another."""
     joined, waiting = dict.fromkeys(named), [*named]
     while waiting:
         node = waiting.pop()

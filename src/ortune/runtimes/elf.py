@@ -12,7 +12,7 @@ _MOST_BYTES = 1 << 20
 
 
 def needed(library: Path) -> tuple[str, ...]:
-    """The names of the libraries that one is linked to, in order; () for what is no ELF file of 64 bits."""
+    """Return the names of the libraries that one is linked to, in order; () for what is no ELF file of 64 bits."""
     try:
         with library.open("rb") as file:
             return _needed(file)

@@ -44,7 +44,7 @@ _SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "_KEY", 
 def clean_environment(
     extra: Mapping[str, str] | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment for a probe or a trial.
+    """Return the environment for a probe or a trial.
 
     Args:
         extra: Settings under test; they win over everything else.
@@ -60,7 +60,7 @@ def clean_environment(
 
 
 def _absolute(folders: str) -> str:
-    """A list of folders without its empty parts, which mean the current folder: a colon too many puts it there.
+    """Return a list of folders without its empty parts, which mean the current folder: a colon too many puts it there.
 
     Relative folders are the user's, and a process may have a working directory of its own.
     """
@@ -69,7 +69,7 @@ def _absolute(folders: str) -> str:
 
 
 def recorded(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that may be stored and shown: names that affect speed, in order.
+    """Return the part of an environment that may be stored and shown: names that affect speed, in order.
 
     Everything else stays out, so that a report never carries a secret or a person's paths.
     """

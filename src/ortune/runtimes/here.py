@@ -15,7 +15,7 @@ _SYSTEM_NAMES = {"Darwin": "macOS"}
 
 
 def lacking(provider: Provider, build: Build | None = None) -> str:
-    """What this machine lacks for a provider, in one of its builds; "" where nothing is known to be missing."""
+    """Return what this machine lacks for a provider, in one of its builds; "" if nothing is known to be missing."""
     if platform.system() not in provider.systems:
         return f"{systems(provider)} only"
     gpus = host().gpus
@@ -32,7 +32,7 @@ def lacking(provider: Provider, build: Build | None = None) -> str:
 
 
 def lacking_driver(cuda: int) -> str:
-    """Why the driver of NVIDIA is not for a major version of CUDA; "" where it is."""
+    """Return why the driver of NVIDIA is not for a major version of CUDA; "" if it is."""
     driver = cuda_driver()
     if driver is None:
         return "no NVIDIA driver was found (libcuda.so.1 is missing)"
@@ -43,5 +43,5 @@ def lacking_driver(cuda: int) -> str:
 
 
 def systems(provider: Provider) -> str:
-    """The systems that have a provider's wheel, in words."""
+    """Return the systems that have a provider's wheel, in words."""
     return " and ".join(_SYSTEM_NAMES.get(place, place) for place in provider.systems)

@@ -36,13 +36,13 @@ _PACKAGES = {
 
 
 def cuda_of(needed: Sequence[str]) -> int:
-    """The major version of CUDA that a library is linked to; 0 for none."""
+    """Return the major version of CUDA that a library is linked to; 0 for none."""
     matches = (_SONAME.fullmatch(name) for name in needed)
     return next((int(match[2]) for match in matches if match and match[1].startswith(_OF_CUDA)), 0)
 
 
 def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple[str, str]:
-    """Why a provider's library does not load, and the one command that would change it; "" where none would.
+    """Return why a provider's library does not load, and the one command that would change it; "" if none would.
 
     Args:
         needed: All that the library is linked to.
@@ -66,7 +66,7 @@ def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple
 
 
 def _source(name: str, cuda: int) -> str:
-    """The package with a library, with the version that its number asks for; "" where it is not known."""
+    """Return the package with a library, with the version that its number asks for; "" if it is not known."""
     if name in _PACKAGES:
         return _PACKAGES[name]
     match = _SONAME.fullmatch(name)

@@ -60,23 +60,23 @@ _NO_SUCH = re.compile(
 
 
 def folder() -> Path:
-    """Returns where the environments are."""
+    """Return where the environments are."""
     return cache_folder() / "runtimes"
 
 
 def made() -> list[MadeRuntime]:
-    """Every environment that is whole, by name; those of another Python's ortune too."""
+    """Return every environment that is whole, by name; those of another Python's ortune too."""
     places = sorted(folder().glob("*/" + ABOUT))
     runtimes = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
     return [runtime for runtime in runtimes if runtime is not None]
 
 
 def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
-    """The environment of that name, made where it is not there yet.
+    """Return the environment of that name, made where it is not there yet.
 
     Args:
         name: One that ``packages.recipe`` knows.
-        say: Told before something is downloaded.
+        say: Callback for progress messages.
 
     Raises:
         UsageError: No runtime is called so.
@@ -115,7 +115,7 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
 
 
 def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable[[str], None]) -> MadeRuntime:
-    """One environment, from what is not passed over."""
+    """Return one environment, from what is not passed over."""
     home = place.parent
     for reason in passed_over:
         say(f"passed over: {reason}")
@@ -140,13 +140,13 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
 
 
 def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """What is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
+    """Return what is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
     there = {runtime.name for runtime in made()}
     return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
 
 
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
-    """The runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
+    """Return the runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
 
     Raises:
         RuntimeNotFound: It cannot be made, is not usable, or none was found.
@@ -160,12 +160,12 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 
 
 def called(name: str) -> str:
-    """The name of what is made for one: a wheel or a folder is given by its path, and has a name afterwards."""
+    """Return the name of what is made for one: a wheel or a folder is given by its path, and has a name afterwards."""
     return require_recipes(name)[0].name
 
 
 def remove(name: str) -> bool:
-    """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
+    """Remove an environment; False if there was none. UsageError for what is no runtime's name."""
     name = called(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
@@ -181,7 +181,7 @@ def _discard(place: Path) -> None:
 
 
 def _sweep(home: Path) -> None:
-    """Removes what others left unfinished."""
+    """Remove what others left unfinished."""
     for left in (*home.glob(f"{_PART}*"), *home.glob(f"{_GONE}*")):
         owner = left.name.split("-")[1]
         if not owner.isdigit() or not psutil.pid_exists(int(owner)):
@@ -189,7 +189,7 @@ def _sweep(home: Path) -> None:
 
 
 def _read(place: Path) -> MadeRuntime | None:
-    """What is known of an environment; None where there is none that can be started."""
+    """Return what is known of an environment; None if there is none that can be started."""
     try:
         about = msgspec.json.decode((place / ABOUT).read_bytes(), type=MadeRuntime)
     except (OSError, msgspec.MsgspecError):
@@ -232,7 +232,7 @@ def _install(wanted: Recipe, part: Path) -> None:
 
 
 def _pip_installs_for_others() -> bool:
-    """Returns whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
+    """Return whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
     try:
         major, minor = importlib.metadata.version("pip").split(".")[:2]
         return (int(major), int(minor)) >= (22, 3)
@@ -278,7 +278,7 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
 
 
 def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
-    """What is in the environment, once it does what it is made for."""
+    """Return what is in the environment, once it does what it is made for."""
     probed = _converter(wanted, part) if wanted.converter else probe(str(part))
     if wanted.converter:
         return _about(wanted, part, place, probed)
@@ -299,7 +299,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
 
 
 def _converter(wanted: Recipe, part: Path) -> Runtime:
-    """The interpreter of a converter's environment, once it has imported all that it is made for."""
+    """Return the interpreter of a converter's environment, once it has imported all that it is made for."""
     assert wanted.converter is not None
     python = interpreter(str(part))
     code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
@@ -368,7 +368,7 @@ def pinned(environment: MadeRuntime) -> tuple[str, ...]:
 
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
-    """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
+    """Return what it takes to run with a made runtime in the place of today's; None for one that was not made."""
     about = (
         next((environment for environment in made() if environment.name == runtime.name), None)
         if runtime.name

@@ -26,7 +26,7 @@ class Native:
     """What is in such a folder.
 
     Attributes:
-        version: Of ONNX Runtime; "" where no name or library tells.
+        version: Of ONNX Runtime; "" if no name or library tells.
         providers: Those with a library there, as the library is called without what says whose or which kind it is.
     """
 
@@ -35,7 +35,7 @@ class Native:
 
 
 def native(folder: Path) -> Native | None:
-    """What is in a folder, or in its ``lib``; None where there is no library, or a Python beside it."""
+    """Return what is in a folder, or in its ``lib``; None if there is no library, or a Python beside it."""
     if interpreter(str(folder)):
         return None
     for place in (folder, folder / "lib"):
@@ -50,7 +50,7 @@ def native(folder: Path) -> Native | None:
 
 
 def _version(library: Path) -> str:
-    """The release of a library by its name, else by what it exports; it is never loaded."""
+    """Return the release of a library by its name, else by what it exports; it is never loaded."""
     named = _IN_NAME.search(library.name)
     if named:
         return named[1]

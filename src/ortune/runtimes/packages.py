@@ -52,7 +52,7 @@ class Recipe:
         version: The version of ONNX Runtime.
         requirements: All that is installed; a build of ONNX Runtime without what it depends on, since a trial needs
             no more.
-        provider: The execution provider that the name stands for; None where it names a build alone.
+        provider: The execution provider that the name stands for; None if it names a build alone.
         build: What of it is made; None for another release of the plain onnxruntime.
         converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
         note: What to say before it is made; "" is nothing.
@@ -105,7 +105,7 @@ def wheels() -> dict[str, tuple[int, str]]:
 
 
 def whole(requirements: Collection[str]) -> str:
-    """What ``wheels.json`` calls packages together with all that they depend on."""
+    """Return what ``wheels.json`` calls packages together with all that they depend on."""
     return f"{' '.join(requirements)} and dependencies"
 
 
@@ -180,7 +180,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def usable(name: str) -> tuple[list[Recipe], list[str]]:
-    """What may be installed for a name and may work on this machine, and why the others cannot."""
+    """Return what may be installed for a name and may work on this machine, and why the others cannot."""
     fit: list[Recipe] = []
     why: list[str] = []
     for recipe in require_recipes(name):
@@ -193,7 +193,7 @@ def usable(name: str) -> tuple[list[Recipe], list[str]]:
 
 
 def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """What is worth adding on this machine, with the command for each; ``there`` are versions that it has."""
+    """Return what is worth adding on this machine, with the command for each; ``there`` are versions that it has."""
     offered = []
     for name in dict.fromkeys(provider.target for provider, _ in builds()):
         fit, _ = usable(name)
@@ -227,14 +227,14 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
 
 
 def builds() -> Iterator[tuple[Provider, Build]]:
-    """The providers with builds that are made under the name of their target, and each of these."""
+    """Yield the providers with builds that are made under the name of their target, and each of these."""
     for provider in that(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
 
 
 def _of_wheel(path: Path) -> tuple[Recipe, ...]:
-    """What is installed from a wheel of the user's own; none for what is no build of ONNX Runtime."""
+    """Return what is installed from a wheel of the user's own; none for what is no build of ONNX Runtime."""
     match = _WHEEL.fullmatch(path.name)
     if match is None or not path.is_file():
         return ()
@@ -243,7 +243,7 @@ def _of_wheel(path: Path) -> tuple[Recipe, ...]:
 
 
 def _of_native(folder: Path) -> tuple[Recipe, ...]:
-    """The released wheel with the release and the providers of a folder of libraries; none where there is none."""
+    """The released wheel with the release and the providers of a folder of libraries; none if there is none."""
     found = native(folder)
     if found is None or not found.version:
         return ()

@@ -75,8 +75,8 @@ class Answer(Record, frozen=True, kw_only=True):
         missing: The first shared library that was asked for and not found, in any message.
         preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
         plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
-        elsewhere: Its machine, where it sees no files of this one; None where it does, or was not asked.
-        devices: What such a provider can run on here; None where that was not asked, or not answered.
+        elsewhere: Its machine, where it sees no files of this one; None if it does, or was not asked.
+        devices: What such a provider can run on here; None if that was not asked, or not answered.
     """
 
     python_version: str = ""
@@ -133,7 +133,7 @@ def ask(
 
 
 def look(python: str) -> Answer:
-    """What is installed; and on which machine, where the interpreter sees no files of this one."""
+    """Return what is installed; and on which machine, where the interpreter sees no files of this one."""
     text = uuid.uuid4().hex
     try:
         with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
@@ -146,12 +146,12 @@ def look(python: str) -> Answer:
 
 
 def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:
-    """What comes of a session with a provider, of the build or of a wheel of its own."""
+    """Return what comes of a session with a provider, of the build or of a wheel of its own."""
     return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
 
 
 def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
-    """Returns which of some shared libraries an interpreter's processes do not find."""
+    """Return which of some shared libraries an interpreter's processes do not find."""
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
@@ -183,7 +183,7 @@ def _ending(returncode: int) -> str:
 
 
 def _last_words(log: str) -> str:
-    """The last error that ONNX Runtime logged, else the last line."""
+    """Return the last error that ONNX Runtime logged, else the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if "[E:onnxruntime" in line]
     return (errors or lines or [""])[-1]

@@ -88,7 +88,7 @@ def look(token: str = "") -> None:
 
 
 def sees(path: str, text: str) -> bool:
-    """Returns whether a file is here, with its content."""
+    """Return whether a file is here, with its content."""
     try:
         return Path(path).read_text(encoding="utf-8") == text
     except (OSError, UnicodeDecodeError):
@@ -168,7 +168,7 @@ def absent(names: str) -> None:
 
 
 def library_error(ort: Any, provider: str) -> str:
-    """What the loader says about the provider's own library; "" when it loads or there is none."""
+    """Return what the loader says about the provider's own library; "" when it loads or there is none."""
     stem = "onnxruntime_providers_" + provider.replace("ExecutionProvider", "").lower()
     folder = Path(ort.__file__).parent / "capi"
     prefix, suffix = ("", ".dll") if os.name == "nt" else ("lib", ".so")

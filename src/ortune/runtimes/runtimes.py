@@ -38,7 +38,7 @@ class Place:
 
 
 def find_runtime(python: str | None = None) -> Runtime:
-    """The runtime to measure with.
+    """Return the runtime to measure with.
 
     Args:
         python: What ``--runtime`` names: an interpreter, a virtual environment's folder, or a command on the
@@ -67,12 +67,12 @@ def find_runtime(python: str | None = None) -> Runtime:
 
 
 def all_runtimes() -> list[Runtime]:
-    """Every place that ``find_runtime`` would look at, each once, usable or with its error."""
+    """Return every place that ``find_runtime`` would look at, each once, usable or with its error."""
     return [_probe_place(place) for place in places()]
 
 
 def not_started(looked: Iterable[Runtime]) -> str:
-    """The ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
+    """Return the ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
     python = interpreter(LOCAL)
     return (
         LOCAL if python and _identity(python) not in {_identity(runtime.python) for runtime in looked} else ""
@@ -89,7 +89,7 @@ def probe(python: str) -> Runtime:
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
-    """The runtime in a few words, as "measuring with ..." continues: ".venv (onnxruntime 1.31.1)".
+    """Return the runtime in a few words, as "measuring with ..." continues: ".venv (onnxruntime 1.31.1)".
 
     Args:
         runtime: A usable runtime.
@@ -106,7 +106,7 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Place]:
-    """The places to look at, in order, without those that are there a second time.
+    """Return the places to look at, in order, without those that are there a second time.
 
     Args:
         environment: Read instead of this process's own.
@@ -128,7 +128,7 @@ def places(environment: Mapping[str, str] | None = None) -> list[Place]:
 
 
 def interpreter(named: str) -> str:
-    """The absolute path of the interpreter that a path, folder or command names; "" when there is none.
+    """Return the absolute path of the interpreter that a path, folder or command names; "" when there is none.
 
     Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
     """
@@ -168,12 +168,12 @@ def _probe_place(place: Place) -> Runtime:
 
 
 def builds(look: Answer) -> list[Wheel]:
-    """The wheels that bring a build of ONNX Runtime; two of them lie over each other."""
+    """Return the wheels that bring a build of ONNX Runtime; two of them lie over each other."""
     return [wheel for wheel in look.wheels if wheel.build]
 
 
 def _package(look: Answer) -> str:
-    """The wheel that the imported build is from: by its own word, else by its version."""
+    """Return the wheel that the imported build is from: by its own word, else by its version."""
     if look.package:
         return look.package
     installed = builds(look)
@@ -182,7 +182,7 @@ def _package(look: Answer) -> str:
 
 
 def _error(look: Answer) -> str:
-    """Why the runtime cannot be used, in words; "" when it can."""
+    """Return why the runtime cannot be used, in words; "" when it can."""
     if look.complete and look.python_version and not look.ort_version and not look.error:
         oldest = ".".join(str(part) for part in OLDEST_PYTHON)
         return f"Python {look.python_version} is too old: {oldest} or later is needed"
@@ -199,7 +199,7 @@ def _error(look: Answer) -> str:
 
 
 def _numpy_clash(look: Answer) -> str:
-    """Releases before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
+    """Release before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
     versions = {wheel.name: wheel.version for wheel in look.wheels}
     numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")
     ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())

@@ -20,7 +20,7 @@ AWAKE_SHARE = 0.2
 
 
 def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:
-    """An arm's completed trials in the blocks that count, in order."""
+    """Return an arm's completed trials in the blocks that count, in order."""
     return [
         t.outcome
         for b in blocks
@@ -31,7 +31,7 @@ def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:
 
 
 def failures(blocks: Sequence[Block], arm: str) -> list[Failed]:
-    """An arm's failed trials, dropped blocks included."""
+    """Return an arm's failed trials, dropped blocks included."""
     return [t.outcome for b in blocks for t in b.trials if t.arm == arm and isinstance(t.outcome, Failed)]
 
 
@@ -46,13 +46,13 @@ def log_ratios(
 def log_ratio(
     block: Block, arm: str, statistic: str, *, base: str = BASE, case: str | None = None
 ) -> float | None:
-    """log(arm / base) of one block; None where it does not hold both, or the figure was not measured."""
+    """log(arm / base) of one block; None if it does not hold both, or the figure was not measured."""
     both = pair(block, arm, base)
     return compared(*both, statistic, case) if both else None
 
 
 def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] | None:
-    """The arm's trial and the one of the base that it took turns with; None where one was not measured.
+    """Return the arm's trial and the one of the base that it took turns with; None if one was not measured.
 
     Where memory holds neither in the other's group, the base's first trial of the block.
     """
@@ -69,7 +69,7 @@ def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] 
 
 
 def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Measured, Measured]]:
-    """Every block's pair, of those that count and hold one."""
+    """Return every block's pair, of those that count and hold one."""
     trials = (pair(block, arm, base) for block in blocks if not block.dropped)
     return [both for both in trials if both is not None]
 
@@ -91,7 +91,7 @@ def awake(blocks: Sequence[Block]) -> list[str]:
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndarray:
-    """Returns an arm's recorded waits as log(with / without), one per block that counts; shape (n,).
+    """Return an arm's recorded waits as log(with / without), one per block that counts; shape (n,).
 
     In the statistic's own terms: a wait that was itself interrupted must not count for a median.
     """

@@ -21,13 +21,13 @@ CONTROL_EVERY = 8
 
 
 def ablation_blocks(n_parts: int) -> int:
-    """Blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
+    """Return blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
     # Example: five parts need 2**-n <= 0.05 / 5, so n >= log2(100) = 6.6: seven blocks.
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
 def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict[str, np.ndarray]]:
-    """Blocks that compare the winner with itself without each of its parts.
+    """Yield blocks that compare the winner with itself without each of its parts.
 
     Returns:
         Arm of the smaller plan -> log(smaller / winner) a block; fewer blocks when the time ran out.
@@ -100,7 +100,7 @@ def confirm(
 
 
 def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]) -> Steps[None]:
-    """Blocks of the winner and its baseline, one process at a time, as the winner will be shipped.
+    """Yield blocks of the winner and its baseline, one process at a time, as the winner will be shipped.
 
     Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
     time left holds, none below ``LEAST_ALONE``.

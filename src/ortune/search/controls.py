@@ -62,7 +62,7 @@ class Judgement:
 
 
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
-    """Reads the controls off the blocks of one calibration."""
+    """Read the controls off the blocks of one calibration."""
     # A wait within runs shows in nothing else; what remains when it is taken off is noise like the identical plan's.
     statistics = [fixed] if fixed else list(_tellable(blocks))
     spikes = {e: log_ratios(blocks, SPIKE, e) for e in statistics if e in WAITED}
@@ -88,12 +88,12 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
 
 
 def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
-    """Judges without controls: the usual statistic, of whose figures none is a claim."""
+    """Judge without controls: the usual statistic, of whose figures none is a claim."""
     return Judgement(statistic=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
 def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
-    """Lists the statistics that latency may mean here: the tenth percentile needs at least 30 runs a trial."""
+    """List the statistics that latency may mean here: the tenth percentile needs at least 30 runs a trial."""
     few = any(t.done.n_runs < LEAST_FOR_P10 for t in measured(blocks, IDENTICAL))
     return tuple(PAIRED) if few else LATENCIES
 
@@ -113,12 +113,12 @@ def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, floa
 
 
 def dropped(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of a calibration that failed: kept on record, counted, and out of every figure."""
+    """Return the blocks of a calibration that failed: kept on record, counted, and out of every figure."""
     return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
 
 
 def failed(*, again: bool) -> MeasurementError:
-    """The error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
+    """Return the error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
     which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
@@ -128,7 +128,7 @@ def failed(*, again: bool) -> MeasurementError:
 
 
 def late_controls(ratios: np.ndarray) -> list[Control]:
-    """The identical plan once more, over the whole session; nothing where it only ran in the calibration.
+    """Return the identical plan once more, over the whole session; nothing if it only ran in the calibration.
 
     Raises:
         MeasurementError: It does not look identical: the machine turned bad on the way.
@@ -146,7 +146,7 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:
-    """Raises MeasurementError when the baseline, under whatever name, or another reference failed twice."""
+    """Raise MeasurementError when the baseline, under whatever name, or another reference failed twice."""
     failed = [
         t.outcome
         for b in blocks

@@ -44,7 +44,7 @@ class Rules:
     statistic: str | None = None
 
     def share(self, n_new: int) -> float:
-        """Each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""
+        """Return each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""
         return self.alpha / n_new
 
 
@@ -64,7 +64,7 @@ class Design:
 
 
 def least_blocks(alpha: float) -> int:
-    """The fewest blocks with which an exact test can find anything: its smallest p is 2 in 2**n."""
+    """Return the fewest blocks with which an exact test can find anything: its smallest p is 2 in 2**n."""
     # At 0.05 six: 2/2^5 is 0.063, and 2/2^6 is 0.031.
     return math.ceil(math.log2(2.0 / alpha))
 
@@ -173,7 +173,7 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
 
 
 def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
-    """Chooses the test: an exact one also where time ended a sequence before it could have shown anything."""
+    """Choose the test: an exact one also where time ended a sequence before it could have shown anything."""
     n = len(duel.ratios(arm))
     # Changing the test afterwards is honest here, since time or the number of blocks ended the session,
     # whatever the figures were.
@@ -182,14 +182,14 @@ def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequen
 
 
 def _missing(duel: Duel, plan: Design, arm: str, alpha: float) -> int:
-    """Blocks that are still needed before any difference could be found; 0 where there are enough."""
+    """Return blocks that are still needed before any difference could be found; 0 if there are enough."""
     exact = _method(duel, plan, arm, alpha) == "sign-flip"
     least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
     return max(0, least - len(duel.ratios(arm)))
 
 
 def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
-    """The smallest effect that so many blocks find."""
+    """Return the smallest effect that so many blocks find."""
     method = _method(duel, plan, arm, alpha)
     return detect.smallest_effect(
         duel.scale(arm), n_blocks, alpha, method=method, prior_scale=duel.prior_scale
@@ -258,7 +258,7 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
 
 
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
-    """Returns the p-value of "no difference". An e-value's inverse is one that may be read after every block."""
+    """Return the p-value of "no difference". An e-value's inverse is one that may be read after every block."""
     d = duel.ratios(arm)
     if _method(duel, plan, arm, alpha) == "sequence":
         return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
@@ -268,7 +268,7 @@ def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
 def conclude(
     duel: Duel, rules: Rules, plan: Design, *, arm: str = NEW, alpha: float | None = None
 ) -> Comparison:
-    """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
+    """Return the comparison that the blocks support. Guards are added by the caller, who has the trials."""
     d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
     p = e_value = None
     method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
@@ -310,13 +310,13 @@ def conclude(
 def of_blocks(
     duel: Duel, rules: Rules, plan: Design, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
 ) -> Comparison | None:
-    """The comparison of a new side that other blocks would support; None if none of them holds it."""
+    """Return the comparison of a new side that other blocks would support; None if none of them holds it."""
     other = dataclasses.replace(duel, blocks=list(blocks), statistic=statistic, _series={})
     return conclude(other, rules, plan, arm=arm, alpha=alpha) if len(other.ratios(arm)) else None
 
 
 def _n_dropped(duel: Duel, arm: str) -> int:
-    """Blocks that do not count for a new side: dropped whole, or without it because its own trial failed."""
+    """Return blocks that do not count for a new side: dropped whole, or without it because its own trial failed."""
     return sum(
         bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
         for b in duel.blocks

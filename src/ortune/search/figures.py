@@ -105,7 +105,7 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
 
 def without_latencies(block: Block) -> Block:
-    """The block with its trials' figures in the place of their latencies.
+    """Return the block with its trials' figures in the place of their latencies.
 
     A trial of a fast model makes twenty thousand runs, and a long race has thousands of trials. ``figure`` and
     ``describe`` read the same off both; ``samples`` and ``recorded_waits`` need the latencies themselves.
@@ -122,7 +122,7 @@ def without_latencies(block: Block) -> Block:
 
 
 def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
-    """The trial's number in nanoseconds (bytes for memory), or None where it was not measured.
+    """Return the trial's number in nanoseconds (bytes for memory), or None if it was not measured.
 
     Of one input shape, or of the weighted mix; memory, cold start and CPU time are of the whole trial.
     """
@@ -145,7 +145,7 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
 
 
 def compared(ours: Measured, theirs: Measured, statistic: str, case: str | None = None) -> float | None:
-    """log(ours / theirs) of two trials of one group; None where one was not measured.
+    """log(ours / theirs) of two trials of one group; None if one was not measured.
 
     What is paired is compared round by round: each turn of one with the other's turn of the same round.
     """

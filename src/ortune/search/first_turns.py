@@ -45,7 +45,7 @@ class FirstTurns:
         return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
     def see(self, block: Block) -> None:
-        """Takes note of who had a turn, and of what is plainly slower."""
+        """Take note of who had a turn, and of what is plainly slower."""
         for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
             self._turns[arm] = self._turns.get(arm, 0) + 1
             # The calibration has not chosen its statistic yet, so the usual one decides.

@@ -67,7 +67,7 @@ class Fixed(Schedule):
         )
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Counts a block."""
+        """Count a block."""
         self._n_told += 1
         if block.phase == "confirm":
             self.blocks.append(block)

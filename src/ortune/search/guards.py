@@ -43,7 +43,7 @@ def guards(
 def beside(
     blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
-    """Compares what else changed: the p50 where another time of a run was compared, and the load.
+    """Compare what else changed: the p50 where another time of a run was compared, and the load.
 
     Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
     ``alone``, one process at a time.
@@ -82,7 +82,7 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
 def broken(
     blocks: Sequence[Block], objective: Objective, allowed: Sequence[str], *, arm: str, base: str = BASE
 ) -> str:
-    """What a plan in the race makes worse than a guard allows, with the option that allows it; "" for nothing.
+    """Return what a plan in the race makes worse than a guard allows, with the option that allows it; "" for nothing.
 
     The confirmation would refuse it: it is not to be led there. No claim rests on this, so two blocks are enough;
     three in four must lie beyond the limit. The p95 needs more runs than a race has.
@@ -102,7 +102,7 @@ def broken(
 
 
 def _own(objective: Objective) -> str:
-    """The figure that an objective is about, which is no guard of it."""
+    """Return the figure that an objective is about, which is no guard of it."""
     return {"throughput": "mean"}.get(objective, objective)
 
 
@@ -121,7 +121,7 @@ def case_results(
     base: str = BASE,
     fixed: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Each shape of a mix on its own; none for a single shape.
+    """Return each shape of a mix on its own; none for a single shape.
 
     ``fixed``: the number of blocks was fixed beforehand (a confirmation), so that the interval is Wilcoxon's.
     """

@@ -45,7 +45,7 @@ CONTROL_EVERY = 10
 
 
 def expected(prior: float) -> float:
-    """The log ratio of a plan that is so likely to pay."""
+    """Return the log ratio of a plan that is so likely to pay."""
     return -USUAL_GAIN * prior
 
 
@@ -96,7 +96,7 @@ class Entry:
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
     def eliminate(self, status: PlanStatus, why: str) -> None:
-        """Takes it out of the race, with the reason."""
+        """Take it out of the race, with the reason."""
         self.status, self.why = status, why
 
 
@@ -154,7 +154,7 @@ class Halving(Schedule):
         return 2 if self.with_current else 1
 
     def add(self, entry: Entry) -> Entry:
-        """Enters a plan once; the same plan again is the entry that is there."""
+        """Enter a plan once; the same plan again is the entry that is there."""
         entered = self.entries.get(entry.arm)
         if entered is None:
             self.entries[entry.arm] = entered = entry
@@ -175,14 +175,14 @@ class Halving(Schedule):
         return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
 
     def only_timed(self, n_blocks: int) -> list[str]:
-        """Returns the arm of the plan that is only timed, as long as fewer blocks than that have it."""
+        """Return the arm of the plan that is only timed, as long as fewer blocks than that have it."""
         entry = self.timed_only
         if entry is None or entry.gives_up or len(entry.ratios) >= n_blocks:
             return []
         return [entry.arm]
 
     def live(self) -> list[Entry]:
-        """Plans still in the race, best first."""
+        """Return plans still in the race, best first."""
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
@@ -201,7 +201,7 @@ class Halving(Schedule):
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
-        """Returns whether a plan runs again before it has so many blocks; its first one may eliminate it."""
+        """Return whether a plan runs again before it has so many blocks; its first one may eliminate it."""
         # One block decides against a plan where it is so far behind that no noise of this session explains it: what a
         # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
@@ -212,7 +212,7 @@ class Halving(Schedule):
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
-        """One more block for each of the entries, the best first. False when the time is up."""
+        """Yield one more block for each of the entries, the best first. False when the time is up."""
         # Best first, as the time may end within the round. In as few blocks as hold them, since each has references of
         # its own, and of nearly one size: seven plans are four and three, not five and two.
         order = sorted(entries, key=self.rank)
@@ -223,7 +223,7 @@ class Halving(Schedule):
         return True
 
     def block(self, entries: Sequence[Entry]) -> Steps[bool]:
-        """One block of the baseline (and current) and up to five plans. False when the time is up."""
+        """Yield one block of the baseline (and current) and up to five plans. False when the time is up."""
         while entries:
             arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
             # Counted over all blocks of the race, whoever is in them: what the control watches is the machine.
@@ -249,7 +249,7 @@ class Halving(Schedule):
         return Standing(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Takes note of what a block took, of what failed in it and, in the race, of its ratios."""
+        """Take note of what a block took, of what failed in it and, in the race, of its ratios."""
         self.took_ns = took_ns
         if block.phase == "confirm":
             return  # no plan is ranked on what confirms one
@@ -261,7 +261,7 @@ class Halving(Schedule):
             self.rate(block)
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
-        """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
+        """Keep the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
 
         Of the better half too goes what is behind the best and no better than the default. The evidence eliminates what
         cannot win, and what a guard would refuse goes.
@@ -285,7 +285,7 @@ class Halving(Schedule):
                 entry.eliminate("eliminated", f"slower than the default in {len(entry.ratios)} blocks")
 
     def refuse(self, entry: Entry) -> bool:
-        """Eliminates a plan that worsens another metric more than its guard allows, and returns whether it did."""
+        """Eliminate a plan that worsens another metric more than its guard allows, and returns whether it did."""
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
@@ -302,7 +302,7 @@ class Halving(Schedule):
             entry.eliminate("eliminated", f"not better than the default by {100 * self.worth:g} % or more")
 
     def see(self, block: Block) -> None:
-        """Takes note of what failed."""
+        """Take note of what failed."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
             # Without its baseline a block is dropped, and all others go on: a neighbour that took the memory for a
@@ -322,7 +322,7 @@ class Halving(Schedule):
             entry.ran = True
 
     def rate(self, block: Block) -> None:
-        """Reads the log ratios off a block that counts."""
+        """Read the log ratios off a block that counts."""
         for trial in block.trials:
             entry = self.entries.get(trial.arm)
             # A dropped block is dropped for all of its plans: a rule that left out one arm alone could follow its
@@ -333,7 +333,7 @@ class Halving(Schedule):
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:
-        """Eliminates a plan that fails, and with it every plan that is this one and something more."""
+        """Eliminate a plan that fails, and with it every plan that is this one and something more."""
         failed.eliminate("failed", why)
         for entry in self.entries.values():
             # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.

@@ -33,7 +33,7 @@ TABLE: list[Phase] = []
 
 
 def _phase(name: str, verbs: str, amount: float, unit: str, what: str) -> float:
-    """Enters a number into the table and gives it back."""
+    """Enter a number into the table and give it back."""
     TABLE.append(Phase(name=name, verbs=verbs, amount=amount, unit=unit, what=what))
     return amount
 

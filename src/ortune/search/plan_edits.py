@@ -13,7 +13,7 @@ from ortune.records import Plan
 
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
-    """Each setting and rewrite of a plan by name, with the plan that lacks it; none that keeps outputs exact."""
+    """Return each setting and rewrite of a plan by name, with the plan that lacks it; none that keeps outputs exact."""
     plans = []
     for name, value in plan.settings.items():
         if name not in required.settings and not knobs.find(name).is_strict(value):
@@ -28,7 +28,7 @@ def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
 
 
 def only(plan: Plan, names: set[str], required: Plan) -> Plan:
-    """The plan with only the named settings and rewrites (and what every plan has)."""
+    """Return the plan with only the named settings and rewrites (and what every plan has)."""
     return msgspec.structs.replace(
         plan,
         settings={
@@ -47,7 +47,7 @@ def is_exact(plan: Plan) -> bool:
 
 
 def merge(under: Plan, over: Plan) -> Plan:
-    """Both plans together; where they speak of the same thing, ``over`` wins."""
+    """Return both plans together; where they speak of the same thing, ``over`` wins."""
     more = tuple(r for r in over.rewrites if r not in under.rewrites)
     return Plan(
         # As the user wrote them, where nothing comes to them.
@@ -60,7 +60,7 @@ def merge(under: Plan, over: Plan) -> Plan:
 
 
 def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
-    """The plan with a change made to it, whose values win; None where they cannot stand together."""
+    """Return the plan with a change made to it, whose values win; None if they cannot stand together."""
     merged = merge(plan, change)
     for name in plan.settings.keys() & change.settings.keys():
         sign = _joined_by(name)
@@ -83,7 +83,7 @@ def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
 
 
 def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
-    """The plans as one; None where they contradict each other."""
+    """Return the plans as one; None if they contradict each other."""
     merged = required
     for plan in plans:
         if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if not _joined_by(k)):
@@ -96,5 +96,5 @@ def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
 
 
 def _joined_by(name: str) -> str:
-    """Returns the separator of a setting whose values add up; "" where one value replaces the other."""
+    """Return the separator of a setting whose values add up; "" if one value replaces the other."""
     return knobs.find(name).joined_by

@@ -49,14 +49,14 @@ class Question:
 def answered(
     expected: Sequence[float | None], measure: Callable[[int], float | None], otherwise: float
 ) -> tuple[list[tuple[float, bool]], bool]:
-    """The error of each question and whether it was measured; and whether there was time for all that had to be.
+    """Return the error of each question and whether it was measured; and whether there was time for all that had to be.
 
     What is not expected of another model is measured, and of the rest the third with the largest errors. Where one of
     these is far from what was expected, the other model was no guide, and everything is measured.
 
     Args:
         expected: Errors as an earlier model had them, None for what is new.
-        measure: The error of a question by its place; None where no time is left.
+        measure: The error of a question by its place; None if no time is left.
         otherwise: The error of a question for which no time was left.
     """
     predicted = [place for place, error in enumerate(expected) if error is not None]
@@ -87,7 +87,7 @@ def answered(
 
 
 def keep_order(questions: Sequence[Question]) -> list[Question]:
-    """The order in which layers go back into float: those that save nothing, then by error for time."""
+    """Return the order in which layers go back into float: those that save nothing, then by error for time."""
 
     def worth(question: Question) -> float:
         # Squared, because errors that have nothing to do with each other add by their squares.
@@ -149,7 +149,7 @@ class Walk:
 
     Attributes:
         questions: In the order in which they go back into float.
-        measure: The error with these layers in float, infinite where that does not run; None where no time is left.
+        measure: The error with these layers in float, infinite where that does not run; None if no time is left.
         errors: What was measured, the whole model in fewer bits among them.
     """
 
@@ -158,11 +158,11 @@ class Walk:
     errors: dict[Kept, float] = field(default_factory=dict)
 
     def step(self, count: int) -> Kept:
-        """What is in float after so many steps."""
+        """Return what is in float after so many steps."""
         return frozenset(name for question in self.questions[:count] for name in question.names)
 
     def error(self, kept: Kept) -> float | None:
-        """Measured once; None where no time is left."""
+        """Measured once; None if no time is left."""
         if kept not in self.errors:
             error = self.measure(kept)
             if error is None:
@@ -172,11 +172,11 @@ class Walk:
 
     @property
     def free(self) -> int:
-        """Steps that lose no time."""
+        """Step that lose no time."""
         return sum(question.saved_ns <= 0 for question in self.questions)
 
     def within(self, limit: float) -> Kept | None:
-        """The first step whose error keeps the limit, found by halving; None where none does, or no time was left."""
+        """The first step whose error keeps the limit, found by halving; None if none does, or no time was left."""
         # Halving takes the error to fall along the walk. Where it does not, the step that is returned still
         # keeps the limit, as it was measured; only an earlier step may be missed.
         low, high = self.free, len(self.questions)
@@ -193,7 +193,7 @@ class Walk:
         return best
 
     def refined(self, kept: Kept, limit: float) -> Kept:
-        """What is in float where single questions that are not needed for the limit go back to fewer bits.
+        """Return what is in float where single questions that are not needed for the limit go back to fewer bits.
 
         Those that save the most time are tried first; then the halves of those that had to stay whole.
         """
@@ -223,7 +223,7 @@ class Start:
 
     Attributes:
         kind: Of its method.
-        beyond: How many times the tolerance its error is; 1 where it is right.
+        beyond: How many times the tolerance its error is; 1 if it is right.
         error: Its error.
         ratio: Of its time against float, a single observation.
     """
@@ -235,7 +235,7 @@ class Start:
 
     @property
     def worth(self) -> float:
-        """What it saves for what it is beyond; below 0 where it saves nothing."""
+        """What it saves for what it is beyond; below 0 if it saves nothing."""
         saved = 1.0 - self.ratio
         return saved / self.beyond if saved >= LEAST_SAVED else -self.beyond
 

@@ -74,7 +74,7 @@ def race_status(race: Halving) -> str:
 
 
 def ranking(race: Halving) -> list[str]:
-    """Returns the fastest configurations so far, a line each, best first; [] before the first block."""
+    """Return the fastest configurations so far, a line each, best first; [] before the first block."""
     shown = [_standing(entry) for entry in race.live() if entry.ratios][:SHOWN]
     return ["fastest so far, not confirmed:", *shown] if shown else []
 

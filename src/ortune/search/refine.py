@@ -31,7 +31,7 @@ PAYS = (
 
 
 def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-    """Plans that the screening did not hold, in as large groups as the time that is really left still holds.
+    """Yield plans that the screening did not hold, in as large groups as the time that is really left still holds.
 
     Args:
         race: Which enters them.
@@ -63,7 +63,7 @@ def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) 
 
 
 def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
-    """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
+    """Build on the leader, step by step: with the next best changes added, one each and all that helped at once.
 
     What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
     on the C library's malloc, and faster on mimalloc).
@@ -103,7 +103,7 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
 
 
 def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
-    """Plans that are the leader and something more, which did not run yet."""
+    """Return plans that are the leader and something more, which did not run yet."""
     helped: list[Entry] = []
     alone = [e for e in alone if e.plan.providers == leader.plan.providers]
     for other in alone:
@@ -131,7 +131,7 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
 
 
 def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Plan) -> Steps[Entry]:
-    """The leader and others in the same blocks; who beats the leader in these is the new one."""
+    """Yield the leader and others in the same blocks; who beats the leader in these is the new one."""
     field = [e for e in others if e.live]
     # What ablation will need must be left: a plan whose parts were not shown to pay is not to be handed out.
     race.reserved = ablation_trials(race, max((len(parts(e.plan, required)) for e in field), default=0))
@@ -154,7 +154,7 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
 
 
 def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
-    """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
+    """Return median log(entry / leader) over the blocks that both ran in, drawn towards 0 if these are few."""
     if entry is leader:
         return 0.0
     ratios = log_ratios(race.blocks, entry.arm, race.statistic, base=leader.arm)
@@ -172,7 +172,7 @@ def ablation_trials(race: Halving, n_parts: int) -> int:
 
 
 def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, dict[str, Costs]]]:
-    """Leaves each part of the winner out once; only those that pay stay.
+    """Leave each part of the winner out once; only those that pay stay.
 
     Returns:
         The plan to confirm, and log(without a part / with it) a block for each part that was measured.
@@ -221,7 +221,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
 
 
 def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
-    """Returns whether a plan that lost several parts at once is as fast as the whole: two may do the same."""
+    """Return whether a plan that lost several parts at once is as fast as the whole: two may do the same."""
     ablated = race.add(ablated)
     if not _revive(ablated):
         return False
@@ -237,7 +237,7 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
 
 
 def _revive(entry: Entry) -> bool:
-    """Puts an entry back into the race; False for what fails, is wrong or was ablated, which stays out.
+    """Put an entry back into the race; False for what fails, is wrong or was ablated, which stays out.
 
     Alone it was not worth more time, as a part of the winner it is.
     """

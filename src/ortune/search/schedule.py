@@ -64,7 +64,7 @@ class Standing:
 
     Attributes:
         n_blocks: Blocks that were told, dropped ones included.
-        most_blocks: How many there will be at most; None where that is open.
+        most_blocks: How many there will be at most; None if that is open.
         live: Arms that are measured on, the best first where that is known.
     """
 
@@ -74,7 +74,7 @@ class Standing:
 
 
 Steps: TypeAlias = Generator[NextBlock, Block | None, T]
-"""A stage of a schedule: gives blocks to run, gets each as it ran, and None where it was not: then it decides anew."""
+"""A stage of a schedule: gives blocks to run, gets each as it ran, and None if it was not: then it decides anew."""
 
 
 class Schedule(ABC):
@@ -97,11 +97,11 @@ class Schedule(ABC):
     _block: Block | None = None
 
     def begin(self, steps: Steps[Any]) -> None:
-        """Asks for the blocks of a stage from now on."""
+        """Ask for the blocks of a stage from now on."""
         self._steps, self._block = steps, None
 
     def ask(self, left: BudgetLeft) -> NextBlock | None:
-        """The next block; None at the end. Asked again without an answer, it decides anew.
+        """Return the next block; None at the end. Asked again without an answer, it decides anew.
 
         Raises:
             MeasurementError: The controls failed, or the base cannot be measured.
@@ -116,7 +116,7 @@ class Schedule(ABC):
             return None
 
     def tell(self, block: Block, took_ns: int) -> None:
-        """Takes note of a block that ran, and of what it took."""
+        """Take note of a block that ran, and of what it took."""
         self._block = block
         # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
         ends = [t.outcome for t in block.trials]

@@ -83,7 +83,7 @@ class Sequential(Schedule):
             state.ended = "stopped" if self.left.stop and not self.design.controlled else "blocks"
 
     def _controls(self) -> Steps[None]:
-        """A fixed number of blocks with both controls; where these hold, sets statistic, scale and judgement.
+        """Yield a fixed number of blocks with both controls; where these hold, sets statistic, scale and judgement.
 
         Blocks may take longer than the pilot let expect. After the first none begins that would end too late; and where
         the fewest blocks of an exact test do not fit in addition to the controls, these are left out: the test comes
@@ -128,13 +128,13 @@ class Sequential(Schedule):
         self.judgement, self.calibration = judgement, blocks
 
     def _next_ns(self, others: Sequence[str] = ()) -> float:
-        """What the next block may take, as those so far did; 0 before the first."""
+        """Return what the next block may take, as those so far did; 0 before the first."""
         arms = 1 + len(self.state.live) + len(others)
         # ``block_ns`` is normalised to two trials.
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
 
     def _too_dear(self, n_blocks: int) -> bool:
-        """Returns whether the blocks that an exact test still needs do not fit with its controls, however cheap."""
+        """Return whether the blocks that an exact test still needs do not fit with its controls, however cheap."""
         # block_ns is that of two trials, so half of it is one for each arm.
         arms = 1 + len(self.state.live) + len(CONTROLS)
         return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns

@@ -73,7 +73,7 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """The first blocks of all plans, also of those that fit in addition; ``followed`` as in ``try_rest``."""
+        """Yield the first blocks of all plans, also of those that fit in addition; ``followed`` as in ``try_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting, followed=followed)
 
@@ -96,12 +96,12 @@ class Search:
             self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
 
     def leader(self) -> Entry | None:
-        """The plan to confirm, of those that have enough blocks; None when nothing was measured."""
+        """Return the plan to confirm, of those that have enough blocks; None when nothing was measured."""
         enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
         return preferred([e for e in enough if not self.race.refuse(e)])
 
     def consider_default(self) -> None:
-        """Proposes the untouched default where something else runs today and no plan is better."""
+        """Propose the untouched default where something else runs today and no plan is better."""
         race = self.race
         if self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth):
             return
@@ -115,7 +115,7 @@ class Search:
         return BLIND_ERROR if self.judgement.blind else ERROR
 
     def blocks_to_tell(self) -> int:
-        """How many blocks tell what the race saw of the winner from nothing, within the limits of a budget."""
+        """Return how many blocks tell what the race saw of the winner from nothing, within the limits of a budget."""
         assert self.winner is not None
         effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
         needed = detect.blocks_needed(
@@ -124,7 +124,7 @@ class Search:
         return max(trial_counts.LEAST_CONFIRM, needed or trial_counts.MOST_CONFIRM)
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
-        """The confirmed comparison of an arm, with its guards; None without one."""
+        """Return the confirmed comparison of an arm, with its guards; None without one."""
         statistic, worth = self.judgement.statistic, self.race.worth
         # Against the default and against today are two claims, as each plan beside the winner is one: they share the
         # error (Holm's first step).
@@ -153,7 +153,7 @@ class Search:
         return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def _plan(self, arm: str) -> Plan:
-        """The plan of an arm."""
+        """Return the plan of an arm."""
         if arm == BASE:
             return self.default
         if arm == CURRENT:
@@ -162,19 +162,19 @@ class Search:
         return next((entry.plan for entry in known if entry.arm == arm), self.default)
 
     def raced(self, arm: str) -> Comparison | None:
-        """What the race saw of an arm, which claims nothing; None where too few blocks hold it."""
+        """Return what the race saw of an arm, which claims nothing; None if too few blocks hold it."""
         comparison = confirm.compare(self.race.seen, arm, self.judgement.statistic, controlled=False)
         return comparison and msgspec.structs.replace(comparison, phase="race")
 
     def comparison_alone(self) -> Comparison | None:
-        """Compares the confirmed plan with the base by the last check, one process at a time."""
+        """Compare the confirmed plan with the base by the last check, one process at a time."""
         if self.winner is None or not self.alone:
             return None
         statistic, worth = self.judgement.statistic, self.race.worth
         return confirm.compare(self.alone, self.winner.arm, statistic, base=self.base, delta=worth)
 
     def verdict(self, *, changes: bool) -> VerdictName:
-        """Returns the verdict of the deciding comparison; a race without a challenger proves nothing either way."""
+        """Return the verdict of the deciding comparison; a race without a challenger proves nothing either way."""
         comparison = self.comparison(self.winner.arm, self.base) if self.winner else None
         # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
         if comparison is None or (comparison.verdict == "faster" and not changes):
@@ -182,7 +182,7 @@ class Search:
         return comparison.verdict
 
     def smallest_effect_ratio(self) -> float | None:
-        """Returns the smallest effect that the race's own blocks could show, where nothing was confirmed."""
+        """Return the smallest effect that the race's own blocks could show, where nothing was confirmed."""
         raced = (e.ratios for e in self.race.entries.values() if e is not self.race.timed_only)
         ratios: list[float] = max(raced, key=len, default=[])
         if len(ratios) < 6:

@@ -34,7 +34,7 @@ UNCHANGED = 1.0, 1.0  # the default and itself
 
 
 def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
-    """Lists what each setting and rewrite of the winner is worth, then those that were left out of it."""
+    """List what each setting and rewrite of the winner is worth, then those that were left out of it."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
     # A rewrite is in the file that was loaded, where anybody can see it.
     read_back |= dict.fromkeys((spec.name for spec in winner.rewrites), "effect" if trials else "none")
@@ -80,7 +80,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
 
 
 def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
-    """Returns the cost of leaving a part out: lower end, middle and upper end as ratios; None below three blocks."""
+    """Return the cost of leaving a part out: lower end, middle and upper end as ratios; None below three blocks."""
     if len(ratios) < 3:
         return None, None, None
     interval = pairs.wilcoxon_interval(ratios)
@@ -92,7 +92,7 @@ def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
 
 
 def _paying(costs: dict[str, Costs]) -> set[str]:
-    """The parts whose loss was shown to cost something: one-sided, and together wrong once in twenty at most."""
+    """Return the parts whose loss was shown to cost something: one-sided, and together wrong once in twenty at most."""
     measured_ = {name: d for name, d in costs.items() if len(d)}
     p = [pairs.wilcoxon(d) / 2 if np.median(d) > 0 else 1.0 for d in measured_.values()]
     return {name for name, adjusted in zip(measured_, holm(p), strict=True) if adjusted <= CLAIMED}
@@ -111,7 +111,7 @@ def candidates(
     *,
     exploring: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
+    """Return every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
     rows = []
     only_timed = search.race.timed_only  # no candidate for anything
     listed = {only_timed.arm} if only_timed is not None else set()
@@ -159,7 +159,7 @@ def candidates(
 
 
 def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | None:
-    """Why a plan was not tried or was rejected, where a report depends on it."""
+    """Return why a plan was not tried or was rejected, where a report depends on it."""
     if status == "not-tried" and entry.why in ("", ENDED):
         return "budget"
     return "guard" if status == "eliminated" and entry.worsens else None
@@ -208,7 +208,7 @@ def trade(
 
 
 def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, tuple[float, float]]:
-    """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
+    """Return each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
 
     Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
     of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
@@ -231,7 +231,7 @@ def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, 
 
 
 def points(search: Search) -> list[BlockPoint]:
-    """Every block as a picture needs it."""
+    """Return every block as a picture needs it."""
     names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
     if search.race.timed_only is not None:
         names[search.race.timed_only.arm] = "wrong default"

@@ -166,7 +166,7 @@ def least_confirm_trials(references: int) -> float:
 
 
 def alone_trials(trials: float) -> float:
-    """Return the trials reserved for the last check alone; 0 where the confirmation itself needs all that are left."""
+    """Return the trials reserved for the last check alone; 0 if the confirmation itself needs all that are left."""
     # Two arms, winner and default; whether it is worth its time depends on what it takes from the confirmation, which
     # alone makes a claim.
     wanted = 2 * MOST_ALONE * RACE_TIMES

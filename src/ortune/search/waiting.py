@@ -118,7 +118,7 @@ def judged(
 def _hidden(
     comparison: Comparison, by_arm: Mapping[str, Sequence[Waited | None]], host: Host, *, favours: bool
 ) -> Comparison:
-    """An inconclusive comparison with the other programs of a busy machine.
+    """Return an inconclusive comparison with the other programs of a busy machine.
 
     Their noise comes in phases that last longer than a block, so how many more blocks would settle it is not known.
     """
@@ -141,7 +141,7 @@ def _hidden(
 
 
 def _share(waits: Sequence[Waited | None]) -> float:
-    """The mean share of waiting of the trials of which it is known."""
+    """Return the mean share of waiting of the trials of which it is known."""
     shares = [w.share for w in waits if w is not None]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -274,7 +274,7 @@ def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> Counted |
 
 
 def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
-    """Which rounds of a group are quiet; None if the waiting of a trial is not known."""
+    """Return which rounds of a group are quiet; None if the waiting of a trial is not known."""
     n = min((len(t.done.turn_waits_ns) for t in trials), default=0)
     if not n or any(len(_turn_ns(t.done)) < n for t in trials):
         return None
@@ -292,13 +292,13 @@ def _turn_ns(done: TrialDone) -> np.ndarray:
 
 
 def _parts(case: CaseTimes) -> list[tuple[int, ...]]:
-    """The latencies of each turn."""
+    """Return the latencies of each turn."""
     ends = np.cumsum(case.turn_runs)
     return [case.latency_ns[end - n : end] for end, n in zip(ends, case.turn_runs, strict=True)]
 
 
 def _of_rounds(trial: BlockTrial, rounds: np.ndarray) -> BlockTrial:
-    """A trial with the turns of some rounds alone."""
+    """Return a trial with the turns of some rounds alone."""
     assert isinstance(trial.outcome, Measured)
     done = trial.outcome.done
     cases = tuple(_case_of_rounds(case, rounds.tolist()) for case in done.cases)

@@ -36,7 +36,7 @@ def rest_of(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan
 
 
 def _busy(blocks: Sequence[Block], host: Host) -> bool:
-    """Whether other programs used more CPUs than on a quiet machine, in the median trial of the baseline."""
+    """Return whether other programs used more CPUs than on a quiet machine, in the median trial of the baseline."""
     seen = [waited(trial, host) for trial in measured(blocks, BASE)]
     used = [each.used_cpus for each in seen if each is not None]
     return bool(used) and float(np.median(used)) > quiet_cpus(host)
@@ -63,6 +63,6 @@ def _without(plan: Plan, base: Plan) -> Plan:
 
 
 def _kept(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
-    """The settings of a plan, those of some names as the base has them."""
+    """Return the settings of a plan, those of some names as the base has them."""
     kept = {name: value for name, value in mine.items() if name not in names}
     return kept | {name: value for name, value in base.items() if name in names}

@@ -12,7 +12,7 @@ AS_MUCH = 1.05
 
 
 def rows(result: TuneResult) -> list[tuple[str, str]]:
-    """What adopting the winner's execution provider takes and its drawbacks; [] where it is the default's own."""
+    """What adopting the winner's execution provider takes and its drawbacks; [] if it is the default's own."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     if cost is None:
@@ -27,7 +27,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def adopting(adoption: Adoption) -> str:
-    """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    """Return what it takes to run with another build: the command, its size, its licence, and what it replaces."""
     licenses = (
         ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
     )
@@ -73,7 +73,7 @@ def _figures(cost: ProviderCost) -> str:
 
 
 def _lost(cost: ProviderCost) -> list[str]:
-    """What takes more than with the default, as factors."""
+    """Return what takes more than with the default, as factors."""
     pairs = (
         ("session creation", cost.load_ns, cost.default_load_ns),
         ("peak memory", cost.peak_bytes, cost.default_peak_bytes),

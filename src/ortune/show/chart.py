@@ -36,7 +36,7 @@ class Axis:
     strong: float | None = None
 
     def at(self, value: float) -> float:
-        """The place of a value on the axis, held within 0 and 1."""
+        """Return the place of a value on the axis, held within 0 and 1."""
         if self.log:
             place = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         else:
@@ -44,7 +44,7 @@ class Axis:
         return min(1.0, max(0.0, place))
 
     def holds(self, value: float) -> bool:
-        """Returns whether the value lies within the range."""
+        """Return whether the value lies within the range."""
         return self.low <= value <= self.high
 
 
@@ -132,7 +132,7 @@ def factor_axis(
     slowest: float = 0.6,
     steps: Sequence[float] = FACTORS,
 ) -> Axis:
-    """A logarithmic axis of factors around 1, with a margin.
+    """Return a logarithmic axis of factors around 1, with a margin.
 
     What lies below ``slowest`` is left outside: one hopeless plan must not press all others together.
 
@@ -166,7 +166,7 @@ def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tup
 
 
 def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """An axis of times or sizes; logarithmic where the largest is more than four times the smallest."""
+    """Return an axis of times or sizes; logarithmic where the largest is more than four times the smallest."""
     low, high = min(values), max(values)
     if low > 0 and high > 4 * low:
         steps = [n * 10.0**e for e in range(-2, 16) for n in (1, 2, 5)]
@@ -179,13 +179,13 @@ def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def zero_axis(high: float, words: Callable[[float], str], unit: float = 1.0) -> Axis:
-    """An axis from zero up, with ticks at round numbers of the unit."""
+    """Return an axis from zero up, with ticks at round numbers of the unit."""
     ticks = [unit * n for n in _round_steps(0.0, high * 1.02 / unit)]
     return _labelled(0.0, high * 1.04, ticks, words)
 
 
 def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """A linear axis that includes zero, drawn as a strong tick."""
+    """Return a linear axis that includes zero, drawn as a strong tick."""
     low, high = min([0.0, *values]), max([0.0, *values])
     margin = 0.06 * (high - low) or 1.0
     low, high = low - margin, high + margin
@@ -195,7 +195,7 @@ def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def decade_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """A logarithmic axis from the decade of the least to that of the largest value, at least two."""
+    """Return a logarithmic axis from the decade of the least to that of the largest value, at least two."""
     good = [v for v in values if v > 0]
     low, high = 10.0 ** _exponent(min(good)), 10.0 ** (_exponent(max(good)) + 1)
     if high / low < 100:
@@ -227,12 +227,12 @@ def _round_steps(low: float, high: float) -> list[float]:
 
 
 def order_axis(n: int, first: str, last: str) -> Axis:
-    """An axis of things in their order, of which the first and the last are named."""
+    """Return an axis of things in their order, of which the first and the last are named."""
     return Axis(low=0.0, high=float(n), ticks=((0.0, first), (float(n), last)))
 
 
 def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
-    """A dot each in their order on an ``order_axis``; None is a gap."""
+    """Return a dot each in their order on an ``order_axis``; None is a gap."""
     spots = [(i + 0.5, value) for i, value in enumerate(values)]
     marks: list[Mark] = []
     for (x0, y0), (x1, y1) in pairwise(spots) if joined else ():
@@ -243,5 +243,5 @@ def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) 
 
 
 def bounds_of(ratio_low: float | None, ratio_high: float | None) -> tuple[float | None, float | None]:
-    """An interval of ratios as one of speed-up factors; an end that nothing bounds is None."""
+    """Return an interval of ratios as one of speed-up factors; an end that nothing bounds is None."""
     return 1 / ratio_high if ratio_high else None, 1 / ratio_low if ratio_low else None

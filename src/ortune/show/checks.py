@@ -19,11 +19,11 @@ def checks(
     *more: str,
     allowed: Collection[str] = (),
 ) -> list[Line]:
-    """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
+    """Return one line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
 
     Args:
         controls: A/A checks and sensitivity check.
-        comparison: Whose guards count; None where nothing was compared.
+        comparison: Whose guards count; None if nothing was compared.
         findings: Of them, those about the measurement.
         more: What else limits the claim, "" for nothing.
         allowed: Guards that do not decide here.
@@ -42,7 +42,7 @@ def checks(
 
 
 def trouble(control: Control) -> str:
-    """What is wrong with a control: it failed, or the wait did not show; "" where it passed."""
+    """Return what is wrong with a control: it failed, or the wait did not show; "" if it passed."""
     if control.name == "spike-in":
         if not control.ok:
             return f"sensitivity check FAILED: an artificial {change(control.expected_ratio or 1)} slowdown was missed"
@@ -60,7 +60,7 @@ def trouble(control: Control) -> str:
 
 
 def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
-    """What is worse, and what is undecided; what is not known is in the table.
+    """Return what is worse, and what is undecided; what is not known is in the table.
 
     What is slower makes other things worse too, which limits no claim.
     """
@@ -81,7 +81,7 @@ def _guard(item: Guard) -> str:
 
 
 def guard_state(item: Guard) -> str:
-    """One of "better", "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    """Return one of "better", "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
     if not item.known or item.ratio is None:
         return "not known"
     if item.failed:
@@ -94,7 +94,7 @@ def guard_state(item: Guard) -> str:
 
 
 def control_words(controls: Sequence[Control]) -> list[str]:
-    """Each control in words, with its p-value."""
+    """Return each control in words, with its p-value."""
     parts = []
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:

@@ -43,17 +43,17 @@ def of(difference: ProfileDifference) -> list[Block]:
 
 
 def why(difference: ProfileDifference) -> Section:
-    """The difference of two profiles below another verb's answer."""
+    """Return the difference of two profiles below another verb's answer."""
     return Section(title="Where the difference lies", note=NOTE, blocks=of(difference))
 
 
 def nodes(difference: ProfileDifference, most: int) -> list[Block]:
-    """The nodes that differ most, alone."""
+    """Return the nodes that differ most, alone."""
     return _tables("Nodes that changed most", difference.nodes[:most], difference)
 
 
 def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
-    """A row each with its bar; rows within noise are folded."""
+    """Return a row each with its bar; rows within noise are folded."""
     unit = difference_tables.unit(difference)
     axis = _axis(rows, unit)
     certain = [row for row in rows if not difference_tables.within_noise(row)]

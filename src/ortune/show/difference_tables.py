@@ -18,7 +18,7 @@ UNEVEN = 1.5  # times the other side's factor, from which on the profiler may be
 
 
 def unit(difference: ProfileDifference) -> Unit:
-    """The unit of all its columns."""
+    """Return the unit of all its columns."""
     return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
 
 
@@ -37,12 +37,12 @@ def tables(difference: ProfileDifference) -> list[Table]:
 
 
 def _gpu(gpu: GpuDifference) -> Table:
-    """The table of kernels by node, in a unit of its own."""
+    """Return the table of kernels by node, in a unit of its own."""
     return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
 
 
 def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
-    """One table of differences; columns for the interval and the work are there where any row has one."""
+    """Return one table of differences; columns for the interval and the work are there where any row has one."""
     shown = rows[:most]
     columns = {
         f"A {unit.name}": [_time(row.a_ns, unit) for row in shown],
@@ -75,7 +75,7 @@ def _time(ns: float | None, unit: Unit) -> str:
 
 
 def work(row: DifferenceRow) -> str:
-    """What it does on B against A ("3.00x FLOP", "same"), on one side alone how much; "" where not known."""
+    """Return what it does on B against A ("3.00x FLOP", "same"), on one side alone how much; "" if not known."""
     ratio = row.work_ratio
     if ratio is not None:
         of = "FLOP" if row.a_flops and row.b_flops else "bytes"
@@ -87,14 +87,14 @@ def work(row: DifferenceRow) -> str:
 
 
 def interval(row: DifferenceRow, unit: Unit) -> str:
-    """The interval of the difference: "+2.90 to +3.50"; "" where there is none."""
+    """Return the interval of the difference: "+2.90 to +3.50"; "" if there is none."""
     if row.low_ns is None or row.high_ns is None:
         return ""
     return f"{unit.signed(row.low_ns)} to {unit.signed(row.high_ns)}"
 
 
 def within_noise(row: DifferenceRow) -> bool:
-    """Returns whether the interval holds no difference, and nothing else is known to be one."""
+    """Return whether the interval holds no difference, and nothing else is known to be one."""
     certain = row.a_ns is None or row.b_ns is None or not row.same_work
     return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
 
@@ -104,7 +104,7 @@ def _no_change(ns: float, low_ns: float | None, high_ns: float | None) -> bool:
 
 
 def beneath(row: DifferenceRow) -> str:
-    """The operators on both sides, where the row has one and its name does not tell it."""
+    """Return the operators on both sides, where the row has one and its name does not tell it."""
     return row.op_type if row.op_type and row.op_type.lower() not in row.name.lower() else ""
 
 
@@ -120,12 +120,12 @@ def _category(row: DifferenceRow) -> DifferenceRow:
 
 
 def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
-    """Each category's own name, and its row in words."""
+    """Return each category's own name, and its row in words."""
     return [(row.name, _category(row)) for row in difference.categories]
 
 
 def is_hidden(difference: ProfileDifference) -> bool:
-    """Returns whether the profiler takes so much more than the model that profiles give no reason for a difference."""
+    """Return whether the profiler takes so much more than the model that profiles give no reason for a difference."""
     a, b = difference.a_slowdown_ratio, difference.b_slowdown_ratio
     ratios = [ratio for ratio in (a, b) if ratio]
     if not ratios or max(ratios) > DROWNED:
@@ -140,13 +140,13 @@ def is_hidden(difference: ProfileDifference) -> bool:
 
 
 def shows_reason(difference: ProfileDifference) -> bool:
-    """Returns whether profiles show where a difference lies: of the whole run, or of single nodes."""
+    """Return whether profiles show where a difference lies: of the whole run, or of single nodes."""
     nodes = any(row.low_ns is not None and not within_noise(row) for row in difference.nodes)
     return not is_hidden(difference) and (nodes or not no_difference(difference))
 
 
 def no_difference(difference: ProfileDifference) -> bool:
-    """Returns whether the whole run takes as long on both sides, as far as is known."""
+    """Return whether the whole run takes as long on both sides, as far as is known."""
     return not is_hidden(difference) and _no_change(
         difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
     )

@@ -26,12 +26,12 @@ OWNER = 0.1  # of the whole difference, from which on a node is called its large
 
 
 def headline(difference: ProfileDifference) -> str:
-    """The difference and its owner, in one sentence."""
+    """Return the difference and its owner, in one sentence."""
     return difference.sentence or sentence(difference)
 
 
 def answer(difference: ProfileDifference) -> str:
-    """The difference behind the verdict, which a sentence on no difference begins with by itself."""
+    """Return the difference behind the verdict, which a sentence on no difference begins with by itself."""
     if no_difference(difference):
         return headline(difference)
     if is_hidden(difference):
@@ -41,7 +41,7 @@ def answer(difference: ProfileDifference) -> str:
 
 
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
-    """The difference in words, made from the figures; ``name`` is what the second is called."""
+    """Return the difference in words, made from the figures; ``name`` is what the second is called."""
     if is_hidden(difference):
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
@@ -63,7 +63,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
-    """The difference with its sentence."""
+    """Return the difference with its sentence."""
     return msgspec.structs.replace(difference, sentence=sentence(difference, name))
 
 
@@ -82,7 +82,7 @@ def _hidden(difference: ProfileDifference, name: str) -> str:
 
 
 def _same(difference: ProfileDifference) -> bool:
-    """Returns whether the interval of the whole is so narrow that no difference that matters is left."""
+    """Return whether the interval of the whole is so narrow that no difference that matters is left."""
     ends = (difference.low_ns, difference.high_ns)
     return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
 
@@ -110,7 +110,7 @@ def _alone(difference: ProfileDifference) -> str:
 
 
 def certain(difference: ProfileDifference) -> list[DifferenceRow]:
-    """Nodes that differ by more than noise, the largest difference first."""
+    """Return nodes that differ by more than noise, the largest difference first."""
     return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
 
 
@@ -123,12 +123,12 @@ def owner(row: DifferenceRow) -> str:
 
 
 def _over_runs(difference: ProfileDifference) -> bool:
-    """Returns whether intervals are over the runs of one process on each side."""
+    """Return whether intervals are over the runs of one process on each side."""
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
 def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
-    """How sure the difference is, and what runs without the profiler took where that is not nearly the same."""
+    """Return how sure the difference is, and what runs without the profiler took where that is not nearly the same."""
     parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
     return [part for part in parts if part]
 
@@ -150,7 +150,7 @@ def _slowdowns(difference: ProfileDifference) -> list[float]:
 
 
 def _factors(difference: ProfileDifference) -> str:
-    """How much longer profiled runs take, each factor once: "68.2x and 5.8x"."""
+    """Return how much longer profiled runs take, each factor once: "68.2x and 5.8x"."""
     return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
 
 
@@ -184,7 +184,7 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def on_gpu(gpu: GpuDifference) -> str:
-    """What kernels took, in one sentence."""
+    """Return what kernels took, in one sentence."""
     sure = gpu.low_ns is not None and gpu.high_ns is not None
     span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
     counts = f"{gpu.a_kernels} kernels per run -> {gpu.b_kernels}"
@@ -229,7 +229,7 @@ def _float_form(operator: str) -> str:
 
 
 def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
-    """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
+    """Return the difference in few lines, to stand under another answer: the sentence, then what changed most."""
     lines = [headline(difference)]
     if difference.gpu is not None:  # beside it the host's nodes are what queueing took
         lines.append(on_gpu(difference.gpu))
@@ -285,7 +285,7 @@ def _profiled(difference: ProfileDifference) -> str:
 
 
 def _matched(difference: ProfileDifference) -> str:
-    """How nodes were matched where their origin in a model is not known."""
+    """Return how nodes were matched where their origin in a model is not known."""
     parts = []
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")

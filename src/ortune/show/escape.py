@@ -10,7 +10,7 @@ LONGEST = 2000
 
 
 def shown(text: str) -> str:
-    """One text of a document: visible, and the middle of what is far too long left out."""
+    """Return one text of a document: visible, and the middle of what is far too long left out."""
     return visible(shorten(text, LONGEST))
 
 

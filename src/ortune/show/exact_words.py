@@ -27,13 +27,13 @@ def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
 
 
 def cell(exact: ExactCheck | None) -> str:
-    """Whether outputs are correct, in a word."""
+    """Return whether outputs are correct, in a word."""
     if exact is None or exact.right is None:
         return "not checked"
     return "yes" if exact.right else "NO"
 
 
 def checked(exact: ExactCheck) -> str:
-    """How near the outputs are to the model in float64."""
+    """Return how near the outputs are to the model in float64."""
     assert exact.outputs is not None
     return f"outputs are {difference(exact.outputs.relative_l2)} to {EVALUATOR} in float64"

@@ -7,7 +7,7 @@ from ortune.show.escape import shown
 
 
 def render(document: Document) -> str:
-    """One command a line; no name in it can start another command."""
+    """Return one command a line; no name in it can start another command."""
     return "".join(f"{_command(annotation)}\n" for annotation in document.annotations)
 
 

@@ -48,14 +48,14 @@ def headline(
 
 
 def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> str:
-    """The verdict in words: "faster", "equivalent (within 1 %)", "less memory"."""
+    """Return the verdict in words: "faster", "equivalent (within 1 %)", "less memory"."""
     if verdict == "equivalent":
         return f"{WORDS[verdict]} (within {100 * within:.3g} %)"
     return _OF_RESOURCES.get(sides.kind(statistic), {}).get(verdict, WORDS[verdict])
 
 
 def measured(comparison: Comparison, blocks: str) -> str:
-    """A figure with its interval and what that rests on: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
+    """Return a figure with its interval and what that rests on: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
 
     Args:
         comparison: A factor where it proves a difference, else a signed change; no figure of a single block.
@@ -73,7 +73,7 @@ def measured(comparison: Comparison, blocks: str) -> str:
 
 
 def bounds(comparison: Comparison) -> str:
-    """The interval of what is proven as factors of the verdict's word: "1.24-1.40x", "1.24x or more"."""
+    """Return the interval of what is proven as factors of the verdict's word: "1.24-1.40x", "1.24x or more"."""
     low, high = comparison.ratio_low or None, comparison.ratio_high
     if comparison.verdict == "faster":
         low, high = 1 / high if high else 1.0, 1 / low if low else None
@@ -81,5 +81,5 @@ def bounds(comparison: Comparison) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun: "1 block", "24 blocks"."""
+    """Return a number with its noun: "1 block", "24 blocks"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

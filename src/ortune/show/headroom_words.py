@@ -39,12 +39,12 @@ LONGEST = 60
 
 
 def worded(headroom: Headroom) -> Headroom:
-    """The headroom with its sentence."""
+    """Return the headroom with its sentence."""
     return msgspec.structs.replace(headroom, sentence=sentence(headroom))
 
 
 def sentence(headroom: Headroom) -> str:
-    """All of it in one sentence."""
+    """Return all of it in one sentence."""
     why = f"the possible saving is unknown ({headroom.unbounded}); " if headroom.unbounded else ""
     if headroom.settings_ratio is None:
         return f"{why}{_disturbed(headroom)}{_plain(headroom)}"
@@ -53,7 +53,7 @@ def sentence(headroom: Headroom) -> str:
 
 
 def _limited(headroom: Headroom) -> bool:
-    """Returns whether more threads could be used."""
+    """Return whether more threads could be used."""
     return 0 < headroom.threads < headroom.cpus
 
 
@@ -75,7 +75,7 @@ def _disturbed(headroom: Headroom) -> str:
 
 
 def _plain(headroom: Headroom) -> str:
-    """How near the kernels are at least, from the run without the profiler; "" where that says next to nothing."""
+    """How near the kernels are at least, from the run without the profiler; "" if that says next to nothing."""
     ratio = headroom.plain_kernels_ratio
     return (
         f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"
@@ -158,7 +158,7 @@ def _kernels(headroom: Headroom) -> str:
 
 
 def _next(headroom: Headroom, ratio: float) -> str:
-    """What may make the kernels faster; only this will, where they are near enough to the peak."""
+    """Return what may make the kernels faster; only this will, where they are near enough to the peak."""
     more = "more threads, " if _limited(headroom) else ""
     if ratio < NEAR:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more

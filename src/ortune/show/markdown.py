@@ -32,7 +32,7 @@ _LINK = re.compile(r"(?<!\w)@(?=\w)|(?<=www)\.|:(?=//)|(?<=\\#)(?=\d)", re.IGNOR
 
 
 def render(document: Document) -> str:
-    """The document as Markdown text."""
+    """Return the document as Markdown text."""
     parts = [_line(line) for line in document.before]
     if document.title:
         parts.append([f"### {_safe(document.title)}"])
@@ -41,7 +41,7 @@ def render(document: Document) -> str:
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
-    """The lines of each block, its title as a heading of that level."""
+    """Yield the lines of each block, its title as a heading of that level."""
     for block in blocks:
         if title := title_of(block):
             yield [f"{'#' * level} {_safe(title)}"]
@@ -58,7 +58,7 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
 
 
 def _safe(text: str) -> str:
-    """One line that shows the text as it is; safe inside a table cell too."""
+    """Return one line that shows the text as it is; safe inside a table cell too."""
     text = shown(text).replace("&", "&amp;")
     for sign in _SIGNS:
         text = text.replace(sign, "\\" + sign)

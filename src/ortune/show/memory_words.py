@@ -16,7 +16,7 @@ _ONE_SIZE: dict[OneSize, str] = {
 
 
 def sizes(peak: PeakInTurn) -> str:
-    """The sizes that were fed in turn: "3 sizes in turn: frames=50; frames=100; frames=200"."""
+    """Return the sizes that were fed in turn: "3 sizes in turn: frames=50; frames=100; frames=200"."""
     return f"{len(peak.sizes)} sizes in turn: {'; '.join(peak.sizes)}"
 
 

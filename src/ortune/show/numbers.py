@@ -49,17 +49,17 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """A share of a run in whole percents: "21 %", "under 1 %"."""
+    """Return a share of a run in whole percents: "21 %", "under 1 %"."""
     return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def speed(ratio: float) -> str:
-    """A time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
+    """Return a time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
     return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"
 
 
 def factor(value: float) -> str:
-    """A factor with three digits, up to four decimals where fewer would make it 1: "1.34", "12.3", "1.004"."""
+    """Return a factor with three digits, up to four decimals where fewer would make it 1: "1.34", "12.3", "1.004"."""
     if value >= 10:
         return three(value)
     digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
@@ -67,12 +67,12 @@ def factor(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A factor: "1.11x", "17.3x"."""
+    """Return a factor: "1.11x", "17.3x"."""
     return f"{three(value)}x"
 
 
 def factors(ratio_low: float | None, ratio_high: float | None) -> str:
-    """An interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
+    """Return an interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
     if not ratio_low:
         return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
     return (
@@ -88,24 +88,24 @@ def change(ratio: float) -> str:
 
 
 def change_words(ratio: float, below: str, above: str) -> str:
-    """A ratio as a change whose direction is a word: 0.877 is "12.3 % less" for ``below`` "less"."""
+    """Return a ratio as a change whose direction is a word: 0.877 is "12.3 % less" for ``below`` "less"."""
     return f"{change(ratio)[1:]} {below if ratio < 1 else above}"
 
 
 def span(ratio_low: float, ratio_high: float | None) -> str:
-    """An interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
+    """Return an interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
     if ratio_high is None:
         return f"{change(ratio_low)} or more" if ratio_low else "no bound"
     return f"{change(ratio_low)} to {change(ratio_high)}" if ratio_low else f"up to {change(ratio_high)}"
 
 
 def interval_name(level: float) -> str:
-    """What an interval is called, by its own level: "95 % interval", "96.9 % interval"."""
+    """Return what an interval is called, by its own level: "95 % interval", "96.9 % interval"."""
     return f"{100 * level:.3g} % interval"
 
 
 def detectable(share: float | None) -> str:
-    """A minimum detectable effect: "2.1 %"; of none that means anything, that it cannot be told."""
+    """Return a minimum detectable effect: "2.1 %"; of none that means anything, that it cannot be told."""
     if share is None:
         return UNKNOWN
     return (
@@ -114,7 +114,7 @@ def detectable(share: float | None) -> str:
 
 
 def rounding(text: str) -> float:
-    """How far off a number may be as it is written, as a share of it: half a unit of its last digit."""
+    """Return how far off a number may be as it is written, as a share of it: half a unit of its last digit."""
     # "12.3 ms" may be 0.05 off, which is 0.4 % of it.
     match = re.match(r"[\d,]+(?:\.(\d+))?", text)
     value = float(match[0].replace(",", "")) if match else 0.0
@@ -122,13 +122,13 @@ def rounding(text: str) -> float:
 
 
 def rate(nanoseconds: float, digits: int = 3) -> str:
-    """A time a run as a throughput: "847 runs/s"."""
+    """Return a time a run as a throughput: "847 runs/s"."""
     a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
     return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second, digits)} runs/s"
 
 
 def difference(relative: float) -> str:
-    """How equal outputs are: "identical", or "equal within 3e-7"."""
+    """Return how equal outputs are: "identical", or "equal within 3e-7"."""
     return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
 
 
@@ -137,7 +137,7 @@ ROOM = 1.2
 
 
 def waiting(seconds: float) -> str:
-    """A time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
+    """Return a time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -145,24 +145,24 @@ def waiting(seconds: float) -> str:
 
 
 def enough(seconds: float) -> str:
-    """A budget that holds so many seconds of measuring with room to spare, as it is typed."""
+    """Return a budget that holds so many seconds of measuring with room to spare, as it is typed."""
     # In tens: 70 s of measuring are --budget 90s.
     return f"--budget {as_option(math.ceil(ROOM * seconds / 10) * 10)}"
 
 
 def likeness(cosine: float) -> str:
-    """A cosine with enough digits that it does not look like 1: "0.97", "0.99999"."""
+    """Return a cosine with enough digits that it does not look like 1: "0.97", "0.99999"."""
     digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
     return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Returns names as text: "a", "a and b", "a, b and c"."""
+    """Return names as text: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """The text, its middle left out where it is longer than that (paths differ at their ends)."""
+    """Return the text, its middle left out where it is longer than that (paths differ at their ends)."""
     if len(text) <= length:
         return text
     tail = (length - 3) * 2 // 3
@@ -170,7 +170,7 @@ def shorten(text: str, length: int = 40) -> str:
 
 
 def shorten_end(text: str, length: int = 150) -> str:
-    """The text, cut at its end where it is longer than that: a sentence begins with what matters."""
+    """Return the text, cut at its end where it is longer than that: a sentence begins with what matters."""
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
@@ -185,7 +185,7 @@ def shorten_list(text: str, length: int) -> str:
 
 
 def size(n_bytes: int) -> str:
-    """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
+    """Return bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= scale:
             return f"{three(n_bytes / scale)} {unit}"

@@ -30,7 +30,7 @@ IN_PROGRAM = (
 
 
 def about(file: OrtFile) -> list[tuple[str, str]]:
-    """What a file in ORT format was made for: titles and sentences."""
+    """Return what a file in ORT format was made for: titles and sentences."""
     read_by = f", read by {file.read_by}" if file.read_by else ""
     saved = counted(file.saved_optimisations)
     later = f"; stores optimisations for load time, which make {saved}" if saved else ""
@@ -41,7 +41,7 @@ def about(file: OrtFile) -> list[tuple[str, str]]:
 
 
 def levels(comparison: LevelComparison) -> list[Block]:
-    """What each level does to the source's nodes, side by side."""
+    """Return what each level does to the source's nodes, side by side."""
     names = [graph.level for graph in comparison.graphs]
     shown = comparison.changes[:MOST_CHANGES]
     rows = [[_operators(c.operators), str(len(c.nodes)), *_cells(c, names[1:])] for c in shown]
@@ -71,7 +71,7 @@ def levels(comparison: LevelComparison) -> list[Block]:
 
 
 def every_change(comparison: LevelComparison) -> Points:
-    """Each change with the names of its nodes."""
+    """Return each change with the names of its nodes."""
     return Points(
         title="source nodes by change",
         items=[
@@ -97,7 +97,7 @@ def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
 
 
 def _operators(operators: Sequence[str]) -> str:
-    """Operators in order, equal neighbours counted."""
+    """Return operators in order, equal neighbours counted."""
     runs: list[tuple[str, int]] = []
     for operator in operators:
         name = operator.removeprefix(OWN)
@@ -110,7 +110,7 @@ def _nodes(count: int) -> str:
 
 
 def conversion(record: OrtConversion) -> list[Block]:
-    """How a file in ORT format was made: a table of levels, what it needs, and what rejects it."""
+    """Return how a file in ORT format was made: a table of levels, what it needs, and what rejects it."""
     platform = "" if record.platform == "any" else f", platform {record.platform}"
     rows = [("converted", f"for {record.place}: level {record.level}, style {record.style}{platform}")]
     if record.against:
@@ -132,7 +132,7 @@ def conversion(record: OrtConversion) -> list[Block]:
 
 
 def aware(file: AwareFile) -> str:
-    """What a provider-aware file keeps, in one sentence."""
+    """Return what a provider-aware file keeps, in one sentence."""
     kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
@@ -156,12 +156,12 @@ def growing(why: str, place: str) -> str:
 
 
 def needed(record: OrtConversion) -> Points:
-    """The operators for a reduced build."""
+    """Return the operators for a reduced build."""
     return Points(title="operators for a reduced build", items=record.needed)
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     assert result.ort is not None and result.outputs is not None
     said = outputs(result.outputs)
     if verdict == "wrong-output":
@@ -173,7 +173,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def _size(record: OrtConversion) -> str:
-    """How many nodes there were, and are."""
+    """Return how many nodes there were, and are."""
     counts = {graph.level: graph.n_nodes for graph in record.levels.graphs}
     kept = record.aware
     after = (
@@ -185,7 +185,7 @@ def _size(record: OrtConversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
-    """What was converted, what each level does, and whether the outputs are the same."""
+    """Return what was converted, what each level does, and whether the outputs are the same."""
     result = envelope.result
     blocks: list[Block] = [Line(result.headline, "bad" if wrong else "good" if result.path else "unsure")]
     if result.matrix is not None:
@@ -214,7 +214,7 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
 
 
 def _next(result: ConvertResult) -> list[str]:
-    """What measures the file."""
+    """Return what measures the file."""
     return (
         [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
         if result.path

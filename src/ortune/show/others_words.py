@@ -60,7 +60,7 @@ def _used(used_cpus: float, cpus: int) -> str:
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:
-    """The rounds without waiting, and what they show."""
+    """Return the rounds without waiting, and what they show."""
     which = f"the {quiet.n_rounds} of {quiet.of_rounds} rounds in which no side waited for a CPU"
     if quiet.ratio is None or quiet.ratio_low is None:
         return which

@@ -15,7 +15,7 @@ STANDS_OUT = 3.0
 
 
 def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
-    """How equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference.
+    """Return how equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference.
 
     Args:
         distance: Of one side from the other.
@@ -55,7 +55,7 @@ _AT_REQUESTED = {
 
 
 def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:
-    """How equal a side's outputs are to others, without contradicting which of them are wrong.
+    """Return how equal a side's outputs are to others, without contradicting which of them are wrong.
 
     Args:
         distance: The difference.
@@ -68,7 +68,7 @@ def outputs_against(distance: OutputDifference, against: str, *, base_wrong: boo
 
 
 def rounded(distance: OutputDifference) -> str:
-    """Names rounding to int8 as the cause of a difference: how much it is, and the setting that avoids it."""
+    """Return names rounding to int8 as the cause of a difference: how much it is, and the setting that avoids it."""
     worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
     where = (
         f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
@@ -80,7 +80,7 @@ def rounded(distance: OutputDifference) -> str:
 
 
 def alike(distance: OutputDifference) -> str:
-    """How equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
+    """Return how equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
     if distance.reference_wrong:
         right = msgspec.structs.replace(distance, reference_wrong=False)
         return f"{alike(right)} to the base's, which are wrong"
@@ -136,13 +136,13 @@ def _share(steps: GridSteps) -> str:
 
 
 def _standing_out(output: OutputError) -> SliceError | None:
-    """The worst slice of an output where the distance of the whole does not speak for it."""
+    """Return the worst slice of an output where the distance of the whole does not speak for it."""
     worst = output.worst_slice
     return worst if worst is not None and worst.relative_l2 > STANDS_OUT * output.relative_l2 else None
 
 
 def error(distance: OutputDifference) -> str:
-    """How far outputs are apart that are not the same: "relative L2 0.004, cosine 0.99999"."""
+    """Return how far outputs are apart that are not the same: "relative L2 0.004, cosine 0.99999"."""
     # What no tolerance accepts is no matter of a distance: a label that flipped, say.
     parts = [distance.what] if distance.accepting_tolerance is None else []
     if distance.relative_l2:
@@ -187,7 +187,7 @@ def beyond(distance: OutputDifference) -> str:
 
 
 def by_output(distance: OutputDifference) -> Table:
-    """How far each output is from the base's; no rows where all are the same to the last bit."""
+    """Return how far each output is from the base's; no rows where all are the same to the last bit."""
     differing = distance.outputs if any(output.relative_l2 for output in distance.outputs) else ()
     ranked = any(output.top1 is not None for output in differing)
     sliced = any(map(_standing_out, differing))
@@ -216,7 +216,7 @@ def _worst_cell(output: OutputError) -> str:
 
 
 def outputs_cell(side: ComparedSide) -> str:
-    """Words the difference of outputs as a cell of the table of several sides."""
+    """Return words the difference of outputs as a cell of the table of several sides."""
     distance = side.outputs
     if distance is None:
         return side.failures[-1].what if side.failures else ""

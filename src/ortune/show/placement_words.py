@@ -63,7 +63,7 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
 
 
 def kernels_there(counts: Mapping[str, int]) -> list[str]:
-    """How many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
+    """Return how many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
     parts = ", ".join(f"{name} {count}" for name, count in counts.items())
     return [f"kernels per run on the GPU: {parts}"] if parts else []
 
@@ -74,7 +74,7 @@ def kernels_not_counted(name: str, why: str) -> str:
 
 
 def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
-    """What a blocked main thread costs who looks at the page; [] where no page was looked at."""
+    """Return what a blocked main thread costs who looks at the page; [] if no page was looked at."""
     means = {
         name: sum(page.frames_lost for page in pages) / len(pages)
         for name, trials in sides.items()

@@ -13,7 +13,7 @@ HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
 
 def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
-    """A row for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
+    """Return a row for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
     best = {row.within_ratio: row for row in precision if row.pareto}
     rows = [_cells(row) for row in best.values()]
     # What no model has (classes, say) has no column.
@@ -54,7 +54,7 @@ def model(plan: Plan) -> str:
 
 
 def error(outputs: OutputDifference) -> str:
-    """How far the outputs of a quantized model are from those of the original."""
+    """Return how far the outputs of a quantized model are from those of the original."""
     parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")

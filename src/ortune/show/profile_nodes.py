@@ -26,7 +26,7 @@ TOP_LAYERS = 6
 
 
 def kernels_ns(result: ProfileResult) -> float:
-    """Time of all nodes' kernels on a device; 0 where the profile has none."""
+    """Time of all nodes' kernels on a device; 0 if the profile has none."""
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
@@ -66,7 +66,7 @@ def node_share(node: ProfiledNode, result: ProfileResult) -> str:
 
 
 def share(ns: float, result: ProfileResult) -> str:
-    """The share of the run: "12.3 %"."""
+    """Return the share of the run: "12.3 %"."""
     return percent(ns / run_ns(result)) if run_ns(result) else ""
 
 
@@ -90,12 +90,12 @@ def beneath(node: ProfiledNode) -> str:
 
 
 def names(result: ProfileResult) -> dict[str, str]:
-    """What the user calls each node of the optimised graph."""
+    """Return what the user calls each node of the optimised graph."""
     return {node.name: name_of(node) for node in result.nodes}
 
 
 def category_name(name: CategoryName, result: ProfileResult) -> str:
-    """A category in words; what a device computes later is not called computing."""
+    """Return a category in words; what a device computes later is not called computing."""
     waits = any(c.name == "device-wait" and c.ns > 0 for c in run_categories(result))
     on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
@@ -125,7 +125,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Says which categories have nothing of the run; "" where nothing is known of the host."""
+    """Says which categories have nothing of the run; "" if nothing is known of the host."""
     if result.trace.device_only:
         return ""
     words = [CATEGORIES[c.name] for c in run_categories(result) if not c.ns and c.name != "device-idle"]
@@ -133,12 +133,12 @@ def absent_categories(result: ProfileResult) -> str:
 
 
 def category_unit(result: ProfileResult) -> Unit:
-    """The unit of the categories' times."""
+    """Return the unit of the categories' times."""
     return unit_of(run_ns(result))
 
 
 def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
-    """The dearest operators."""
+    """Return the dearest operators."""
     of_run = run_operators(result)
     several = len({o.provider for o in of_run}) > 1
     rows = []
@@ -160,7 +160,7 @@ def _which_run(result: ProfileResult) -> str:
 
 
 def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-    """A table whose first column holds names."""
+    """Return a table whose first column holds names."""
     columns = [Column(heads[0], "name"), *(Column(head) for head in heads[1:])]
     return table(columns, rows, title=title, dense=True)
 
@@ -200,12 +200,12 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
 
 
 def floor_ratio(node: ProfiledNode) -> str:
-    """How many times the least that this machine needs it takes undisturbed: "1.4"; "" where that is not known."""
+    """How many times the least that this machine needs it takes undisturbed: "1.4"; "" if that is not known."""
     return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
 def wait(node: ProfiledNode) -> str:
-    """The share of a node's time that is waiting for threads; "" for next to none."""
+    """Return the share of a node's time that is waiting for threads; "" for next to none."""
     part = node.wait_ns / node.time_ns if node.time_ns else 0.0
     return percent(part, 0) if part >= 0.005 else ""
 
@@ -226,7 +226,7 @@ def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
 
 
 def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
-    """The outermost level of the hierarchy of names that has more than one place."""
+    """Return the outermost level of the hierarchy of names that has more than one place."""
     tree = layer_tree(run_layers(result))
     level = tree.get("", [])
     while len(level) == 1 and tree.get(level[0].layer):
@@ -238,7 +238,7 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 
 
 def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
-    """What the user calls a node; a category in words."""
+    """Return what the user calls a node; a category in words."""
     return called.get(name, name) if op_type else category_words(name)
 
 

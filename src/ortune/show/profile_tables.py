@@ -24,7 +24,7 @@ CATEGORIES: dict[CategoryName, str] = {
 
 
 def category_words(name: str) -> str:
-    """A category's name in words; any other name as it is."""
+    """Return a category's name in words; any other name as it is."""
     return next((text for key, text in CATEGORIES.items() if key == name), name)
 
 
@@ -43,17 +43,17 @@ class Unit:
     digits: int
 
     def show(self, ns: float) -> str:
-        """A time in this unit, without its name."""
+        """Return a time in this unit, without its name."""
         return f"{ns / self.scale:.{self.digits}f}"
 
     def signed(self, ns: float) -> str:
-        """A difference in this unit."""
+        """Return a difference in this unit."""
         # What rounds to zero has no sign.
         return f"{round(ns / self.scale, self.digits) or 0.0:+.{self.digits}f}"
 
 
 def unit_of(largest_ns: float) -> Unit:
-    """The unit for a column of times of which this is the largest."""
+    """Return the unit for a column of times of which this is the largest."""
     size = abs(largest_ns)
     name, scale = next(((n, s) for n, s in (("s", 1e10), ("ms", 1e6), ("us", 1e3)) if size >= s), ("ns", 1.0))
     scale = 1e9 if name == "s" else scale  # milliseconds up to ten seconds

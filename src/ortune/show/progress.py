@@ -62,7 +62,7 @@ def _figures(step: Step, elapsed_s: float, since_s: float) -> str:
 
 
 def _done(step: Step, since_s: float) -> float:
-    """The share of the budget that is spent now."""
+    """Return the share of the budget that is spent now."""
     done, left_s = step.done_ratio or 0.0, step.left_s or 0.0
     if done >= 1.0 or left_s <= 0.0:
         return 1.0

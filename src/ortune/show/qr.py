@@ -9,10 +9,10 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def drawn(address: str) -> tuple[str, ...]:
-    """The code in lines of half blocks, two rows of modules each, dark where something is printed.
+    """Return the code in lines of half blocks, two rows of modules each, dark where something is printed.
 
     Returns:
-        () where segno is not installed: the address does alone.
+        () if segno is not installed: the address does alone.
     """
     try:
         import segno

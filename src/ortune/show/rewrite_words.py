@@ -6,6 +6,6 @@ from ortune.records import RewriteSpec
 
 
 def spec(rewrite: RewriteSpec) -> str:
-    """A rewrite as the command line has it."""
+    """Return a rewrite as the command line has it."""
     params = ",".join(f"{name}={value}" for name, value in rewrite.params.items())
     return f"{rewrite.name}:{params}" if params else rewrite.name

@@ -9,7 +9,7 @@ from ortune.show.numbers import size
 
 
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
-    """Each runtime that could be added, with what it brings, its size and the command."""
+    """Return each runtime that could be added, with what it brings, its size and the command."""
     return [
         f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; {_cost(addition)}) -> {addition.command}"
         for addition in addable

@@ -15,7 +15,7 @@ from ortune.show.document import Section, filled
 
 
 def sections(folder: ModuleType, subject: object) -> list[Section]:
-    """What a page's sections show, in their order."""
+    """Return what a page's sections show, in their order."""
     return [
         Section(title=module.TITLE, note=module.NOTE, name=module.__name__.rpartition(".")[2], blocks=blocks)
         for module in modules(folder)
@@ -25,7 +25,7 @@ def sections(folder: ModuleType, subject: object) -> list[Section]:
 
 @cache
 def modules(folder: ModuleType) -> tuple[ModuleType, ...]:
-    """Every section's module, in the order of the page."""
+    """Return every section's module, in the order of the page."""
     names = [m.name for m in pkgutil.iter_modules(folder.__path__) if not m.name.startswith("_")]
     return tuple(
         sorted(

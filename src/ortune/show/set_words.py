@@ -24,17 +24,17 @@ _NO_DIFFERENCE = "no difference between the files was confirmed on {}"
 
 
 def times(operator: str, count: int) -> str:
-    """An operator with its number: "2 FusedConv"."""
+    """Return an operator with its number: "2 FusedConv"."""
     return f"{count} {operator.removeprefix(OWN)}"
 
 
 def counted(operators: Mapping[str, int]) -> str:
-    """Operators with how many there are of each."""
+    """Return operators with how many there are of each."""
     return ", ".join(times(name, count) for name, count in Counter(operators).most_common())
 
 
 def blocks(result: ConvertResult) -> list[Block]:
-    """The files of a set, and what was measured of them."""
+    """Return the files of a set, and what was measured of them."""
     assert result.matrix is not None
     shown: list[Block] = [_files(result)]
     if result.on_cpu is not None:
@@ -43,7 +43,7 @@ def blocks(result: ConvertResult) -> list[Block]:
 
 
 def _files(result: ConvertResult) -> Table:
-    """How each file is loaded, and what it holds."""
+    """Return how each file is loaded, and what it holds."""
     assert result.matrix is not None
     rows = []
     for entry, record in zip(result.matrix.entries, result.ort_files, strict=True):
@@ -59,7 +59,7 @@ def _files(result: ConvertResult) -> Table:
 
 
 def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
-    """Each file against the first, all on the CPU: providers of phones do not run here."""
+    """Return each file against the first, all on the CPU: providers of phones do not run here."""
     files = dict(zip(string.ascii_uppercase, (entry.file for entry in matrix.entries), strict=False))
     news = {side.name: side for side in compared.candidates or (_only(compared),)}
     first = files["A"]
@@ -85,13 +85,13 @@ def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
 
 
 def _board(compared: CompareResult) -> str:
-    """The command of an interpreter on another machine that ran the files; "" for this machine."""
+    """Return the command of an interpreter on another machine that ran the files; "" for this machine."""
     runtime = compared.base.runtime
     return runtime.python if runtime.host is not None else ""
 
 
 def _only(compared: CompareResult) -> ComparedSide:
-    """The other file of a set of two."""
+    """Return the other file of a set of two."""
     return ComparedSide(
         name=compared.name,
         side=compared.new,
@@ -102,7 +102,7 @@ def _only(compared: CompareResult) -> ComparedSide:
 
 
 def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[str, str, str, str, str]:
-    """A file's time, verdict, change with its interval, and outputs."""
+    """Return a file's time, verdict, change with its interval, and outputs."""
     claim = side.comparison
     if claim is None:
         return "", "does not run" if side.outputs is None else "not timed", "", "", outputs_cell(side)
@@ -111,7 +111,7 @@ def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[s
 
 
 def _verdict(claim: Comparison) -> str:
-    """The verdict's word; of an equivalent file, that there is no difference."""
+    """Return the verdict's word; of an equivalent file, that there is no difference."""
     return heads.word(claim.verdict, claim.statistic).replace("equivalent", "no difference")
 
 
@@ -121,7 +121,7 @@ def not_measured(why: str) -> str:
 
 
 def commands(result: ConvertResult) -> list[str]:
-    """What measures the set: on a phone, and here."""
+    """Return what measures the set: on a phone, and here."""
     assert result.matrix is not None
     if not result.path:
         return []
@@ -136,7 +136,7 @@ def commands(result: ConvertResult) -> list[str]:
 
 
 def readme(result: ConvertResult) -> Document:
-    """What lies in the set's folder, for those who find it."""
+    """Return what lies in the set's folder, for those who find it."""
     assert result.matrix is not None
     return Document(
         title=f"{result.matrix.model} for {result.matrix.place}",

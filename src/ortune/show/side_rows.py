@@ -25,7 +25,7 @@ VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
 
 
 def setting(item: ReadBack, plan: Plan) -> str:
-    """One setting of B and how far its arrival was verified."""
+    """Return one setting of B and how far its arrival was verified."""
     text = assignment(item.knob, plan.settings.get(item.knob, "default"))
     if item.level == "none":
         return f"{text} {VERIFIED[item.level]}"
@@ -35,7 +35,7 @@ def setting(item: ReadBack, plan: Plan) -> str:
 
 
 def spread(figures: Figures) -> str:
-    """p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" where not known."""
+    """p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" if not known."""
     if figures.spread_ratio is None:
         return ""
     text = f"{figures.spread_ratio:.2f}"
@@ -113,7 +113,7 @@ def _against(side: ComparedSide) -> Cell:
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
-    """Each shape of a mix on its own."""
+    """Return each shape of a mix on its own."""
     columns = [Column("shape", "text"), *(Column(h) for h in ("weight", base, new, change_head))]
     return table(
         [*columns, Column("95 % interval", "text")],

@@ -49,7 +49,7 @@ class Changed:
     note: str = ""
 
     def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
-        """Returns whether two figures as written are apart as the interval says; without one, as the ratio."""
+        """Return whether two figures as written are apart as the interval says; without one, as the ratio."""
         if self.ratio is None:
             return True
         low, high = self.low, self.high
@@ -68,7 +68,7 @@ def statistic_name(statistic: str) -> str:
 
 
 def kind(statistic: str) -> str:
-    """What kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
+    """Return what kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
     starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold"}
     if statistic_name(statistic) in ("p50", "p25", "p10"):
         return "latency"
@@ -76,40 +76,40 @@ def kind(statistic: str) -> str:
 
 
 def is_rate(statistic: str) -> bool:
-    """Returns whether more is better: a time a run that is shown as runs a second."""
+    """Return whether more is better: a time a run that is shown as runs a second."""
     return statistic.startswith("throughput")
 
 
 def compared_ns(figures: Figures) -> float:
-    """The time a run that was compared: the latency where that is what was, else the objective's own figure."""
+    """Return the time a run that was compared: the latency where that is what was, else the objective's own figure."""
     return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """The figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+    """Return the figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
     return text(number(figures, statistic), statistic)
 
 
 def text(measured: float | None, statistic: str) -> str:
-    """A value of the figure that the statistic names, in its unit."""
+    """Return a value of the figure that the statistic names, in its unit."""
     return UNKNOWN if measured is None else _writer(statistic)(measured, 3)
 
 
 def _writer(statistic: str) -> Write:
-    """How the figure that a statistic names is written."""
+    """Return how the figure that a statistic names is written."""
     if kind(statistic) == "memory":
         return memory
     return rate if is_rate(statistic) else duration
 
 
 def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """The new side's figure as ``values`` shows it; "" if either is unknown."""
+    """Return the new side's figure as ``values`` shows it; "" if either is unknown."""
     return values(base, new, comparison).rpartition(" -> ")[2]
 
 
 def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """Both sides' figure ("11.0 ms -> 9.90 ms"), or "" if either is unknown.
+    """Return both sides' figure ("11.0 ms -> 9.90 ms"), or "" if either is unknown.
 
     The second is the first times the paired ratio. The sides' medians are over different moments, so their quotient is
     another estimate of the same change, and a worse one: two estimates side by side would contradict each other.
@@ -119,7 +119,7 @@ def values(base: Figures | None, new: Figures | None, comparison: Comparison) ->
 
 
 def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
-    """The base's figure (ns or bytes) and that times the paired ratio, or None if a side's figure is unknown."""
+    """Return the base's figure (ns or bytes) and that times the paired ratio, or None if a side's figure is unknown."""
     if base is None or new is None:
         return None
     before = number(base, comparison.statistic)
@@ -127,7 +127,7 @@ def paired(base: Figures | None, new: Figures | None, comparison: Comparison) ->
 
 
 def with_values(comparison: Comparison, base: Figures | None, new: Figures | None) -> Comparison:
-    """The comparison with the two values that every format shows."""
+    """Return the comparison with the two values that every format shows."""
     before, after = paired(base, new, comparison) or (None, None)
     return msgspec.structs.replace(comparison, base_value=before, new_value=after)
 
@@ -146,13 +146,13 @@ def written(before: float, after: float, write: Write) -> tuple[str, str]:
 
 
 def _quotient(*texts: str) -> float:
-    """The larger of two numbers with one unit over the smaller; infinite if the units differ."""
+    """Return the larger of two numbers with one unit over the smaller; infinite if the units differ."""
     (a, a_unit), (b, b_unit) = ((float(n.replace(",", "")), unit) for n, unit in map(str.split, texts))
     return max(a / b, b / a) if a and b and a_unit == b_unit else math.inf
 
 
 def case_value(case: CaseResult) -> str:
-    """The new side's time at one shape of a mix: the base's times the paired ratio."""
+    """Return the new side's time at one shape of a mix: the base's times the paired ratio."""
     return written(case.base_ns, case.base_ns * case.ratio, duration)[1]
 
 
@@ -167,12 +167,12 @@ def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
 def sides_table(
     sides: Sequence[tuple[str, Figures]], statistic: str, comparison: Comparison | None, against: str
 ) -> Table:
-    """A row a figure, a column a side, and the last side's change against ``against``.
+    """Return a row a figure, a column a side, and the last side's change against ``against``.
 
     Args:
         sides: Names and figures, in their order.
         statistic: What was compared.
-        comparison: The last side against ``against``; None where nothing was compared.
+        comparison: The last side against ``against``; None if nothing was compared.
         against: Which of the sides that is.
     """
     names, figures = [name for name, _ in sides], [column for _, column in sides]
@@ -228,7 +228,7 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
 
 
 def number(figures: Figures, statistic: str) -> float | None:
-    """The figure that the statistic names, in nanoseconds or bytes."""
+    """Return the figure that the statistic names, in nanoseconds or bytes."""
     match kind(statistic):
         case "memory":
             return figures.peak_bytes
@@ -241,17 +241,17 @@ def number(figures: Figures, statistic: str) -> float | None:
 
 
 def single(comparison: Comparison) -> bool:
-    """Returns whether the comparison is of one block, whose ratio is no figure to show: it may be any."""
+    """Return whether the comparison is of one block, whose ratio is no figure to show: it may be any."""
     return comparison.n_blocks < 2 and no_interval(comparison)
 
 
 def no_interval(comparison: Comparison) -> bool:
-    """Returns whether there are too few blocks for an interval."""
+    """Return whether there are too few blocks for an interval."""
     return comparison.ratio_high is None and not comparison.ratio_low
 
 
 def interval(comparison: Comparison) -> str:
-    """The interval of the change, or that there is none yet."""
+    """Return the interval of the change, or that there is none yet."""
     return "too few blocks" if no_interval(comparison) else span(comparison.ratio_low, comparison.ratio_high)
 
 
@@ -266,7 +266,7 @@ def _changed(comparison: Comparison) -> Changed:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
-    """What is known of each row's change, by the row's name."""
+    """Yield what is known of each row's change, by the row's name."""
     rows = {
         "p95": "p95",
         "memory": "peak memory",
@@ -292,7 +292,7 @@ def _guarded(guard: Guard) -> Changed:
 
 
 def _cells(changed: Changed | None, *, inverse: bool) -> list[Cell]:
-    """The change and its interval; of a throughput, whose times were compared, the other way round."""
+    """Return the change and its interval; of a throughput, whose times were compared, the other way round."""
     if changed is None:
         return [Cell(""), Cell("single observations", tone="faint")]
     if changed.ratio is None:

@@ -11,7 +11,7 @@ _INTRA_OP = "intra_op_num_threads"
 
 
 def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
-    """Threads that one operator may use: those created or read back; None if unknown."""
+    """Return threads that one operator may use: those created or read back; None if unknown."""
     done = trials[0].done
     if done.threads is not None:
         return done.threads + 1  # the calling thread is one of them
@@ -20,7 +20,7 @@ def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
 
 
 def same_threads(counts: Mapping[str, int | None]) -> str:
-    """The threads of each side, by what runs it; the command that makes them the same, where they are not."""
+    """Return the threads of each side, by what runs it; the command that makes them the same, where they are not."""
     threads = {name: count for name, count in counts.items() if count is not None}
     parts = [f"{name}: {count}" for name, count in threads.items()]
     parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
@@ -35,7 +35,7 @@ def same_threads(counts: Mapping[str, int | None]) -> str:
 
 
 def frameworks(result: CompareResult) -> str:
-    """What runs the two sides of a headline: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; else ""."""
+    """Return what runs the two sides of a headline: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; else ""."""
     a, b = result.base.runtime, result.new.runtime
     if a.source is None and b.source is None:
         return ""

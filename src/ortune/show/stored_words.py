@@ -21,7 +21,7 @@ def when(session: StoredSession) -> str:
 
 
 def machine(host: Host | None) -> str:
-    """The machine in few words: "AMD EPYC, 2 CPUs, 24 GiB"."""
+    """Return the machine in few words: "AMD EPYC, 2 CPUs, 24 GiB"."""
     if host is None:
         return "machine not recorded"
     n = f"{host.effective_cpus} CPU" + ("s" if host.effective_cpus != 1 else "")
@@ -31,7 +31,7 @@ def machine(host: Host | None) -> str:
 
 
 def provenance(session: StoredSession) -> str:
-    """The line above everything told again: when, where, with what; never as if it were new."""
+    """Return the line above everything told again: when, where, with what; never as if it were new."""
     if is_trace(session):
         parts = [f"read {when(session)} from a trace, which does not record where and when it was measured"]
     else:
@@ -52,12 +52,12 @@ def provenance(session: StoredSession) -> str:
 
 
 def is_trace(session: StoredSession) -> bool:
-    """Returns whether a profile was read and not taken."""
+    """Return whether a profile was read and not taken."""
     return isinstance(session.result, ProfileResult) and session.result.side is None
 
 
 def summary(session: StoredSession) -> str:
-    """What the list says of a session."""
+    """Return what the list says of a session."""
     if session.trouble and not session.headline:
         return session.trouble
     state = STATES[session.state]

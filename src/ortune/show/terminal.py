@@ -62,7 +62,7 @@ def render(document: Document, *, whole: bool = False) -> RenderableType:
 
 
 def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[RenderableType]:
-    """An empty line between blocks, but between sentences that follow each other."""
+    """Yield an empty line between blocks, but between sentences that follow each other."""
     last: Block | None = None
     for block in blocks:
         together = isinstance(last, Line) and isinstance(block, Line)
@@ -73,7 +73,7 @@ def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[Rendera
 
 
 def plain(document: Document, *, whole: bool = False) -> str:
-    """The document as text without colours, for what is no terminal."""
+    """Return the document as text without colours, for what is no terminal."""
     shown = io.StringIO()
     console = Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False)
     console.print(render(document, whole=whole), crop=False)
@@ -156,7 +156,7 @@ def _stacked(block: Pairs) -> Iterator[RenderableType]:
 
 
 def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
-    """Two columns, so that a sentence that is folded stays under itself."""
+    """Return two columns, so that a sentence that is folded stays under itself."""
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -208,19 +208,19 @@ class _Fitting:
         return max([NARROWEST, *map(cell_len, cut)])
 
     def _longest_word(self, column: int, most: int) -> int:
-        """Returns the characters that keep every word of a column whole, as far as there are so many."""
+        """Return the characters that keep every word of a column whole, as far as there are so many."""
         words = (word for row in self.block.rows for word in shown(row[column].text).split())
         return min(most, max(map(cell_len, words), default=0))
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
-        """Returns whether columns that stay whole leave too few characters for the words of the others."""
+        """Return whether columns that stay whole leave too few characters for the words of the others."""
         columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
         texts = [longest for longest, kind in columns if kind == "text"]
         left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name", "list"))
         return left < sum(min(NARROWEST, longest) for longest in texts)
 
     def _folded(self, column: int, head: str) -> list[str]:
-        """The lines of a heading that is no wider than its column's cells, as far as its words allow."""
+        """Return the lines of a heading that is no wider than its column's cells, as far as its words allow."""
         lines: list[str] = []
         for word in head.replace(" %", "\N{NO-BREAK SPACE}%").split(" "):
             if lines and cell_len(f"{lines[-1]} {word}") <= self._width(column, ""):
@@ -246,7 +246,7 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
 
 
 def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:
-    """The text in that many cells; wide characters count two."""
+    """Return the text in that many cells; wide characters count two."""
     text = shown(text)
     length = room
     while cell_len(fitted := cut(text, length)) > room and length > 4:

@@ -15,7 +15,7 @@ _VALUES = ("input", "output")
 
 
 def rows(result: ProfileResult) -> list[tuple[str, str]]:
-    """What a profile knows of it, each with its name."""
+    """Return what a profile knows of it, each with its name."""
     named = [("transfer", split(result.gpu_run) if result.gpu_run else ""), ("copies", copies(result))]
     return [(name, text) for name, text in named if text]
 

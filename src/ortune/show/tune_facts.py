@@ -30,40 +30,40 @@ def verdict(result: TuneResult) -> VerdictName:
 
 
 def claimed(result: TuneResult) -> Comparison | None:
-    """The comparison that the answer is about: of the winner, or of the leader where what runs stays."""
+    """Return the comparison that the answer is about: of the winner, or of the leader where what runs stays."""
     return (result.refused.comparison if result.refused else None) if kept(result) else deciding(result)
 
 
 def kept(result: TuneResult) -> bool:
-    """Returns whether what runs stays."""
+    """Return whether what runs stays."""
     return result.winner == (today(result) or result.default)
 
 
 def stays_best(result: TuneResult) -> bool:
-    """Returns whether what runs stays, and a gain that matters would have been seen."""
+    """Return whether what runs stays, and a gain that matters would have been seen."""
     return kept(result) and not result.budget.exploratory and standing(result) == "best"
 
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:
-    """What is known of the winner's quantized model, where it runs one."""
+    """Return what is known of the winner's quantized model, where it runs one."""
     specs = result.winner.rewrites
     return next((r for r in result.precision if r.within_ratio != 0 and r.plan.rewrites[-1] in specs), None)
 
 
 def today(result: TuneResult) -> Plan | None:
-    """What the user runs today, where that is anything but the untouched default."""
+    """Return what the user runs today, where that is anything but the untouched default."""
     return result.current if result.current != result.default else None
 
 
 def deciding(result: TuneResult) -> Comparison | None:
-    """The comparison that the headline rests on: against today's plan where there is one, else the default."""
+    """Return the comparison that the headline rests on: against today's plan where there is one, else the default."""
     if today(result) is not None:
         return result.against_current
     return result.against_default
 
 
 def nothing_tested(result: TuneResult) -> bool:
-    """Returns whether no other configuration ran: that is no answer, and nothing is the best of none."""
+    """Return whether no other configuration ran: that is no answer, and nothing is the best of none."""
     compared = (result.against_default, result.against_current, result.refused)
     return (
         not tried(result.candidates)
@@ -76,7 +76,7 @@ Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
 
 
 def standing(result: TuneResult) -> Standing:
-    """How sure it is that nothing is better than what runs, where that stays.
+    """Return how sure it is that nothing is better than what runs, where that stays.
 
     The best, only where no plan is left that may be better and a gain that matters would have been seen: where it is
     not known which difference that is, or only one of half the time, none was ruled out.
@@ -93,23 +93,23 @@ def standing(result: TuneResult) -> Standing:
 
 
 def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Plans that were proposed and for which there was no time."""
+    """Return plans that were proposed and for which there was no time."""
     return [c for c in candidates if c.reason == "budget"]
 
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The plans that ran at least once, the default and today's plan left out."""
+    """Return the plans that ran at least once, the default and today's plan left out."""
     return [c for c in candidates if c.status not in ("not-tried", "default", "current")]
 
 
 def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Returns the plans of which a time is known that means something: right outputs, and no failure."""
+    """Return the plans of which a time is known that means something: right outputs, and no failure."""
     ran = (c for c in tried(candidates) if c.ratio is not None)
     return [c for c in ran if c.status not in ("failed", "wrong-output")]
 
 
 def least_seen(result: TuneResult) -> float | None:
-    """The minimum detectable effect, as a share."""
+    """Return the minimum detectable effect, as a share."""
     comparison = result.refused.comparison if result.refused else deciding(result)
     return comparison.smallest_effect_ratio if comparison else result.smallest_effect_ratio
 
@@ -120,22 +120,22 @@ def mended(result: TuneResult) -> list[Finding]:
 
 
 def shipped(result: TuneResult, plan: Plan) -> bool:
-    """Returns whether the winner has all rewrites of a plan."""
+    """Return whether the winner has all rewrites of a plan."""
     return {s.name for s in plan.rewrites} <= {s.name for s in result.winner.rewrites}
 
 
 def base_name(result: TuneResult) -> str:
-    """What the headline compares with."""
+    """Return what the headline compares with."""
     return "current" if today(result) is not None else default_name(result)
 
 
 def default_name(result: TuneResult) -> str:
-    """Returns what the baseline is called where the default itself does not run, or has wrong outputs."""
+    """Return what the baseline is called where the default itself does not run, or has wrong outputs."""
     if result.default_broken:
         return "working default"
     return "default" if result.wrong_default is None else "correct default"
 
 
 def corrected(result: TuneResult) -> bool:
-    """Returns whether the default is wrong or does not run, and what mends that is all that is to be set."""
+    """Return whether the default is wrong or does not run, and what mends that is all that is to be set."""
     return result.wrong_default is not None and today(result) is None and result.winner == result.default

@@ -35,13 +35,13 @@ LONGEST_PLAN, LONGEST_LEADER = 70, 60
 
 
 def headline(result: TuneResult) -> str:
-    """The answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
+    """Return the answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
     statistic, within = result.statistic, result.worth_ratio
     return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
 
 
 def limits(result: TuneResult) -> list[str]:
-    """What a reader of the headline must know besides."""
+    """Return what a reader of the headline must know besides."""
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
     if nothing_tested(result) or result.budget.exploratory:
         return wrong
@@ -53,7 +53,7 @@ def limits(result: TuneResult) -> list[str]:
 
 
 def _said(result: TuneResult) -> list[str]:
-    """The figure, and what it takes."""
+    """Return the figure, and what it takes."""
     if nothing_tested(result):
         why = _untested_words(result)
         return [why, *_rerun(result, why), *_runs_now(result)]
@@ -81,7 +81,7 @@ def _wrong_default(result: TuneResult) -> str:
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
-    """The shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
+    """Return the shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
     return [
         f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
         for case in result.cases
@@ -90,18 +90,18 @@ def lost_shapes(result: TuneResult) -> list[str]:
 
 
 def bounds(comparison: Comparison) -> str:
-    """The interval of a comparison as speed-up factors."""
+    """Return the interval of a comparison as speed-up factors."""
     return factors(comparison.ratio_low, comparison.ratio_high)
 
 
 def _final(result: TuneResult) -> list[str]:
-    """What a quantized winner rests on: with invented inputs, or few, it is not final."""
+    """Return what a quantized winner rests on: with invented inputs, or few, it is not final."""
     row = fewer_bits(result)
     return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 
 
 def gain_unit(ratio: float, statistic: str) -> str:
-    """What a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
+    """Return what a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
     kind, name = two_sides.kind(statistic), two_sides.statistic_name(statistic)
     if kind in ("memory", "cpu"):
         return f"{'less' if ratio <= 1 else 'the'} {name}"
@@ -110,20 +110,20 @@ def gain_unit(ratio: float, statistic: str) -> str:
 
 
 def gain_words(comparison: Comparison) -> str:
-    """What got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
+    """Return what got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
     ratio = comparison.ratio
     return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.statistic)}"
 
 
 def blocks_words(comparison: Comparison) -> str:
-    """What the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
+    """Return what the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
     if comparison.phase == "race":
         return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
     return heads.count(comparison.n_blocks, "fresh block")
 
 
 def _gain(result: TuneResult) -> list[str]:
-    """What the winner gains over what runs, and what it is."""
+    """Return what the winner gains over what runs, and what it is."""
     claim = deciding(result)
     if claim is None:
         return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
@@ -163,13 +163,13 @@ def _default_takes(result: TuneResult) -> str:
 
 
 def _rerun(result: TuneResult, said: str) -> list[str]:
-    """The budget that is enough, where it is known and not said yet."""
+    """Return the budget that is enough, where it is known and not said yet."""
     enough_s = result.budget.enough_s
     return [f"rerun with --budget {as_option(enough_s)}"] if enough_s and "--budget" not in said else []
 
 
 def both_values(result: TuneResult) -> str:
-    """What is replaced and what replaces it: "11.0 ms -> 9.90 ms"."""
+    """Return what is replaced and what replaces it: "11.0 ms -> 9.90 ms"."""
     base = result.current_figures if today(result) is not None else result.default_figures
     comparison = deciding(result)
     return (
@@ -180,7 +180,7 @@ def both_values(result: TuneResult) -> str:
 
 
 def interval_of(comparison: Comparison) -> str:
-    """What its interval is called; of two claims, against the default and against today, it is one for both."""
+    """Return what its interval is called; of two claims, against the default and against today, it is one for both."""
     return interval_name(comparison.level)
 
 
@@ -201,7 +201,7 @@ def _named(result: TuneResult) -> str:
 
 
 def counted(rewrites: int, settings: int) -> str:
-    """How many there are of each: "2 rewrites and 1 setting"."""
+    """Return how many there are of each: "2 rewrites and 1 setting"."""
     kinds = ((rewrites, "rewrite"), (settings, "setting"))
     return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
 
@@ -216,7 +216,7 @@ def leading(result: TuneResult) -> Candidate | None:
 
 
 def _exploratory(result: TuneResult) -> list[str]:
-    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    """Return what looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
     best = leading(result)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
@@ -256,7 +256,7 @@ def _stays(result: TuneResult) -> list[str]:
 
 
 def acceptance(result: TuneResult) -> list[str]:
-    """The options that accept what a faster leader makes worse; none where it was not rejected for that."""
+    """Return the options that accept what a faster leader makes worse; none if it was not rejected for that."""
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
@@ -266,7 +266,7 @@ def acceptance(result: TuneResult) -> list[str]:
 
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
-    """Why what is faster is not shipped."""
+    """Return why what is faster is not shipped."""
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
@@ -278,7 +278,7 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
 
 
 def _untested_words(result: TuneResult) -> str:
-    """Why nothing was tested."""
+    """Return why nothing was tested."""
     why = "no other configuration is possible or allowed here"
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
@@ -290,12 +290,12 @@ def _untested_words(result: TuneResult) -> str:
 
 
 def _leader(result: TuneResult) -> str:
-    """What led the race and is not shipped, by its name; the end of a long one is left out."""
+    """Return what led the race and is not shipped, by its name; the end of a long one is left out."""
     return shorten_end(result.refused.plan.describe() if result.refused else "the leader", LONGEST_LEADER)
 
 
 def _tried_words(result: TuneResult) -> str:
-    """How many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
+    """Return how many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
     n = len(tried(result.candidates))
     which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
     if n and not any(c.n_blocks for c in tried(result.candidates)):
@@ -310,12 +310,12 @@ def _tried_words(result: TuneResult) -> str:
 
 
 def _seen(result: TuneResult) -> str:
-    """The smallest effect that could have been seen; never silent about it."""
+    """Return the smallest effect that could have been seen; never silent about it."""
     return _detectable(result) or "the minimum detectable effect is not known"
 
 
 def _detectable(result: TuneResult) -> str:
-    """Says which gain could have been seen; "" where that is not known."""
+    """Says which gain could have been seen; "" if that is not known."""
     share = least_seen(result)
     if share is not None:
         return f"minimum detectable effect {detectable(share)}"
@@ -326,7 +326,7 @@ def _detectable(result: TuneResult) -> str:
 
 
 def outputs(result: TuneResult) -> str:
-    """How equal the winner's outputs are to the default's, or ""."""
+    """Return how equal the winner's outputs are to the default's, or ""."""
     difference = result.outputs
     if difference is None:
         return ""
@@ -342,7 +342,7 @@ HERE = "."
 
 
 def bundled(result: TuneResult) -> str:
-    """The place of the bundle, and its content if no change is proposed."""
+    """Return the place of the bundle, and its content if no change is proposed."""
     if not kept(result):
         return result.bundle
     which = "current" if today(result) is not None else "default"
@@ -352,7 +352,7 @@ def bundled(result: TuneResult) -> str:
 
 
 def bundle_headline(info: BundleInfo) -> str:
-    """What a bundle says of itself."""
+    """Return what a bundle says of itself."""
     proof = info.proof
     if proof is None:
         if info.plan == Plan():

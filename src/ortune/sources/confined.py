@@ -6,7 +6,7 @@ TRUST = "if you trust it, pass --trust-source, which opens it without confinemen
 
 
 def helps(error: BaseException) -> str:
-    """Returns what helps if the fence is why a source failed; "" if it is not."""
+    """Return what helps if the fence is why a source failed; "" if it is not."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, PermissionError) or any(word in str(seen) for word in _DENIED):

@@ -38,7 +38,7 @@ _OLD = ("serialized_exported_program.json", "version")
 
 
 def rewritten(path: str, target: str) -> None:
-    """Checks an archive and writes what it may hold.
+    """Check an archive and write what it may hold.
 
     Args:
         path: The file.
@@ -75,7 +75,7 @@ def rewritten(path: str, target: str) -> None:
 
 
 def _root(entries: Iterable[zipfile.ZipInfo]) -> str:
-    """The folder in which all entries lie; "" of the older format, in which they lie in none."""
+    """Return the folder in which all entries lie; "" of the older format, in which they lie in none."""
     names = [entry.filename for entry in entries]
     if set(_OLD) <= set(names):
         return ""

@@ -143,7 +143,7 @@ _OF_ONNX = "onnx"
 
 
 def is_allowed(target: str) -> bool:
-    """Returns whether a node may call this, as a program names it: ``torch.ops.aten.add.Tensor``."""
+    """Return whether a node may call this, as a program names it: ``torch.ops.aten.add.Tensor``."""
     named = _OPERATOR.fullmatch(target)
     if named is None:
         return _FUNCTIONS.fullmatch(target) is not None

@@ -66,7 +66,7 @@ def plain(whole: Any) -> Any:
 
 
 def _require_name(key: str, value: Any) -> None:
-    """Refuses a text that would be more than a name where torch writes it into the code of a module."""
+    """Refuse a text that would be more than a name where torch writes it into the code of a module."""
     if key in _CHECKED:
         return
     try:
@@ -82,7 +82,7 @@ def _require_name(key: str, value: Any) -> None:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    """Every text of a JSON document, those of documents that are its texts included."""
+    """Yield every text of a JSON document, those of documents that are its texts included."""
     waiting = [json.loads(text)]
     while waiting:
         part = waiting.pop()
@@ -97,7 +97,7 @@ def _in_json(text: str) -> Iterator[str]:
 
 
 def _listed(value: Any) -> Iterator[str]:
-    """A text, or those in a list, nested or not; what lies in an object has a name of its own."""
+    """Yield a text, or those in a list, nested or not; what lies in an object has a name of its own."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -110,7 +110,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Returns whether a text is arithmetic of sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
+    """Return whether a text is arithmetic of sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -109,7 +109,7 @@ class Fitted:
 
 
 def open_source(request: Mapping[str, Any]) -> Fitted:
-    """The estimator that the user's function gives, alone or with rows."""
+    """Return the estimator that the user's function gives, alone or with rows."""
     product = made_by(request["source"], request["folder"])
     estimator, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
     return Fitted(estimator, rows)

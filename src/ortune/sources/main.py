@@ -22,7 +22,7 @@ _HELPS = {
 
 
 def main() -> None:
-    """Answers one request after another: whatever goes wrong in one becomes its answer."""
+    """Answer one request after another: whatever goes wrong in one becomes its answer."""
     link = Link()
     protocol.die_with_parent()
     request = link.first_line()

@@ -28,7 +28,7 @@ _RUN_CODE = frozenset({"Lambda", "TFSMLayer", "TorchModuleWrapper", "JaxLayer", 
 
 
 def copy_keras(path: str, target: str) -> None:
-    """Writes a ``.keras`` file again from its entries, which are those of Keras and unpack to no more than there is.
+    """Write a ``.keras`` file again from its entries, which are those of Keras and unpack to no more than there is.
 
     Raises:
         Refused: It holds something else, or is no such file; names what it is.
@@ -51,7 +51,7 @@ def copy_keras(path: str, target: str) -> None:
 
 
 def _require_layers(config: Any) -> None:
-    """Refuses what is created from a module that is not Keras' own, and what would run code of the file."""
+    """Refuse what is created from a module that is not Keras' own, and what would run code of the file."""
     for part in objects(config):
         if "class_name" not in part:
             continue
@@ -71,7 +71,7 @@ def _require_layers(config: Any) -> None:
 
 
 def copy_saved_model(folder: str, target: str) -> None:
-    """Copies a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked.
+    """Copy a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked.
 
     Raises:
         Refused: A part of it is a link to a place outside of its folder; names the part.

@@ -19,7 +19,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """One input: its name, its element type as ONNX has it, and its shape, None where a size is open."""
+    """One input: its name, its element type as ONNX has it, and its shape, None if a size is open."""
 
     name: str
     type: str
@@ -46,7 +46,7 @@ class Source(Protocol):
         kind: What it is, in words.
         framework: What runs it, with its version.
         styles: The ways to run it, the usual one first; ("",) where there is one.
-        left_out: Why another way is not there, "" where none is missing.
+        left_out: Why another way is not there, "" if none is missing.
         versions: Of the framework and its converters.
         exporters: What can convert it, the preferred one first.
         inputs: In their order.
@@ -65,24 +65,24 @@ class Source(Protocol):
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """Writes an ONNX model; ``dynamic`` names open axes by input, opset 0 is the exporter's own choice."""
+        """Write an ONNX model; ``dynamic`` names open axes by input, opset 0 is the exporter's own choice."""
         ...
 
     def threads(self) -> int | None:
-        """Threads that one operator may use, as the framework says; None where it does not."""
+        """Return threads that one operator may use, as the framework says; None if it does not."""
         ...
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """One run on these inputs, in one of the styles; what is done once for all runs is done here."""
+        """Return one run on these inputs, in one of the styles; what is done once for all runs is done here."""
         ...
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The outputs of a run on these inputs by name, as arrays, in their order."""
+        """Return the outputs of a run on these inputs by name, as arrays, in their order."""
         ...
 
 
 def made_by(factory: str, folder: str) -> Any:
-    """What the user's function ``module:function`` returns; the folder is that of the command line."""
+    """Return what the user's function ``module:function`` returns; the folder is that of the command line."""
     module, _, name = factory.partition(":")
     sys.path.insert(0, folder)
     try:
@@ -96,7 +96,7 @@ def made_by(factory: str, folder: str) -> Any:
 
 
 def onnx_type(dtype: Any) -> str:
-    """The element type of a numpy array as ONNX names it."""
+    """Return the element type of a numpy array as ONNX names it."""
     name = str(dtype)
     if name.startswith(("<U", "object", "str")):
         return "string"

@@ -10,7 +10,7 @@ from .source import Refused
 
 
 def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipfile.ZipInfo]:
-    """The entries of an archive whose writer compresses nothing.
+    """Return the entries of an archive whose writer compresses nothing.
 
     Args:
         archive: The archive.

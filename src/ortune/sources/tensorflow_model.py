@@ -59,16 +59,16 @@ class SavedModel:
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """The threads of operators; None where TensorFlow chose it."""
+        """Return the threads of operators; None if TensorFlow chose it."""
         return _threads()
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """One call of the signature."""
+        """Return one call of the signature."""
         values = {name: tf.constant(feeds[name], dtype=spec.dtype) for name, spec in self.specs.items()}
         return lambda: {name: value.numpy() for name, value in self.call(**values).items()}
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The outputs in the order of their names, as tf2onnx has them."""
+        """Return the outputs in the order of their names, as tf2onnx has them."""
         return sorted(result.items())
 
 
@@ -107,11 +107,11 @@ class TfLite:
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """The threads that it was given."""
+        """Return the threads that it was given."""
         return self.n_threads
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """One run, with inputs resized where the file allows it."""
+        """Return one run, with inputs resized where the file allows it."""
         values = {detail["index"]: feeds[detail["name"]].astype(detail["dtype"]) for detail in self.details}
         outputs = [detail["index"] for detail in self.interpreter.get_output_details()]
 
@@ -129,7 +129,7 @@ class TfLite:
         return run
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The outputs in the order of the file."""
+        """Return the outputs in the order of the file."""
         return [
             (detail["name"], value)
             for detail, value in zip(self.interpreter.get_output_details(), result, strict=True)
@@ -137,7 +137,7 @@ class TfLite:
 
 
 def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
-    """What the source is, by its name."""
+    """Return what the source is, by its name."""
     source, threads = request["source"], request["threads"]
     if threads:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -177,7 +177,7 @@ def _keras_file(path: str) -> Any:
 
 
 def _of_keras(model: Any, example: Any) -> SavedModel:
-    """A Keras model by way of a SavedModel, which is what tf2onnx reads."""
+    """Return a Keras model by way of a SavedModel, which is what tf2onnx reads."""
     folder = tempfile.mkdtemp(prefix="saved-model-")
     with contextlib.redirect_stdout(io.StringIO()):
         model.export(folder, verbose=False)
@@ -192,7 +192,7 @@ def _of_keras(model: Any, example: Any) -> SavedModel:
 
 
 def _require_plain(folder: str) -> None:
-    """Refuses a SavedModel with an operator, in its graph or in any function, that is not on the list."""
+    """Refuse a SavedModel with an operator, in its graph or in any function, that is not on the list."""
     from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow.python.framework import op_def_registry
 

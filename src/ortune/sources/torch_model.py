@@ -32,7 +32,7 @@ class Torch:
     Args:
         module: What is called.
         arguments, named: Its arguments, by position and by name.
-        program: The exported program that it comes from, None where it is the user's own.
+        program: The exported program that it comes from, None if it is the user's own.
         is_confined: The process starts no program.
     """
 
@@ -99,7 +99,7 @@ class Torch:
         return Exported(inputs={name: name for name in names}, messages=messages)
 
     def _shapes(self, dynamic: Mapping[str, Mapping[int, str]]) -> Any:
-        """The open axes in the form of the arguments; None where there are none."""
+        """Return the open axes in the form of the arguments; None if there are none."""
         if not dynamic:
             return None
         axes = [
@@ -111,12 +111,12 @@ class Torch:
         return {**dict(zip(parameters, positional, strict=False)), **named}
 
     def threads(self) -> int | None:
-        """The threads of operators."""
+        """Return the threads of operators."""
         count: int = torch.get_num_threads()
         return count
 
     def prepared(self, feeds: Mapping[str, Any], style: str = EAGER) -> Callable[[], Any]:
-        """One call, without gradients."""
+        """Return one call, without gradients."""
         arguments, named = self._called(feeds)
         call = torch.compile(self.module) if style == COMPILED else self.module
 
@@ -127,7 +127,7 @@ class Torch:
         return run
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The tensors of a result, in their order."""
+        """Return the tensors of a result, in their order."""
         leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         return [("output_%d" % i, _array(leaf)) for i, leaf in enumerate(leaves)]
 
@@ -140,7 +140,7 @@ class Torch:
 
 
 def open_source(request: Mapping[str, Any]) -> Torch:
-    """A ``.pt2`` file, or what the user's function gives."""
+    """Return a ``.pt2`` file, or what the user's function gives."""
     torch.set_num_threads(request["threads"] or torch.get_num_threads())
     torch.manual_seed(0)
     is_confined = request.get("fence") is not None
@@ -160,7 +160,7 @@ def open_source(request: Mapping[str, Any]) -> Torch:
 
 
 def _program(path: str) -> Any:
-    """An exported program, read as weights alone."""
+    """Return an exported program, read as weights alone."""
     try:
         checked = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.pt2")
         rewritten(path, checked)
@@ -251,7 +251,7 @@ def _made(name: str, shape: Sequence[int]) -> Any:
 def _names(
     module: Any, arguments: Sequence[Any], named: Mapping[str, Any], program: Any, count: int
 ) -> list[str]:
-    """A name for each value that goes in: the parameter's, with a number for the parts of a nested one."""
+    """Return a name for each value that goes in: the parameter's, with a number for the parts of a nested one."""
     if program is not None:
         names = [str(name) for name in program.graph_signature.user_inputs]
         if len(names) == count:
@@ -281,7 +281,7 @@ def _open_axes(program: Any) -> set[tuple[str, int]]:
 
 
 def _no_compiler(is_confined: bool) -> str:
-    """Returns why torch.compile cannot build its kernels; "" if it can."""
+    """Return why torch.compile cannot build its kernels; "" if it can."""
     if is_confined:
         return "%s starts a C++ compiler, and a confined source starts no program (--trust-source)" % COMPILED
     usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
@@ -291,7 +291,7 @@ def _no_compiler(is_confined: bool) -> str:
 
 
 def _array(tensor: Any) -> Any:
-    """A tensor as numpy; types that numpy lacks as float32."""
+    """Return a tensor as numpy; types that numpy lacks as float32."""
     tensor = tensor.detach().cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 

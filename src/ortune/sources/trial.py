@@ -25,7 +25,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def open_source(request: dict[str, Any]) -> Source:
-    """The source of a request, its framework imported."""
+    """Return the source of a request, its framework imported."""
     # Ortune's own scratch folder, where this process was started: what a framework leaves there goes with it.
     tempfile.tempdir = os.getcwd()
     if request["factory"]:
@@ -36,7 +36,7 @@ def open_source(request: dict[str, Any]) -> Source:
 
 
 def run(request: dict[str, Any], link: Link, lacking: str = "") -> NoReturn:
-    """One trial, from its request to its report; not begun if the process lacks its fence."""
+    """Return one trial, from its request to its report; not begun if the process lacks its fence."""
     failures.conclude(link, lambda: _run(request, link, lacking), words)
 
 
@@ -63,7 +63,7 @@ class SourceTrial(trial.Trial):
         self.side, self.threads, self.fence = request["side"], request["threads"], request["fence"]
 
     def load(self) -> None:
-        """Imports the framework and opens the source."""
+        """Import the framework and open the source."""
         channels.apply_process(self.request["applied"])
         for item in self.request["applied"]:
             if item["channel"] != "process" and item["knob"] != THREADS:
@@ -84,7 +84,7 @@ class SourceTrial(trial.Trial):
         self.load_ns = timing.CLOCK() - start
 
     def make_callers(self) -> list[list[cases.Case]]:
-        """The cases of each caller."""
+        """Return the cases of each caller."""
         return [[self._case(feed) for feed in self.request["feeds"]] for _ in range(self.request["callers"])]
 
     def _case(self, feed: dict[str, Any]) -> cases.Case:
@@ -104,7 +104,7 @@ class SourceTrial(trial.Trial):
         return cases.Case(feed, call, lambda: outputs, read)
 
     def report(self) -> dict[str, Any]:
-        """What was measured, with the threads that the framework says it has."""
+        """Return what was measured, with the threads that the framework says it has."""
         counts = [item for item in self.request["applied"] if item["knob"] == THREADS]
         return {**super().report(), "read_back": [self._read_back(item) for item in counts]}
 
@@ -116,19 +116,19 @@ class SourceTrial(trial.Trial):
 
 
 def type_of(value: Any) -> str:
-    """The ONNX type of an array."""
+    """Return the ONNX type of an array."""
     from .source import onnx_type
 
     return "tensor(%s)" % onnx_type(value.dtype)
 
 
 def words(error: BaseException) -> str:
-    """What was raised first: exporters wrap it in pages of advice."""
+    """Return what was raised first: exporters wrap it in pages of advice."""
     return _COLOURS.sub("", failures.first_lines(cause(error))).strip()
 
 
 def cause(error: BaseException) -> BaseException:
-    """What was raised first."""
+    """Return what was raised first."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

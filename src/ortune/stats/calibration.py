@@ -36,19 +36,19 @@ MUCH_STEADIER = 0.8
 
 
 def identical_control(d: ArrayLike) -> Control:
-    """The identical plan A' against the baseline: fails at exact sign-flip p < 0.01."""
+    """Return the identical plan A' against the baseline: fails at exact sign-flip p < 0.01."""
     return _identical("identical", d, IDENTICAL_P)
 
 
 def late_control(d: ArrayLike) -> Control:
-    """The identical plan's later blocks, tested once at the end: fails at p < 0.001; see above."""
+    """Return the identical plan's later blocks, tested once at the end: fails at p < 0.001; see above."""
     return _identical("identical-late", d, LATE_P)
 
 
 def spike_control(
     d: ArrayLike, expected_log_ratio: ArrayLike, slack: float = SPIKE_SLACK, *, alone: bool = True
 ) -> Control:
-    """The baseline plus a recorded busy wait: fails if the 99 % interval misses that wait.
+    """Return the baseline plus a recorded busy wait: fails if the 99 % interval misses that wait.
 
     With so few blocks that 99 % cannot be reached (seven or fewer) the widest interval is used: it misses
     more often than 1 % of the time, never less.
@@ -84,7 +84,7 @@ def spike_control(
 
 
 def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
-    """What "latency" means in this session: the first, unless another is clearly steadier."""
+    """Return what "latency" means in this session: the first, unless another is clearly steadier."""
     # Of nine blocks the steadiest statistic is partly luck, so that a small advantage changes nothing.
     usual, *others = noise
     scales = {name: null_scale(values) for name, values in noise.items()}
@@ -98,7 +98,7 @@ def null_scale(noise: ArrayLike) -> float:
 
 
 def guard_limit(figure: str, base_bytes: float | None = None) -> float:
-    """The largest ratio that a guard allows; memory may grow by 16 MB however small the baseline's peak is.
+    """Return the largest ratio that a guard allows; memory may grow by 16 MB however small the baseline's peak is.
 
     Raises:
         OrtuneError: A peak memory that is not positive.
@@ -118,7 +118,7 @@ def guard(
     base_bytes: float | None = None,
     level: float = 0.95,
 ) -> Guard:
-    """Tests whether a figure got worse beyond its limit: it fails only when its interval lies wholly above.
+    """Test whether a figure got worse beyond its limit: it fails only when its interval lies wholly above.
 
     Of p95 one ratio is a group of blocks (``tails.grouped_log_ratios``). Below six, and of what was not read (None),
     the guard is not ``known``, with the reason in ``note``.

@@ -38,7 +38,7 @@ def smallest_effect(
     method: Method = "sequence",
     prior_scale: float | None = None,
 ) -> float:
-    """The true effect that n blocks would find with the given probability.
+    """Return the true effect that n blocks would find with the given probability.
 
     Returns:
         The effect as a share, e.g. 0.021 for 2.1 %; infinite where so few blocks can find no effect at all.
@@ -78,7 +78,7 @@ def _smallest_shift(
 
 
 def honest(smallest: float, interval: Interval) -> float | None:
-    """The smallest effect, never finer than the interval that was really reached.
+    """Return the smallest effect, never finer than the interval that was really reached.
 
     The closed forms know a robust scale only; where outliers widen the interval beyond it, an effect of half the
     interval's width is what could have been told from none.
@@ -96,7 +96,7 @@ def blocks_needed(
     prior_scale: float | None = None,
     most: int = 4096,
 ) -> int | None:
-    """Blocks with which an effect would be found with the given probability.
+    """Return blocks with which an effect would be found with the given probability.
 
     Returns:
         The number of blocks, or None if it is more than ``most``.
@@ -144,7 +144,7 @@ def more_blocks(
         limit: The regression that a gate must find, as a share; None without a gate.
 
     Returns:
-        The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do, and where so
+        The number of blocks, at least 1; 0 if the answer is there; None if thousands would not do, and where so
         few blocks say nothing of their scale.
     """
     values = as_blocks(d)

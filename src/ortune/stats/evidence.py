@@ -54,7 +54,7 @@ _AT_ONCE = 64  # blocks whose scales are found together: few enough for any memo
 
 
 def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
-    """The scale of every block, from the blocks before it.
+    """Return the scale of every block, from the blocks before it.
 
     Raises:
         OrtuneError: A prior scale that is not a positive finite number.
@@ -80,7 +80,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 
 
 def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The median of the first n[i] values of each row i, behind which all are infinite."""
+    """Return the median of the first n[i] values of each row i, behind which all are infinite."""
     # Of 4 values the second and the third, of 5 twice the third; what is infinite is sorted behind them.
     ordered = np.sort(rows, axis=1)
     which = np.arange(n.size)
@@ -104,7 +104,7 @@ def evidence_path(
 
 
 def least_blocks(alpha: float = 0.05) -> int:
-    """The fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
+    """Return the fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
     # At a level of 0.05 the evidence has to reach 20, and its logarithm 3.0.
     n, limit = 1, -math.log(alpha)
     staked = stakes(np.array([CLIP]))
@@ -131,7 +131,7 @@ def log_evidence_below(d: ArrayLike, theta: float = 0.0, prior_scale: float | No
 
 
 def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | None = None) -> Interval:
-    """Every theta that the evidence so far does not reject, as one interval.
+    """Return every theta that the evidence so far does not reject, as one interval.
 
     Valid at every block at once, so it may be watched. Where the accepted values are not one piece, the
     smallest interval around them is returned. Bounds are exact to rounding wherever
@@ -162,7 +162,7 @@ def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | 
 
 
 def stakes(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each bet stakes on a block, log cosh(b z): z (...), result (bets, ...)."""
+    """Return what each bet stakes on a block, log cosh(b z): z (...), result (bets, ...)."""
     return log_cosh(np.multiply.outer(BETS, z))
 
 
@@ -185,7 +185,7 @@ def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = 
 def _log_e_at(
     thetas: NDArray[np.float64], d: NDArray[np.float64], scales: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Two-sided log e after the last block, for many thetas; in pieces that stay small in memory."""
+    """Return two-sided log e after the last block, for many thetas; in pieces that stay small in memory."""
     step = max(1, 2_000_000 // (d.size * BETS.size))
     parts = []
     for start in range(0, thetas.size, step):
@@ -196,7 +196,7 @@ def _log_e_at(
 
 
 def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
-    """The theta where S, which falls as theta grows, crosses 0; the middle where it rests there."""
+    """Return the theta where S, which falls as theta grows, crosses 0; the middle where it rests there."""
     # Where every block is clipped S is constant, and may rest at 0 over a stretch of theta: bisecting for just above
     # and just below 0 finds both ends of it.
     bounds = []
@@ -215,7 +215,7 @@ def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
 def _crossing(
     accepted: float, rejected: float, d: NDArray[np.float64], scales: NDArray[np.float64], limit: float
 ) -> float:
-    """The edge of acceptance between an accepted and a rejected theta, from the rejected side."""
+    """Return the edge of acceptance between an accepted and a rejected theta, from the rejected side."""
     for _ in range(60):
         middle = 0.5 * (accepted + rejected)
         if float(_log_e_at(np.array([middle]), d, scales)[0]) < limit:

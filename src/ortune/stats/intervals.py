@@ -38,7 +38,7 @@ class Interval:
 
     @property
     def ratio_low(self) -> float:
-        """The lower bound as a ratio; 0 where there is none."""
+        """The lower bound as a ratio; 0 if there is none."""
         return math.exp(self.low)
 
     @property
@@ -47,16 +47,16 @@ class Interval:
         return math.exp(self.high) if self.high < 700.0 else math.inf
 
     def excludes(self, value: float) -> bool:
-        """Returns whether ``value`` (log units) lies outside."""
+        """Return whether ``value`` (log units) lies outside."""
         return not self.low <= value <= self.high
 
     def shifted(self, by: float) -> Interval:
-        """The interval moved by ``by`` log units."""
+        """Return the interval moved by ``by`` log units."""
         return Interval(low=self.low + by, centre=self.centre + by, high=self.high + by, level=self.level)
 
 
 def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
-    """What an interval says about "no difference".
+    """Return what an interval says about "no difference".
 
     Returns:
         "equivalent" inside log(1 ± delta), else "faster" or "slower" where the interval excludes 0, else
@@ -73,7 +73,7 @@ def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
 
 
 def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -> NDArray[np.float64]:
-    """One finite value a block as a float array (n,).
+    """Return one finite value a block as a float array (n,).
 
     Raises:
         OrtuneError: Wrong rank, fewer than ``at_least`` values, or one that is not finite.

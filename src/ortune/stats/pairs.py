@@ -24,7 +24,7 @@ FLIPS = 99_999
 
 
 def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
-    """Two-sided p-value of the sign-flip test of the mean: "symmetric about theta".
+    """Return two-sided p-value of the sign-flip test of the mean: "symmetric about theta".
 
     Exact up to 40 blocks: all 2^n sign patterns are counted, in two halves that meet in the middle.
     """
@@ -69,7 +69,7 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
 
 
 def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Interval of the centre by inverting the signed-rank test, around the Hodges-Lehmann estimate.
+    """Return interval of the centre by inverting the signed-rank test, around the Hodges-Lehmann estimate.
 
     Args:
         d: Block log ratios (n,).
@@ -96,7 +96,7 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Interval of the centre by inverting the sign-flip test, around the mean.
+    """Return interval of the centre by inverting the sign-flip test, around the mean.
 
     A theta is rejected when few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds
     are order statistics of those means.
@@ -126,7 +126,7 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All 2^k sums of ± sizes."""
+    """Return all 2^k sums of ± sizes."""
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])

@@ -27,7 +27,7 @@ LEAST_ORDERED = 6
 
 
 def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
-    """Interval of a figure that every process has once: its median latency, its load time, its peak memory.
+    """Return interval of a figure that every process has once: its median latency, its load time, its peak memory.
 
     Six or more: order statistics, which assume nothing and shrug off a process that a neighbour disturbed. With
     three to five these cannot reach 95 %, so Student's t on the logs is taken, which assumes that processes differ
@@ -66,7 +66,7 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
 
 
 def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: float = 0.95) -> Interval | None:
-    """Interval of a quantile over the requests of all processes, by order statistics on effective requests.
+    """Return interval of a quantile over the requests of all processes, by order statistics on effective requests.
 
     What Korn and Graubard (1998) do for a share in a sample of clusters: the variance of the share below the
     quantile is taken between processes, the number of requests is cut to the number of independent ones that would
@@ -105,7 +105,7 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
 
 
 def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, level: float = 0.95) -> int:
-    """How many independent requests tell as much about the share below ``at`` as these do; at least 1."""
+    """Return how many independent requests tell as much about the share below ``at`` as these do; at least 1."""
     sizes = np.asarray([p.size for p in processes], dtype=np.float64)
     shares = np.asarray([np.mean(p <= at) for p in processes])
     n, total = len(processes), float(sizes.sum())
@@ -119,7 +119,7 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
 
 
 def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
-    """The order statistics of n independent values between which the quantile lies.
+    """Return the order statistics of n independent values between which the quantile lies.
 
     Returns:
         Low and high rank from 1, and the level attained; rank 0 or n + 1 means that this side is open.

@@ -38,7 +38,7 @@ def t_quantile(share: float, df: int) -> float:
 
 
 def _beyond(angle: Any, df: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The chance beyond t = tan(angle) sqrt(df): finite series, Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    """Return the chance beyond t = tan(angle) sqrt(df): finite series, Abramowitz and Stegun 26.7.3 and 26.7.4."""
     cosine = np.cos(angle)
     odd = df % 2
     # cos + 2/3 cos^3 + 2/3 4/5 cos^5 + ... of an odd number, 1 + 1/2 cos^2 + 1/2 3/4 cos^4 + ... of an even

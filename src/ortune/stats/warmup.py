@@ -16,7 +16,7 @@ def runs_per_trial(
     low: int,
     high: int,
 ) -> int:
-    """Runs a trial that spend the time best (Kalibera & Jones 2013).
+    """Run a trial that spend the time best (Kalibera & Jones 2013).
 
     sqrt(cost_process / cost_run x var_within / var_between), between ``low`` and ``high``: a run tells
     nothing about how processes differ, so beyond this number only more processes help.

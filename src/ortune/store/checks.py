@@ -11,10 +11,10 @@ FOLDER = "levels"
 
 
 def load(store_folder: Path, key: str) -> LevelCheck | None:
-    """What is known; None where nothing is, or the file cannot be read."""
+    """Return what is known; None if nothing is, or the file cannot be read."""
     return small_files.load(store_folder, FOLDER, key, LevelCheck)
 
 
 def keep(store_folder: Path, key: str, answer: LevelCheck) -> None:
-    """Keeps an answer for later sessions, which ask again where it cannot be kept."""
+    """Keep an answer for later sessions, which ask again where it cannot be kept."""
     small_files.keep(store_folder, FOLDER, key, answer)

@@ -113,7 +113,7 @@ class Store:
             ) from error
 
     def _require_known(self) -> int:
-        """The version of what is there, 0 for nothing; StoreError for one that this ortune does not know."""
+        """Return the version of what is there, 0 for nothing; StoreError for one that this ortune does not know."""
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
             what, do = "a newer ortune", "upgrade ortune, or use another place with --store PATH"
@@ -150,7 +150,7 @@ class Store:
         self._db.close()
 
     def begin(self, verb: str, key: str, header: Any) -> SessionLog:
-        """Starts a session. ``key`` names what it is about (model, workload, target), for finding it again."""
+        """Start a session. ``key`` names what it is about (model, workload, target), for finding it again."""
         at = _now()
         session = f"{at[:10].replace('-', '')}-{hashlib.sha256(os.urandom(16)).hexdigest()[:6]}"
         log = SessionLog(self, session)
@@ -162,7 +162,7 @@ class Store:
         return log
 
     def resume(self, session: str) -> SessionLog:
-        """Goes on with a stored session."""
+        """Go on with a stored session."""
         log = SessionLog(self, session)
         ((log.seq,),) = self._read("SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", session)
         return log
@@ -174,14 +174,14 @@ class Store:
         return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
 
     def events(self, session: str) -> list[Event]:
-        """Everything that happened in a session, in order."""
+        """Return everything that happened in a session, in order."""
         rows = self._read(
             "SELECT seq, at, kind, body, blob FROM event WHERE session = ? ORDER BY seq", session
         )
         return [Event(seq=r[0], at=r[1], kind=r[2], body=self._body(r[3], r[4])) for r in rows]
 
     def _read(self, question: str, *values: str) -> list[tuple[Any, ...]]:
-        """All rows of an answer.
+        """Return all rows of an answer.
 
         Raises:
             StoreError: The database is damaged.
@@ -196,7 +196,7 @@ class Store:
             ) from error
 
     def append(self, session: str, seq: int, kind: str, record: Any) -> None:
-        """Adds one event; raises sqlite3.Error or OSError."""
+        """Add one event; raises sqlite3.Error or OSError."""
         body: str | None = _text(record)
         assert body is not None
         blob = None
@@ -205,7 +205,7 @@ class Store:
         self._db.execute("INSERT INTO event VALUES (?,?,?,?,?,?)", (session, seq, _now(), kind, body, blob))
 
     def put_blob(self, data: bytes) -> str:
-        """Writes a file of the store; its name is its sha256."""
+        """Write a file of the store; its name is its sha256."""
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / "blobs" / name[:2] / name
         if not path.exists():
@@ -218,7 +218,7 @@ class Store:
         return (body or "").encode() if blob is None else self.blob(blob)
 
     def blob(self, name: str) -> bytes:
-        """A file of the store."""
+        """Return a file of the store."""
         return zlib.decompress((self.folder / "blobs" / name[:2] / name).read_bytes())
 
 
@@ -233,18 +233,18 @@ class SessionLog:
 
     @property
     def folder(self) -> Path | None:
-        """Returns where it is kept; None where it is not."""
+        """Returns where it is kept; None if it is not."""
         return self._store.folder if self._store else None
 
     def add(self, kind: str, record: Any) -> None:
-        """Journals one record."""
+        """Journal one record."""
         store = self._store
         if store is not None:
             self.seq += 1
             self.write(lambda: store.append(self.id, self.seq, kind, record))
 
     def attach(self, file: Path) -> str:
-        """Keeps a whole file beside the events; the name to get it back by, "" where it is not kept."""
+        """Keep a whole file beside the events; the name to get it back by, "" if it is not kept."""
         names: list[str] = []
         store = self._store
         if store is not None:
@@ -252,13 +252,13 @@ class SessionLog:
         return names[0] if names else ""
 
     def attachment(self, name: str) -> bytes:
-        """A file that was kept; raises OSError or zlib.error where it went or is damaged."""
+        """Return a file that was kept; raises OSError or zlib.error where it went or is damaged."""
         if self._store is None:
             raise FileNotFoundError(name)
         return self._store.blob(name)
 
     def write(self, action: Any) -> None:
-        """Runs a write; a full disk or a vanished store must not end a session that measures well."""
+        """Run a write; a full disk or a vanished store must not end a session that measures well."""
         if self.trouble:
             return
         try:
@@ -269,7 +269,7 @@ class SessionLog:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of file system that holds a folder, as the system calls it; "" where it does not say."""
+    """Return the kind of file system that holds a folder, as the system calls it; "" if it does not say."""
     place = folder.resolve()
     mounts = {Path(partition.mountpoint): partition.fstype for partition in psutil.disk_partitions(all=True)}
     return next((mounts[parent] for parent in (place, *place.parents) if parent in mounts), "")

@@ -30,7 +30,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def load(store_folder: Path, key: str) -> list[dict[str, Array]] | None:
-    """Returns the outputs that are stored under a key, or None if there are none that can be read."""
+    """Return the outputs that are stored under a key, or None if there are none that can be read."""
     stored = small_files.load(store_folder, FOLDER, key, list[dict[str, _Stored]])
     if stored is None:
         return None
@@ -41,7 +41,7 @@ def load(store_folder: Path, key: str) -> list[dict[str, Array]] | None:
 
 
 def keep(store_folder: Path, key: str, outputs: Sequence[dict[str, Array]]) -> None:
-    """Stores outputs for later sessions, unless they are large."""
+    """Store outputs for later sessions, unless they are large."""
     if sum(array.nbytes for arrays in outputs for array in arrays.values()) > MOST_BYTES:
         return
     value = [{name: _stored(array) for name, array in arrays.items()} for arrays in outputs]

@@ -28,7 +28,7 @@ class LayerError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
-    """The questions that layers of these structures belonged to, all of whose structures are among them.
+    """Return the questions that layers of these structures belonged to, all of whose structures are among them.
 
     Where two have a structure in common, the first stands: the layers were asked about in other company since.
 
@@ -46,6 +46,6 @@ def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
 
 
 def keep(store_folder: Path, keys: Mapping[str, str], question: LayerError) -> None:
-    """Keeps it for later sessions, which measure again where it cannot be kept."""
+    """Keep it for later sessions, which measure again where it cannot be kept."""
     for kind in question.kinds:
         small_files.keep(store_folder, FOLDER, keys[kind], question)

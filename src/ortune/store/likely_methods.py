@@ -24,10 +24,10 @@ class Methods(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(store_folder: Path, key: str) -> Methods:
-    """The methods under a key; none where no session kept any."""
+    """Return the methods under a key; none if no session kept any."""
     return small_files.load(store_folder, FOLDER, key, Methods) or Methods()
 
 
 def keep(store_folder: Path, key: str, methods: Methods) -> None:
-    """Keeps them for later sessions, which test all methods where they cannot be kept."""
+    """Keep them for later sessions, which test all methods where they cannot be kept."""
     small_files.keep(store_folder, FOLDER, key, methods)

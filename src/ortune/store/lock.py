@@ -34,7 +34,7 @@ class Holder(Record, frozen=True, kw_only=True):
     Attributes:
         what: What it does ("tune resnet50.onnx").
         since_s: When it began, in seconds since 1970.
-        budget_s: What it may take from then on; None where it has no budget.
+        budget_s: What it may take from then on; None if it has no budget.
     """
 
     what: str
@@ -52,7 +52,7 @@ def measuring(
     line: Callable[[str], None] = lambda text: None,
     budget_s: float | None = None,
 ) -> Iterator[None]:
-    """Holds the machine's measuring lock; where there can be none, says so and goes on.
+    """Hold the machine's measuring lock; where there can be none, says so and goes on.
 
     Args:
         what: Who holds it, for the one who waits ("compare resnet50.onnx").

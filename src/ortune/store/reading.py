@@ -67,7 +67,7 @@ class ReadOnlyStore(Store):
             ) from error
 
     def find(self, wanted: str) -> SessionHead:
-        """The session whose id begins so, whole or after its date; "newest" is the last one.
+        """Return the session whose id begins so, whole or after its date; "newest" is the last one.
 
         Raises:
             UsageError: None, or more than one.
@@ -92,7 +92,7 @@ class ReadOnlyStore(Store):
         )
 
     def timeline(self, session: str) -> Timeline | None:
-        """What ran when, of a profile that was stored with it."""
+        """Return what ran when, of a profile that was stored with it."""
         try:
             timelines = [e for e in self.events(session) if e.kind == "timeline"]
             return msgspec.json.decode(timelines[-1].body, type=Timeline) if timelines else None
@@ -101,7 +101,7 @@ class ReadOnlyStore(Store):
 
 
 def header(head: SessionHead) -> Header:
-    """What can be read of it; nothing of a damaged one."""
+    """Return what can be read of it; nothing of a damaged one."""
     try:
         return msgspec.json.decode(head.header, type=Header)
     except UNREADABLE:
@@ -109,20 +109,20 @@ def header(head: SessionHead) -> Header:
 
 
 def about(head: SessionHead, model: str) -> bool:
-    """Returns whether the session is of a file of that name, as a side or alone."""
+    """Return whether the session is of a file of that name, as a side or alone."""
     result = header(head)
     return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}
 
 
 def failure(events: Sequence[Event]) -> str:
-    """The error that ended a session; "" if none did, or if the session has gone on since."""
+    """Return the error that ended a session; "" if none did, or if the session has gone on since."""
     if not events or events[-1].kind != FAILED:
         return ""
     return str(msgspec.json.decode(events[-1].body, type=dict[str, str]).get("what", "")) or "unknown error"
 
 
 def document(events: Sequence[Event]) -> bytes | None:
-    """The last document in a session; a ``result`` that is none belongs to a document that was not kept."""
+    """Return the last document in a session; a ``result`` that is none belongs to a document that was not kept."""
     for event in reversed(events):
         if event.kind == "document":
             return event.body

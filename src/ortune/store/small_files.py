@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def load(store_folder: Path, kind: str, key: str, of: type[T]) -> T | None:
-    """Returns what is known; None where nothing is, or the file cannot be read.
+    """Return what is known; None if nothing is, or the file cannot be read.
 
     Args:
         store_folder: Of the store.
@@ -29,7 +29,7 @@ def load(store_folder: Path, kind: str, key: str, of: type[T]) -> T | None:
 
 
 def keep(store_folder: Path, kind: str, key: str, value: object) -> None:
-    """Keeps a value for later sessions, which find it out again where it cannot be kept."""
+    """Keep a value for later sessions, which find it out again where it cannot be kept."""
     path = _path(store_folder, kind, key)
     with contextlib.suppress(OSError):
         files.private_folder(path.parent, own=True)

@@ -25,13 +25,13 @@ WEB = "web"
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Every target by name, the CPU first: all others are held against it."""
+    """Return every target by name, the CPU first: all others are held against it."""
     return {p.target: _target(p.target) for p in providers.that(lambda p: p.target)}
 
 
 @cache
 def _target(name: str) -> Target:
-    """The target of that name, of the kind that runs trials at its place; the others are not imported for it."""
+    """Return the target of that name, of the kind that runs trials at its place; the others are not imported for it."""
     provider = providers.of_target(name)
     if not provider.place:
         return Target(provider)
@@ -40,7 +40,7 @@ def _target(name: str) -> Target:
 
 
 def find(name: str) -> Target:
-    """The target of that name; UsageError lists all."""
+    """Return the target of that name; UsageError lists all."""
     if providers.of_target(name).target:
         return _target(name)
     if name == WEB:
@@ -53,7 +53,7 @@ def find(name: str) -> Target:
 
 
 def in_browsers() -> tuple[str, ...]:
-    """The names of the targets in a browser, WebAssembly's first: all others are told beside it."""
+    """Return the names of the targets in a browser, WebAssembly's first: all others are told beside it."""
     in_page = providers.that(lambda p: p.target and p.in_page)
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 

@@ -37,13 +37,13 @@ _ROOMS = Path(__file__).parent.parent
 
 @functools.cache
 def worker_bytes() -> bytes:
-    """The worker's zipapp. Equal sources give equal bytes."""
+    """Return the worker's zipapp. Equal sources give equal bytes."""
     return _zipapp(ENTRY, {PACKAGE: "worker"})
 
 
 @functools.cache
 def sources_bytes() -> bytes:
-    """The zipapp of a framework's process, which has the worker's modules beside its own."""
+    """Return the zipapp of a framework's process, which has the worker's modules beside its own."""
     return _zipapp(SOURCES_ENTRY, {f"{SOURCES}/worker": "worker", f"{SOURCES}/sources": "sources"})
 
 
@@ -62,17 +62,17 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def write_worker(folder: Path) -> Path:
-    """Puts the worker into a folder, unless it is there, and returns what to start."""
+    """Put the worker into a folder, unless it is there, and returns what to start."""
     return _write(folder, "ortune-worker", worker_bytes)
 
 
 def write_sources(folder: Path) -> Path:
-    """Puts the zipapp of a framework's process into a folder, unless it is there, and returns what to start."""
+    """Put the zipapp of a framework's process into a folder, unless it is there, and returns what to start."""
     return _write(folder, "ortune-sources", sources_bytes)
 
 
 def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
-    """Puts a zipapp into a folder, unless it is there, and returns what to start.
+    """Put a zipapp into a folder, unless it is there, and returns what to start.
 
     Unpacked, since an interpreter keeps the bytecode of a folder's modules; those of a zip file it compiles each
     time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
@@ -92,7 +92,7 @@ def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
 
 
 def _has_room(folder: Path) -> bool:
-    """Returns whether the bytecode of the worker can be written with certainty."""
+    """Return whether the bytecode of the worker can be written with certainty."""
     try:
         import resource
 
@@ -103,12 +103,12 @@ def _has_room(folder: Path) -> bool:
 
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """What a worker's environment has beside what is there: what ortune sets, and the plan's own variables."""
+    """Return what a worker's environment has beside what is there: what ortune sets, and the plan's own variables."""
     return clean_environment(_own(settings), base={})
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """The worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
+    """Return the worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
     return clean_environment(_own(settings))
 
 

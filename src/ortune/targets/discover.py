@@ -17,7 +17,7 @@ NO_DEVICE = "no such device was found"
 
 
 def tried(provider: str, runtime: Runtime) -> ProviderReport:
-    """Tries whether a provider can be used that is in the build, or in a wheel beside it.
+    """Try whether a provider can be used that is in the build, or in a wheel beside it.
 
     Each, other than the CPU's, is tried by creating a session in a process of its own, for only the session tells
     whether ONNX Runtime fell back.
@@ -52,7 +52,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
 
 
 def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
-    """Why a session does not get a provider, and the command that would change it."""
+    """Return why a session does not get a provider, and the command that would change it."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
         why, do = libraries.lacking(linked, absent(python, linked), python)
@@ -70,12 +70,12 @@ def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
 
 
 def _library(answer: Answer) -> str:
-    """What is wrong with a shared library: that it is not there, else the loader's own words."""
+    """Return what is wrong with a shared library: that it is not there, else the loader's own words."""
     return f"shared library {answer.missing} is missing" if answer.missing else _short(answer.library_error)
 
 
 def _short(text: str, limit: int = 240) -> str:
-    """One line of a library's message, without ONNX Runtime's prefixes of source file and log level."""
+    """Return one line of a library's message, without ONNX Runtime's prefixes of source file and log level."""
     line = re.sub(r"\x1b\[[\d;]*m", "", " ".join(text.split()))
     line = re.sub(r"^.*?\[E:onnxruntime:[^\]]*\]\s*", "", line)
     line = re.sub(r"\S*/onnxruntime/\S+?:\d+ ", "", line)

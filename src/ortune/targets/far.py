@@ -64,7 +64,7 @@ class FarChild(launcher.Child):
         threading.Thread(target=self._receive, args=(super().lines(),), daemon=True).start()
 
     def begin(self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Starts the worker there.
+        """Start the worker there.
 
         Args:
             program: What it is started from.
@@ -82,7 +82,7 @@ class FarChild(launcher.Child):
         self._tell("start", program=_PROGRAM, arguments=list(arguments), environment=dict(variables))
 
     def carried(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
-        """Takes the files of a request there; the request as it is there.
+        """Take the files of a request there; the request as it is there.
 
         Raises:
             Gone: The other end does not answer.
@@ -111,11 +111,11 @@ class FarChild(launcher.Child):
         )
 
     def sleep(self, stop: bool) -> None:
-        """Stops the worker there, or lets it go on."""
+        """Stop the worker there, or lets it go on."""
         self._tell("sleep" if stop else "wake")
 
     def end(self) -> int:
-        """Ends the process; the other end sees that by its stdin, and removes what it was sent."""
+        """End the process; the other end sees that by its stdin, and removes what it was sent."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -123,7 +123,7 @@ class FarChild(launcher.Child):
         return super().end()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """What the worker says; what it wrote is written here before it says that it is done."""
+        """Return what the worker says; what it wrote is written here before it says that it is done."""
         return self._lines
 
     def _receive(self, said: queue.Queue[bytes | None]) -> None:
@@ -162,7 +162,7 @@ class FarChild(launcher.Child):
         self.send(json.dumps({"relay": command, **fields}).encode() + b"\n")
 
     def _answer(self, kind: str) -> dict[str, Any]:
-        """What the other end says to what it was told last."""
+        """Return what the other end says to what it was told last."""
         try:
             answer = self._answers.get(timeout=self._limit_s)
         except queue.Empty:
@@ -172,7 +172,7 @@ class FarChild(launcher.Child):
         return answer
 
     def _carry(self, content: bytes | Path, name: str) -> str:
-        """One file; how it is called there."""
+        """Return one file; how it is called there."""
         if isinstance(content, bytes):
             digest, size = hashlib.sha256(content).hexdigest(), len(content)
         else:
@@ -194,7 +194,7 @@ class FarChild(launcher.Child):
         return _FOLDER + name
 
     def _model(self, path: Path, folder: str) -> str:
-        """A model with its external data, which it names by their places beside it."""
+        """Return a model with its external data, which it names by their places beside it."""
         if path.is_file():
             stat = path.stat()
             for file in _parts(path, stat.st_size, stat.st_mtime_ns):
@@ -202,7 +202,7 @@ class FarChild(launcher.Child):
         return f"{_FOLDER}{folder}/{path.name}"
 
     def _written(self, path: str) -> str:
-        """The place there of what is then written here; "" for nothing."""
+        """Return the place there of what is then written here; "" for nothing."""
         if not path:
             return ""
         place = Path(path)
@@ -214,7 +214,7 @@ class FarChild(launcher.Child):
 
 @cache
 def _digest(path: Path, size: int, changed_ns: int) -> str:
-    """The digest of a file as it is now: the same one goes to many trials."""
+    """Return the digest of a file as it is now: the same one goes to many trials."""
     del size, changed_ns
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -222,7 +222,7 @@ def _digest(path: Path, size: int, changed_ns: int) -> str:
 
 @cache
 def _parts(path: Path, size: int, changed_ns: int) -> tuple[Path, ...]:
-    """The files of a model as it is now."""
+    """Return the files of a model as it is now."""
     del size, changed_ns
     return tuple(file for file, _, _ in open_model(path).stamps)
 

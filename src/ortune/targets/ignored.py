@@ -13,7 +13,7 @@ _REFUSED = (
 
 
 def ignored(log: Iterable[str], options: Mapping[str, str]) -> str:
-    """The first option that was not applied, and what was logged of it; "" where there is none.
+    """Return the first option that was not applied, and what was logged of it; "" if there is none.
 
     Args:
         log: Lines of a process that created a session.

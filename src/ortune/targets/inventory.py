@@ -14,7 +14,7 @@ from ortune.targets.discover import tried
 
 
 def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
-    """What doctor shows of a runtime.
+    """Return what doctor shows of a runtime.
 
     Starts one process for what is installed and one for each provider beyond the CPU's, and the browser once.
 

@@ -25,7 +25,7 @@ ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
 def memory_bytes() -> int:
-    """The memory of this machine, whatever holds it; 0 where the system does not tell."""
+    """Return the memory of this machine, whatever holds it; 0 if the system does not tell."""
     return platform.host().memory_bytes
 
 
@@ -101,7 +101,7 @@ class Machine:
 
     @cached_property
     def cache_bytes(self) -> int | None:
-        """The last-level cache; None where the system does not tell."""
+        """The last-level cache; None if the system does not tell."""
         return None if self.elsewhere else platform.cache_bytes()
 
     @cached_property
@@ -110,7 +110,7 @@ class Machine:
         return {} if self.elsewhere else platform.allocators()
 
     def sensors(self) -> platform.Snapshot:
-        """The sensors now; in an emulated pod the throttling is the pod's own."""
+        """Return the sensors now; in an emulated pod the throttling is the pod's own."""
         if self.elsewhere:
             return platform.Snapshot()
         now = platform.read_sensors()
@@ -118,7 +118,7 @@ class Machine:
         return replace(now, throttling=throttling) if throttling else now
 
     def pause(self, seconds: float) -> None:
-        """Lets time pass while nothing of ortune works."""
+        """Let time pass while nothing of ortune works."""
         time.sleep(seconds)
 
     def taken_cpus(self, since: platform.Snapshot) -> float | None:
@@ -131,11 +131,11 @@ class Machine:
         return max(0.0, used.others_cpu_us * 1e3 / used.elapsed_ns - spare)
 
     def memory_left_bytes(self) -> int | None:
-        """Bytes that may still be taken now; None where the system does not tell."""
+        """Return bytes that may still be taken now; None if the system does not tell."""
         return None if self.elsewhere else platform.memory_left_bytes()
 
     def most_alive(self, peak_bytes: int | None) -> int:
-        """How many processes that take so much memory may be alive at once."""
+        """Return how many processes that take so much memory may be alive at once."""
         if self.pod_bytes is not None:
             return 1
         if self.remote is not None:
@@ -156,7 +156,7 @@ class Machine:
 def over_memory(
     held_bytes: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None
 ) -> str:
-    """What a process holds beyond its limits, in words; "" while it holds less.
+    """Return what a process holds beyond its limits, in words; "" while it holds less.
 
     Args:
         held_bytes: Bytes that it holds.
@@ -183,7 +183,7 @@ def over_memory(
 
 
 def short_of_memory(needed_bytes: int, share: float) -> str:
-    """Says that what is about to begin needs more than a share of the memory left; "" where it fits."""
+    """Says that what is about to begin needs more than a share of the memory left; "" if it fits."""
     left = platform.memory_left_bytes()
     if left is None or needed_bytes <= share * left:
         return ""
@@ -191,5 +191,5 @@ def short_of_memory(needed_bytes: int, share: float) -> str:
 
 
 def held_bytes(pid: int) -> int:
-    """Memory that a process holds now."""
+    """Return memory that a process holds now."""
     return platform.process_memory_bytes(pid) or 0

@@ -62,7 +62,7 @@ class Process(Worker):
         return sum(other.held_bytes for other in self.group if other is not self)
 
     def start(self) -> None:
-        """Starts the process, which loads the model unasked."""
+        """Start the process, which loads the model unasked."""
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         task, pod, settings = self.task, self.machine.pod, self.settings
         if pod is not None and pod.affinity:
@@ -81,7 +81,7 @@ class Process(Worker):
         self.send(self.request(settings))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource:
-        """What it is asked first."""
+        """Return what it is asked first."""
         task = self.task
         provider = providers.find(task.plan.provider_names[0])
         return msgspec.structs.replace(
@@ -95,7 +95,7 @@ class Process(Worker):
         )
 
     def loaded(self) -> bool:
-        """Waits a moment; returns whether it has loaded the model, or failed to, and sleeps."""
+        """Wait a moment; returns whether it has loaded the model, or failed to, and sleeps."""
         if self.live and self.follow(Loaded, POLL_LOADING_S):
             self._require_options()
             self._rest()
@@ -107,7 +107,7 @@ class Process(Worker):
         self._turn(Warm())
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Times a batch of runs in its turn."""
+        """Time a batch of runs in its turn."""
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
 
     def finish(self) -> None:
@@ -115,7 +115,7 @@ class Process(Worker):
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """What became of it, once it is closed."""
+        """Return what became of it, once it is closed."""
         end = self.end
         wrong = [] if not isinstance(end, TrialDone) else [r for r in end.read_back if not r.ok]
         if wrong:
@@ -148,7 +148,7 @@ class Process(Worker):
         )
 
     def _require_options(self) -> None:
-        """Ends it where its log says that an option of a provider was ignored: nothing is measured without it."""
+        """End it where its log says that an option of a provider was ignored: nothing is measured without it."""
         named = {key: f"{key}={value}" for p in self.task.plan.providers for key, value in p.options.items()}
         own = [s for s in self.settings if s.channel == "provider_option"]
         named.update({s.key: s.knob for s in own if "/" not in s.key})
@@ -175,6 +175,6 @@ class Process(Worker):
             self._rest()
 
     def _rest(self) -> None:
-        """Stops it, threads that spin included, until its next turn."""
+        """Stop it, threads that spin included, until its next turn."""
         if len(self.group) > 1 and self.live and self.child is not None:
             self.child.sleep(True)

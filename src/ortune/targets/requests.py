@@ -22,7 +22,7 @@ class CannotApply(Exception):
 
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
-    """Every setting of the plan as data for what runs it. Raises CannotApply."""
+    """Return every setting of the plan as data for what runs it. Raises CannotApply."""
     target = targets.of(plan)
     return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 

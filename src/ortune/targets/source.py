@@ -92,11 +92,11 @@ class SourceProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leaves nothing of it alive."""
+        """Leave nothing of it alive."""
         self._child.end()
 
     def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:
-        """Sends a request and waits for its answer; the process sleeps from then on until the next one.
+        """Send a request and wait for its answer; the process sleeps from then on until the next one.
 
         Whatever it has open, it changes nothing while what it wrote is read.
 
@@ -117,7 +117,7 @@ class SourceProcess:
                 return reply
 
     def take(self, folder: Path, target: Path) -> None:
-        """Moves the files that it wrote to a folder out of its reach: copies, since it may still have them open."""
+        """Move the files that it wrote to a folder out of its reach: copies, since it may still have them open."""
         target.mkdir()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for file in sorted(folder.iterdir()):
@@ -164,16 +164,16 @@ class SourceTrial(Process):
     """A runner of a source model: the process of its framework, which takes turns as a worker does."""
 
     def start(self) -> None:
-        """Starts the process, and watches the disk and the memory from then on."""
+        """Start the process, and watches the disk and the memory from then on."""
         self._room = Room(self.folder)
         super().start()
 
     def program(self) -> Path:
-        """What its interpreter is started with."""
+        """Return what its interpreter is started with."""
         return write_sources(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """The environment, with the threads of libraries that ask for them there alone."""
+        """Return the environment, with the threads of libraries that ask for them there alone."""
         compiler = {
             "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
@@ -184,7 +184,7 @@ class SourceTrial(Process):
         )
 
     def request(self, settings: tuple[Applied, ...]) -> TimeSource:
-        """What it is asked first."""
+        """Return what it is asked first."""
         side, trial = self.runtime.source, self.task.request
         assert side is not None
         trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))
@@ -201,5 +201,5 @@ class SourceTrial(Process):
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:
-    """The threads of one operator; 0 is the framework's own choice."""
+    """Return the threads of one operator; 0 is the framework's own choice."""
     return next((int(item.value) for item in settings if item.knob == INTRA_OP.name), 0)

@@ -57,7 +57,7 @@ class Target:
         return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Finds whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
+        """Find whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
         from ortune.runtimes import made
         from ortune.runtimes.here import lacking
         from ortune.targets.discover import tried
@@ -75,11 +75,11 @@ class Target:
         return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
 
     def why_absent(self, system: str) -> str:
-        """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
+        """Return one sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
         return f"not in this build; {self.where_it_is(system)}"
 
     def where_it_is(self, system: str) -> str:
-        """What has the provider that a build lacks, or why nothing has it on that ``platform.system()``."""
+        """Return what has the provider that a build lacks, or why nothing has it on that ``platform.system()``."""
         from ortune.runtimes.here import lacking, systems
 
         p = self.provider
@@ -96,15 +96,15 @@ class Target:
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """What runs one trial; ``group`` is all that live at the same time, itself included."""
+        """Return what runs one trial; ``group`` is all that live at the same time, itself included."""
         from ortune.targets.process import Process
 
         return Process(task, settings, machine, group)
 
     def emulated(self, trial: Measured) -> str:
-        """The provider that a trial ran on, where the CPU emulated its device; else ""."""
+        """Return the provider that a trial ran on, where the CPU emulated its device; else ""."""
         return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
     def sensors(self, machine: Machine) -> Snapshot:
-        """What is read before and after its trials."""
+        """Return what is read before and after its trials."""
         return machine.sensors()

@@ -79,7 +79,7 @@ _IN_FILES_BYTES = 1 << 30
 
 
 def peak_bytes(task: str, model_bytes: int) -> int:
-    """The memory that a task takes at its peak; 0 where that is not known."""
+    """Return the memory that a task takes at its peak; 0 if that is not known."""
     below, above = _COPIES.get(task, (0.0, 0.0))
     return int((above if model_bytes >= _IN_FILES_BYTES else below) * model_bytes)
 
@@ -250,7 +250,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _content(feed: FeedRef) -> str:
-    """The digest of a folder of inputs: another place with the same values is the same."""
+    """Return the digest of a folder of inputs: another place with the same values is the same."""
     with os.scandir(feed.path) as entries:
         files = sorted((entry.path, entry.stat()) for entry in entries)
     return _digest(tuple((path, about.st_size, about.st_mtime_ns) for path, about in files))
@@ -258,7 +258,7 @@ def _content(feed: FeedRef) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _digest(files: tuple[tuple[str, int, int], ...]) -> str:
-    """The digest of files by path, size and time: each rewrite of a session asks for that of all its inputs."""
+    """Return the digest of files by path, size and time: each rewrite of a session asks for that of all its inputs."""
     digest = hashlib.sha256()
     for name, _, _ in files:
         digest.update(Path(name).name.encode())

@@ -23,7 +23,7 @@ class Runner(Protocol):
 
     @property
     def live(self) -> bool:
-        """Returns whether the runner has neither failed nor finished."""
+        """Whether the runner has neither failed nor finished."""
         ...
 
     @property
@@ -32,11 +32,11 @@ class Runner(Protocol):
         ...
 
     def start(self) -> None:
-        """Begins to load the model, without waiting for it."""
+        """Begin to load the model, without waiting for it."""
         ...
 
     def loaded(self) -> bool:
-        """Waits a moment; returns whether it has loaded the model, or failed to, and sleeps."""
+        """Wait a moment; returns whether it has loaded the model, or failed to, and sleeps."""
         ...
 
     def warm(self) -> None:
@@ -44,7 +44,7 @@ class Runner(Protocol):
         ...
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Times a batch of runs after some that are not timed, then sleeps."""
+        """Time a batch of runs after some that are not timed, then sleeps."""
         ...
 
     def finish(self) -> None:
@@ -52,11 +52,11 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Makes sure that nothing of it is left alive."""
+        """Make sure that nothing of it is left alive."""
         ...
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """What became of it, once it is closed; the sensors as they were before its first turn, and now."""
+        """Return what became of it, once it is closed; the sensors as they were before its first turn, and now."""
         ...
 
 
@@ -75,7 +75,7 @@ class Turns:
     rounds: int
 
     def describe(self) -> str:
-        """Describes the turns: "6 turns of 8 runs after 2 unmeasured ones"."""
+        """Describe the turns: "6 turns of 8 runs after 2 unmeasured ones"."""
         first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
         turns, runs = ("turn" if self.rounds == 1 else "turns", "run" if self.runs == 1 else "runs")
         return f"{self.rounds} {turns} of {self.runs} {runs}{first}"
@@ -86,7 +86,7 @@ ALONE = Turns(runs=0, unmeasured=0, rounds=0)
 
 
 def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
-    """Starts a group; False when a stop was asked for.
+    """Start a group; False when a stop was asked for.
 
     All load at once, on all of the CPUs: how long that takes is known only of a trial alone.
     """
@@ -101,7 +101,7 @@ def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
 
 
 def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
-    """Runs a loaded group up to its reports; False when a stop was asked for.
+    """Run a loaded group up to its reports; False when a stop was asked for.
 
     One works at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
     """

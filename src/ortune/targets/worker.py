@@ -73,7 +73,7 @@ class Worker:
 
     @property
     def live(self) -> bool:
-        """Returns whether the process has neither failed nor finished."""
+        """Whether the process has neither failed nor finished."""
         return self.end is None
 
     @property
@@ -88,7 +88,7 @@ class Worker:
         return 0
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Starts it with the settings that are variables; where that cannot be, its end says so."""
+        """Start it with the settings that are variables; where that cannot be, its end says so."""
         # Written first: a disk that is full is no interpreter that cannot be started.
         program = str(self.program()) if self.runtime.host is None else ""
         with (self.folder / LOG).open("wb") as log:
@@ -116,11 +116,11 @@ class Worker:
         return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
     def program(self) -> Path:
-        """What its interpreter is started with."""
+        """Return what its interpreter is started with."""
         return write_worker(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """What it is started in."""
+        """Return what it is started in."""
         return environment(settings)
 
     def send(self, message: Message) -> None:
@@ -140,7 +140,7 @@ class Worker:
     def follow(
         self, until: type[Loaded | TurnOver | TrialDone | ToolDone], patience_s: float = float("inf")
     ) -> bool:
-        """Reads what it says until the answer that was waited for, or its end; False where neither came in time."""
+        """Read what it says until the answer that was waited for, or its end; False if neither came in time."""
         began = self._since = monotonic.now_s()
         answer = None
         while self.live and answer is None and monotonic.now_s() < began + patience_s:
@@ -156,12 +156,12 @@ class Worker:
         return answer is not None
 
     def close(self) -> None:
-        """Makes sure that nothing of it is left alive."""
+        """Make sure that nothing of it is left alive."""
         if self.child is not None:
             self.child.end()
 
     def log(self) -> tuple[str, ...]:
-        """The end of what ONNX Runtime and the process printed."""
+        """Return the end of what ONNX Runtime and the process printed."""
         path = self.folder / LOG
         if not path.is_file():
             return ()
@@ -169,13 +169,13 @@ class Worker:
         return tuple(line for line in text.splitlines() if line.strip())[-LOG_LINES:]
 
     def error(self, reason: FailureReason, what: str) -> TrialError:
-        """What went wrong, in the phase that it is in."""
+        """Return what went wrong, in the phase that it is in."""
         return TrialError(reason=reason, what=what, phase=self.phase)
 
     def _listen(
         self, until: type[Loaded | TurnOver | TrialDone | ToolDone]
     ) -> WorkerMessage | ToolDone | None:
-        """One message, or what went wrong; None where it is not what was waited for, or none came yet."""
+        """Return one message, or what went wrong; None if it is not what was waited for, or none came yet."""
         try:
             line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)
         except queue.Empty:
@@ -209,7 +209,7 @@ class Worker:
         return None
 
     def _memory_trouble(self) -> str:
-        """What it holds beyond its limits, in words; "" while it holds less."""
+        """Return what it holds beyond its limits, in words; "" while it holds less."""
         share, others = self.limits.memory_share, self.others_bytes
         return over_memory(self.held_bytes, share, others_bytes=others, limit_bytes=self.limit_bytes)
 

@@ -63,13 +63,13 @@ class Attribution:
         return float(self.wall_ns.mean()) if len(self.wall_ns) else 0.0
 
     def categories(self) -> tuple[Category, ...]:
-        """Returns the time of every category in the mean run; they sum to ``mean_wall_ns``."""
+        """Return the time of every category in the mean run; they sum to ``mean_wall_ns``."""
         return tuple(
             Category(name=name, ns=float(ns)) for name, ns in zip(NAMES, mean(self.by_category), strict=True)
         )
 
     def fast_categories(self) -> tuple[Category, ...]:
-        """Returns the time of every category at the fast end of the runs, without disturbances."""
+        """Return the time of every category at the fast end of the runs, without disturbances."""
         times = dict.fromkeys(NAMES, 0.0)
         beside = fast_end.of_rows(self.by_category)
         times |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
@@ -80,20 +80,20 @@ class Attribution:
 
 
 def mean(by_run: Floats) -> Floats:
-    """Averages a table (rows, runs) over runs; zeros without a run."""
+    """Average a table (rows, runs) over runs; zeros without a run."""
     means: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
     return means
 
 
 def countable(trace: Trace, first: int) -> range:
-    """Returns the runs from ``first`` on, limited to the last ones that fit in memory."""
+    """Return the runs from ``first`` on, limited to the last ones that fit in memory."""
     # The last ones, as what is steady is at the end.
     most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
     return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
 
 
 def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attribution:
-    """Divides the wall time of runs among nodes and categories.
+    """Divide the wall time of runs among nodes and categories.
 
     Args:
         trace: The profile.
@@ -172,7 +172,7 @@ def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
 
 
 def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
-    """Nanoseconds of each run before and after its executor, where a node of it ran on a device (r,).
+    """Return nanoseconds of each run before and after its executor, where a node of it ran on a device (r,).
 
     There inputs go to the device, and the run waits for what the device still does and for the outputs.
     """
@@ -182,7 +182,7 @@ def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
 
 
 def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) -> Floats:
-    """Nanoseconds of each run in gaps that are far longer than usual at their place (r,).
+    """Return nanoseconds of each run in gaps that are far longer than usual at their place (r,).
 
     Places are two nodes that follow each other, the begin of a run, and its end; not the begin and end of one on a
     device, which wait for it.
@@ -223,7 +223,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
 
 
 def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
-    """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
+    """Return what is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
     n = int(place.max(initial=-1)) + 1
     usual = _medians(place[there], gap[there], n)
     # Without the begins and ends of runs, which are of another kind than gaps between nodes.
@@ -234,7 +234,7 @@ def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
 
 
 def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
-    """The latest end of each row and those before it in its run; rows are sorted by run."""
+    """Return the latest end of each row and those before it in its run; rows are sorted by run."""
     end = trace.start_ns[rows] + trace.duration_ns[rows]
     order = np.argsort(end, kind="stable")
     # Ranks instead of times, so that a later run's are always above those of an earlier one.
@@ -246,7 +246,7 @@ def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
 
 
 def _medians(place: Numbers, values: Numbers, n: int) -> Floats:
-    """Median of the values at each place (n,); 0 where there is none."""
+    """Return median of the values at each place (n,); 0 if there is none."""
     medians = np.zeros(n)
     order = np.lexsort((values, place))
     place, values = place[order], values[order]

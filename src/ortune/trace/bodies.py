@@ -22,7 +22,7 @@ _LONGEST_PATH = 400
 
 
 def called(key: NodeKey) -> str:
-    """The name of a node; one without is called by its operator and number."""
+    """Return the name of a node; one without is called by its operator and number."""
     name, op_type, _, index = key
     return name or f"{op_type or 'node'}_{index}"
 

@@ -77,7 +77,7 @@ class TraceBuilder:
         self._after = NO_PARENT  # the node that a kernel would be written after
 
     def take(self, events: Sequence[Event]) -> None:
-        """Appends a block of events."""
+        """Append a block of events."""
         timed = [e for e in events if e.timed]
         if len(timed) < len(events):
             self._take_around(events)
@@ -101,7 +101,7 @@ class TraceBuilder:
         self._take_nodes(nodes)
 
     def _take_around(self, events: Sequence[Event]) -> None:
-        """Takes a block in which some events have no valid times, without these."""
+        """Take a block in which some events have no valid times, without these."""
         first = 0
         for i, event in enumerate(events):
             if not event.timed:
@@ -115,7 +115,7 @@ class TraceBuilder:
         self.take(events[first:])
 
     def lose(self, line: bytes = b"") -> None:
-        """Takes what was no event: the line that could not be read, where there is one."""
+        """Take what was no event: the line that could not be read, where there is one."""
         self.n_unreadable += 1
         self._losses.line(line)
 
@@ -163,7 +163,7 @@ class TraceBuilder:
         return named
 
     def _took_part(self, pool: Mapping[str, Helper]) -> int:
-        """How many threads of the pool have run more pieces of work than at the node before."""
+        """Return how many threads of the pool have run more pieces of work than at the node before."""
         n_threads = 0
         for thread, helper in pool.items():
             if thread.startswith(_NO_THREAD):
@@ -206,7 +206,7 @@ class TraceBuilder:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """Returns the finished trace."""
+        """Return the finished trace."""
         op_type, provider = labels(self._op_type), labels(self._provider)
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
@@ -274,7 +274,7 @@ class TraceBuilder:
         )
 
     def _executions(self, name: Labels) -> list[dict[tuple[str, str], int]]:
-        """How often each node ran with which inputs and outputs, its first execution's first."""
+        """Return how often each node ran with which inputs and outputs, its first execution's first."""
         shapes = [(_text(inputs), _text(outputs)) for inputs, outputs in self._shapes.numbers]
         executions: list[dict[tuple[str, str], int]] = [{} for _ in name.texts]
         # Node and shapes as one number, which ``divmod`` takes apart again.
@@ -332,7 +332,7 @@ class TraceBuilder:
 
 
 def _key(event: Event) -> NodeKey:
-    """What tells a node apart, but for those of bodies; "" in place of a name that is none.
+    """Return what tells a node apart, but for those of bodies; "" in place of a name that is none.
 
     ONNX Runtime writes the operator and the number in place of such a name.
     """
@@ -355,7 +355,7 @@ def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int
 
 
 def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int, int]]) -> Numbers:
-    """The executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
+    """Return the executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
     longest = np.full(len(run_ns), ABSENT, dtype=np.int64)
     if not executors or not len(run_ns):
         return longest

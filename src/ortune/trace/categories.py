@@ -28,7 +28,7 @@ SIZES = ("Shape", "Size")
 
 
 def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> CategoryName:
-    """Returns the category of a node.
+    """Return the category of a node.
 
     Args:
         op_type: Its operator.
@@ -52,7 +52,7 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
 
 
 def categories(nodes: Nodes) -> list[CategoryName]:
-    """Returns the category of each node, in the order of ``Trace.name.texts``."""
+    """Return the category of each node, in the order of ``Trace.name.texts``."""
     sized = any(op_type in SIZES for op_type in nodes.op_type)
     return [
         category(*node, sized=sized) for node in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)
@@ -60,7 +60,7 @@ def categories(nodes: Nodes) -> list[CategoryName]:
 
 
 def _whole_elements(text: str) -> int | None:
-    """Elements of all these tensors; None where one holds no integers, or nothing is known."""
+    """Return elements of all these tensors; None if one holds no integers, or nothing is known."""
     described = tensors(text)
     if not described or any(dtype not in _WHOLE for dtype, _ in described):
         return None

@@ -21,7 +21,7 @@ class Numbered(Generic[Key]):
         self.codes = array("i")
 
     def add(self, keys: Sequence[Key]) -> None:
-        """Appends one row per key."""
+        """Append one row per key."""
         numbers = self.numbers
         for key in dict.fromkeys(keys):
             if key not in numbers:
@@ -29,15 +29,15 @@ class Numbered(Generic[Key]):
         self.codes.extend([numbers[key] for key in keys])
 
     def done(self) -> Codes:
-        """Returns the finished column of numbers."""
+        """Return the finished column of numbers."""
         return np.frombuffer(self.codes, dtype=np.int32).copy()
 
 
 def labels(column: Numbered[str]) -> Labels:
-    """Returns the finished column of texts."""
+    """Return the finished column of texts."""
     return Labels(codes=column.done(), texts=tuple(column.numbers))
 
 
 def column(values: Sequence[int]) -> Numbers:
-    """Converts integers to a column."""
+    """Convert integers to a column."""
     return np.asarray(values, dtype=np.int64) if len(values) else np.empty(0, dtype=np.int64)

@@ -39,7 +39,7 @@ class DeviceEvents:
         self._owners: dict[tuple[str, str], int] = {}
 
     def add(self, event: Event, after: int) -> None:
-        """Appends one device event.
+        """Append one device event.
 
         Args:
             event: The event.
@@ -67,7 +67,7 @@ class DeviceEvents:
         )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
-        """Returns the kernels, each with the row of its node."""
+        """Return the kernels, each with the row of its node."""
         owners = list(self._owners)
         times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
         numbers, operators = numbers_of(name), numbers_of(op_type)
@@ -96,7 +96,7 @@ class DeviceEvents:
         )
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
-        """Returns what is missing from the kernels, in sentences."""
+        """Return what is missing from the kernels, in sentences."""
         if self.n_calls:
             yield f"no device times of {self.n_calls} host calls, which are not kernels"
         # Copies of inputs and outputs belong to the run, and to no node of it.

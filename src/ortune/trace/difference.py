@@ -42,7 +42,7 @@ class SideTimes:
 
 
 def parts(by_run: Floats) -> Floats:
-    """Averages a table (rows, runs) over up to ``PARTS`` stretches of runs.
+    """Average a table (rows, runs) over up to ``PARTS`` stretches of runs.
 
     Runs are like those beside them, so that each alone would seem to tell more than it does. The mean of the parts is
     that of all runs.
@@ -61,7 +61,7 @@ def parts(by_run: Floats) -> Floats:
 def difference(
     a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
 ) -> ProfileDifference:
-    """Computes B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
+    """Compute B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
@@ -119,7 +119,7 @@ def _node_rows(
 
 
 def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
-    """Operations and bytes of all; of all or of none."""
+    """Return operations and bytes of all; of all or of none."""
     work = [node.work for node in nodes if node.work is not None]
     if not nodes or len(work) < len(nodes):
         return None, None
@@ -157,7 +157,7 @@ def _total(nodes: Sequence[SideNode]) -> Floats | None:
 
 
 def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Widths) -> list[DifferenceRow]:
-    """Rows that are told together: the more there are, the farther from 0 one must be to count."""
+    """Return rows that are told together: the more there are, the farther from 0 one must be to count."""
     means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
     halves: Floats | None = None
     if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):
@@ -206,7 +206,7 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
 
 
 def _is_real(row: DifferenceRow) -> bool:
-    """Returns whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
+    """Return whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
     clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
     return clear or not row.same_work
 

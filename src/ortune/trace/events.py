@@ -94,7 +94,7 @@ class Event(msgspec.Struct, gc=False):
 
     @property
     def timed(self) -> bool:
-        """Returns whether the event has a name and valid times."""
+        """Whether the event has a name and valid times."""
         return bool(self.name) and abs(self.ts) < _FARTHEST_US and 0 <= self.dur < _LONGEST_US
 
     @property
@@ -149,7 +149,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
 
 
 def many_events(text: bytes) -> list[Event]:
-    """Decodes a JSON array of well-formed events.
+    """Decode a JSON array of well-formed events.
 
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError: ``BROKEN``; read them one by one.
@@ -171,7 +171,7 @@ class Decoded(NamedTuple):
 
 
 def one_event(text: bytes) -> Decoded | None:
-    """Decodes one JSON object; None if it is no event."""
+    """Decode one JSON object; None if it is no event."""
     # From the strictest reading to the most forgiving one: the first that succeeds keeps most of what is
     # true.
     for spelling, mended in _spellings(text):
@@ -200,7 +200,7 @@ def one_event(text: bytes) -> Decoded | None:
 
 
 def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
-    """The events of a file that is laid out in another way: one array, or an object that holds it.
+    """Return the events of a file that is laid out in another way: one array, or an object that holds it.
 
     Returns:
         The events, None for each object that is no event; and whether the end is there.
@@ -217,7 +217,7 @@ def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
 
 
 def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
-    """Returns the waiting time, imbalance and helper threads of a node's parallel work.
+    """Return the waiting time, imbalance and helper threads of a node's parallel work.
 
     Returns:
         Nanoseconds that it waited or shared out work; those of them that it waited at the end, when others were not
@@ -237,7 +237,7 @@ def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
 
 
 def _spellings(text: bytes) -> Iterator[tuple[bytes, bool]]:
-    """The text itself, then what it must have meant, and whether commas too many are left out of it."""
+    """Yield the text itself, then what it must have meant, and whether commas too many are left out of it."""
     yield text, False
     # Of inputs that are no tensors ONNX Runtime writes the comma alone.
     fewer = _COMMA.sub(lambda match: match[1] or b"", text)

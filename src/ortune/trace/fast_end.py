@@ -20,7 +20,7 @@ TWENTIETH = 0.05
 def of_nodes(
     node: Numbers, run: Numbers, start: Numbers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Returns each node's time per run at its fast end, and the waiting in it (n,)."""
+    """Return each node's time per run at its fast end, and the waiting in it (n,)."""
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)
@@ -45,7 +45,7 @@ def of_nodes(
 
 
 def of_rows(by_run: Floats) -> Floats:
-    """Returns the fast end of each row of a table (rows, runs)."""
+    """Return the fast end of each row of a table (rows, runs)."""
     n = by_run.shape[1]
     if not n:
         return np.zeros(by_run.shape[0])
@@ -58,7 +58,7 @@ def _kept(size: Numbers) -> Numbers:
 
 
 def _counted(groups: Numbers) -> Numbers:
-    """How many of its group are before each row; rows of a group follow each other."""
+    """Return how many of its group are before each row; rows of a group follow each other."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     return ranks

@@ -18,7 +18,7 @@ TABLE = 1 << 20
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
-    """Numbers the distinct combinations of codes.
+    """Number the distinct combinations of codes.
 
     Returns:
         The first row of each combination (combinations,), in the order of the numbers, and the combination of each
@@ -51,7 +51,7 @@ def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> 
 
 
 def _dense(keys: Numbers, size: int) -> tuple[Numbers, int]:
-    """The keys, all below ``size``, numbered without gaps; and how many different ones there are."""
+    """Return the keys, all below ``size``, numbered without gaps; and how many different ones there are."""
     if size > max(TABLE, 4 * len(keys)):
         different, place = np.unique(keys, return_inverse=True)
         return place.reshape(-1), len(different)

@@ -27,12 +27,12 @@ class Conditions:
     """The conditions under which a run was profiled.
 
     Attributes:
-        slowdown: The profiled run over one without the profiler; None where that is not known.
-        plain_ns: The run without the profiler; None where that is not known.
-        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 where not known.
-        busy: Other programs had the CPUs meanwhile, in words; "" where they had not, or it is not known.
-        unbounded: Why the floors of these nodes bound nothing, "" where they do.
-        no_peak: Why the peak is not known, "" where it is or nobody can tell.
+        slowdown: The profiled run over one without the profiler; None if that is not known.
+        plain_ns: The run without the profiler; None if that is not known.
+        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 if not known.
+        busy: Other programs had the CPUs meanwhile, in words; "" if they had not, or it is not known.
+        unbounded: Why the floors of these nodes bound nothing, "" if they do.
+        no_peak: Why the peak is not known, "" if it is or nobody can tell.
         peak_of: What the peak was measured with, where that is not what ran.
         peak_doubted: It was measured once, or nobody saw what else ran meanwhile: it may be too low.
     """
@@ -48,7 +48,7 @@ class Conditions:
     peak_doubted: bool = False
 
     def cost(self, fast_ns: float, executions: float = math.inf) -> float | None:
-        """Returns the profiler's share of a run's time; None if unknown.
+        """Return the profiler's share of a run's time; None if unknown.
 
         A run without the profiler may have been disturbed, and so may a profiled one: the shorter the latter was at its
         best, the less of it can be the profiler's. Nor does that take longer than so many executions to write down.
@@ -145,7 +145,7 @@ def _least_nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float:
 
 
 def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
-    """How near the kernels are to their peak; None where no floor is known."""
+    """Return how near the kernels are to their peak; None if no floor is known."""
     busy = sum(_busy_ns(n) for n in covered)
     if not busy:
         return None
@@ -154,12 +154,12 @@ def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
 
 
 def _busy_ns(node: ProfiledNode) -> float:
-    """The node's time without the waiting that can be won."""
+    """Return the node's time without the waiting that can be won."""
     return node.least_ns - min(node.least_wait_ns, lost_ns(node))
 
 
 def _dearest(covered: Sequence[ProfiledNode]) -> tuple[LostTime, ...]:
-    """The nodes that lose most time to their floor."""
+    """Return the nodes that lose most time to their floor."""
     total = sum(lost_ns(n) for n in covered)
     worst = sorted(covered, key=lambda n: (-lost_ns(n), n.name))[:NAMED]
     return tuple(

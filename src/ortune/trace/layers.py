@@ -14,7 +14,7 @@ COVERED = 0.05
 
 
 def layer_of(names: Sequence[str]) -> str:
-    """Returns the common name prefix (layer) of a node's origins; "" without a hierarchy."""
+    """Return the common name prefix (layer) of a node's origins; "" without a hierarchy."""
     paths = [[part for part in name.split("/") if part][:-1] for name in names if name]
     if not paths:
         return ""

@@ -61,7 +61,7 @@ class Losses:
         self._before = events[-1].ts + events[-1].dur
 
     def within(self, start_ns: Numbers, run_ns: Numbers) -> Flags:
-        """Marks the runs that lost an event (r,)."""
+        """Mark the runs that lost an event (r,)."""
         spans = [*self._spans, *([(self._before, float("inf"))] if self._is_open else [])]
         if not spans:
             return np.zeros(len(start_ns), dtype=np.bool_)

@@ -23,7 +23,7 @@ class SideNode:
         originals: Nodes of the user's model that it stands for.
         purpose: What an inserted node is for, "" for others and where not known.
         ns: Mean self time in each profiled process, nanoseconds (processes,).
-        work: Operations and bytes of one run; None where not known.
+        work: Operations and bytes of one run; None if not known.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Matches:
 def match(
     a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str] | None = None
 ) -> Matches:
-    """Pairs the nodes of two profiles by their original nodes, and inserted nodes by purpose.
+    """Pair the nodes of two profiles by their original nodes, and inserted nodes by purpose.
 
     A fused node on one side meets all its parts on the other. A node whose origin is not known is looked for among the
     origins of the other side, since a fused node often keeps a name of the model. What has met nobody then meets nodes
@@ -62,7 +62,7 @@ def match(
     Args:
         a: One side.
         b: The other.
-        counterparts: Nodes of B's model to those of A's model that they are; None where both have theirs from one
+        counterparts: Nodes of B's model to those of A's model that they are; None if both have theirs from one
             model, or where that is not known: then equal names are one node.
     """
     sides = (a, b)
@@ -152,14 +152,14 @@ class _Groups:
         self._sides: dict[Item, set[Any]] = {}
 
     def add(self, item: Item) -> None:
-        """Adds an item as a set of its own, where it is not there yet."""
+        """Add an item as a set of its own, where it is not there yet."""
         if item not in self._parent:
             self._parent[item] = item
             self._members[item] = [item]
             self._sides[item] = {item[0]} - {"origin"}
 
     def join(self, one: Item, other: Item) -> None:
-        """Makes one set of two."""
+        """Make one set of two."""
         self.add(one)
         self.add(other)
         # The smaller set into the larger one, so that a graph of tens of thousands of nodes is joined in a moment.
@@ -170,11 +170,11 @@ class _Groups:
             self._sides[large] |= self._sides.pop(small)
 
     def one_sided(self, item: Item) -> bool:
-        """Returns whether an item's set has nodes of one side alone."""
+        """Return whether an item's set has nodes of one side alone."""
         return len(self._sides[self._root(item)]) == 1
 
     def all(self) -> Iterable[list[Item]]:
-        """Every set."""
+        """Return every set."""
         return self._members.values()
 
     def _root(self, item: Item) -> Item:

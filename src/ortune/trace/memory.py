@@ -60,7 +60,7 @@ def memory(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile | None:
-    """Builds the memory profile from the allocator's figures; None if the trace lacks them.
+    """Build the memory profile from the allocator's figures; None if the trace lacks them.
 
     They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
     that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
@@ -133,7 +133,7 @@ def liveness(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile:
-    """Builds the memory profile from value sizes and last uses, without allocator figures.
+    """Build the memory profile from value sizes and last uses, without allocator figures.
 
     Inputs are held throughout, as the caller holds them; outputs until the end. Scratch space and what the arena keeps
     are not in it.
@@ -154,14 +154,14 @@ def liveness(
 
 
 def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Sequence[Lifetime]) -> int:
-    """What is in use at every one of these rows beside the values that are there."""
+    """Return what is in use at every one of these rows beside the values that are there."""
     by_node: list[int] = _in_use([replace(v, bytes=_rounded(v.bytes)) for v in values], len(nodes)).tolist()
     steps = [(row, _step(trace, row, nodes)) for row in rows.tolist()]
     return min(int(trace.in_use_bytes[row]) - by_node[step] for row, step in steps if step is not None)
 
 
 def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
-    """Bytes of the values that are there while each node runs (nodes,)."""
+    """Return bytes of the values that are there while each node runs (nodes,)."""
     # Sizes are added where values begin and taken off behind their last reader: their running sum is what is
     # there.
     change = np.zeros(n_nodes + 1, dtype=np.int64)
@@ -177,7 +177,7 @@ def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
 
 
 def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
-    """The largest values, and all others together."""
+    """Return the largest values, and all others together."""
     owners = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
     rest = alive[OWNERS:]
     return [*owners, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
@@ -186,7 +186,7 @@ def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
 def _beside(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
-    """What a process holds beside what its allocator has in use."""
+    """Return what a process holds beside what its allocator has in use."""
     owners = [
         MemoryOwner(kind="weights", bytes=weights_bytes),
         MemoryOwner(kind="inputs", bytes=inputs_bytes),
@@ -200,7 +200,7 @@ def _beside(
 
 
 def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, Any]:
-    """The fields of a profile that owners fill."""
+    """Return the fields of a profile that owners fill."""
     there = sorted((owner for owner in owners if owner.bytes), key=lambda owner: -owner.bytes)
     return {
         "owners": tuple(there),
@@ -210,7 +210,7 @@ def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, 
 
 
 def _allocator(trace: Trace) -> Numbers:
-    """Rows with figures of the allocator that holds most: each provider has its own."""
+    """Return rows with figures of the allocator that holds most: each provider has its own."""
     there = trace.in_use_bytes != ABSENT
     if not there.any():
         return np.empty(0, dtype=np.int64)
@@ -233,7 +233,7 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
 
 
 def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
-    """The rows that are the run's, or the first one's where ORT had planned all by then."""
+    """Return the rows that are the run's, or the first one's where ORT had planned all by then."""
     asked: Numbers = rows[trace.run[rows] == run]
     first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
     # Outputs of the graph lie outside the planned block, so that some figures still move.
@@ -247,7 +247,7 @@ def _moves(in_use: Numbers) -> int:
 
 
 def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
-    """The place among these nodes of the one that ran in a row, or of the one whose body it was in."""
+    """Return the place among these nodes of the one that ran in a row, or of the one whose body it was in."""
     places = {name: place for place, name in enumerate(nodes)}
     while row != NO_PARENT:
         if trace.name[row] in places:
@@ -257,13 +257,13 @@ def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
 
 
 def _alive(values: Sequence[Lifetime], step: int) -> list[tuple[str, int]]:
-    """The values that are there while a node runs, the largest first."""
+    """Return the values that are there while a node runs, the largest first."""
     there = [v for v in values if v.first <= step and (v.first == BEFORE or step <= max(v.last, v.first))]
     return [(v.name, v.bytes) for v in sorted(there, key=lambda v: (-v.bytes, v.name)) if v.bytes]
 
 
 def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers) -> list[tuple[str, int]]:
-    """The outputs that are there after the last of these nodes, the largest first.
+    """Return the outputs that are there after the last of these nodes, the largest first.
 
     A node adds its outputs; what the figure rose by less was given back since the node before. Which of the outputs
     that was the allocator does not say: the largest that fit into it, the newest of equal ones, are taken for it.

@@ -39,17 +39,17 @@ class Place:
 
 
 def stem(name: str) -> str:
-    """Strips the number that makes a name unique."""
+    """Strip the number that makes a name unique."""
     return _TOKEN.sub("", name)
 
 
 def is_numbered(name: str) -> bool:
-    """Returns whether a name carries a number that makes it unique."""
+    """Return whether a name carries a number that makes it unique."""
     return _TOKEN.search(name) is not None
 
 
 def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Names without numbers, each with its operator, of which some node has a number."""
+    """Return names without numbers, each with its operator, of which some node has a number."""
     return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
 
 
@@ -84,7 +84,7 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
 
 
 def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
-    """Returns a key for each node of each trace that is equal for the same node in all traces.
+    """Return a key for each node of each trace that is equal for the same node in all traces.
 
     Returns:
         For each trace one key a text of ``Trace.name``.
@@ -99,7 +99,7 @@ def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[
 
 
 def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
-    """The nodes, as numbers of texts of ``Trace.name``, in the order in which they first began."""
+    """Return the nodes, as numbers of texts of ``Trace.name``, in the order in which they first began."""
     first = np.full(len(trace.name.texts), np.iinfo(np.int64).max)
     rows = np.flatnonzero(trace.parent == NO_PARENT) if main_graph else slice(None)
     np.minimum.at(first, trace.name.codes[rows], trace.start_ns[rows])
@@ -123,7 +123,7 @@ class _Ran:
         self._nodes = trace.nodes
 
     def fits(self, name: str, place: Place) -> bool:
-        """Returns whether the shapes that a node read and made are those of what is beside the place."""
+        """Return whether the shapes that a node read and made are those of what is beside the place."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
             self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds

@@ -15,7 +15,7 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def kept_runs(trace: Trace, skip_runs: int) -> range:
-    """Returns the runs that count, without the first ``skip_runs`` (warm-up).
+    """Return the runs that count, without the first ``skip_runs`` (warm-up).
 
     Where a trace that was cut off holds no more than these, all but the first are taken, or that one alone.
     """
@@ -77,13 +77,13 @@ def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
-    """The typical run's own time in the profile (median), nanoseconds; 0 where no run was recorded to its end."""
+    """The typical run's own time in the profile (median), nanoseconds; 0 if no run was recorded to its end."""
     kept = trace.run_ns[kept_runs(trace, skip_runs).start :]
     return float(np.median(kept)) if len(kept) else 0.0
 
 
 def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.dtype[np.int64]]]:
-    """Rows with the same texts: the different combinations, in order of their texts, and each row's number."""
+    """Return rows with the same texts: the different combinations, in order of their texts, and each row's number."""
     first, rows = combined(*((column.codes, len(column.texts)) for column in labels))
     keys = [tuple(column[row] for column in labels) for row in first.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)

@@ -30,7 +30,7 @@ _OBJECT_END = re.compile(rb"(?<=\})\s*\]\s*(?:,[^\[\]{}]*)?\}\s*$")
 
 
 def read_profile(path: Path) -> Trace:
-    """Reads a profile.
+    """Read a profile.
 
     Raises:
         UsageError: The file cannot be read, or no event of ONNX Runtime is in it.
@@ -63,7 +63,7 @@ def read_profile(path: Path) -> Trace:
 
 
 def is_first(event: Event) -> bool:
-    """Returns whether a profile begins with the loading of its model, whose clock is no other profile's."""
+    """Return whether a profile begins with the loading of its model, whose clock is no other profile's."""
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
 
@@ -76,7 +76,7 @@ def _too_long(path: Path) -> UsageError:
 
 
 def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """The file in pieces that end with a line."""
+    """Yield the file in pieces that end with a line."""
     rest: list[bytes] = []
     n_bytes = 0
     first = True
@@ -111,12 +111,12 @@ class _Reading:
         self._waiting: list[Event] = []
 
     def missing(self) -> list[str]:
-        """What of the file is not in the trace."""
+        """Return what of the file is not in the trace."""
         n = self._n_earlier
         return [f"earlier profiles in the same file, which are ignored: {n}"] if n else []
 
     def take(self, text: bytes) -> None:
-        """Takes whole lines: all at once where they are as they should be, else one by one."""
+        """Take whole lines: all at once where they are as they should be, else one by one."""
         whole = text.strip()
         begins, ends = whole.startswith(b"["), whole.endswith(b"]")
         if _OPENS.match(whole):
@@ -135,7 +135,7 @@ class _Reading:
             self.builder.complete = ends
 
     def take_events(self, events: Sequence[Event]) -> None:
-        """Takes events, of one profile or of several."""
+        """Take events, of one profile or of several."""
         first = 0
         for i, event in enumerate(events):
             if is_first(event):
@@ -145,7 +145,7 @@ class _Reading:
         self.builder.take(events[first:])
 
     def take_decoded(self, decoded: Iterable[Decoded | None]) -> None:
-        """Takes events that were decoded one by one; None for each object that is none."""
+        """Take events that were decoded one by one; None for each object that is none."""
         for one in decoded:
             if one is None:
                 self._lose(b"")
@@ -172,7 +172,7 @@ class _Reading:
         self.builder.lose(line)
 
     def _flush(self) -> None:
-        """Hands on the events that were read one by one."""
+        """Hand on the events that were read one by one."""
         self.builder.take(self._waiting)
         self._waiting = []
 

@@ -8,7 +8,7 @@ from ortune.trace.table import NO_PARENT, Floats, Numbers, Trace
 
 
 def shares(trace: Trace, runs: range) -> Floats:
-    """Returns each row's share of the run's wall time, nanoseconds (rows,).
+    """Return each row's share of the run's wall time, nanoseconds (rows,).
 
     In a run whose nodes follow each other this is the node's self time. Where nodes overlap (parallel execution mode)
     each instant is divided equally among those that run then.
@@ -28,7 +28,7 @@ def shares(trace: Trace, runs: range) -> Floats:
 
 
 def _overlap(trace: Trace, rows: Numbers) -> bool:
-    """Returns whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
+    """Return whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
     first = rows[trace.parent[rows] == NO_PARENT]
     if not len(first) or (trace.thread[rows] == trace.thread[rows[0]]).all():
         return False
@@ -38,7 +38,7 @@ def _overlap(trace: Trace, rows: Numbers) -> bool:
 
 
 def _divided(trace: Trace, rows: Numbers) -> Floats:
-    """The time of the run divided among the rows that are at work; a parent is while none of its children is.
+    """Return the time of the run divided among the rows that are at work; a parent is while none of its children is.
 
     One row at work among n has a n-th of the time that passes: the sum of these since the run began is kept, and each
     row has the difference between where it stops and where it starts.
@@ -91,7 +91,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
 
 
 def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
-    """Ends (0 to n) and starts (n to 2n) in the order in which they are met, and their times since the first."""
+    """Return ends (0 to n) and starts (n to 2n) in the order in which they are met, and their times since the first."""
     n = len(start)
     first = int(start.min())
     begins = start - first

@@ -19,7 +19,7 @@ _HOW = "pass the JSON file that end_profiling() names, or the saved console outp
 
 
 def read_trace(path: Path) -> Trace:
-    """Reads a profile of ONNX Runtime, or what onnxruntime-web printed to a browser's console.
+    """Read a profile of ONNX Runtime, or what onnxruntime-web printed to a browser's console.
 
     Raises:
         UsageError: The file cannot be read, or holds neither.
@@ -46,7 +46,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Returns whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
+    """Return whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
     unreadable = (_GZIP, _ZIP, *_UTF16, BYTE_ORDER_MARK)
     return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
 

@@ -48,7 +48,7 @@ FAR = 0.2  # of a node's time: what it needs is no more than that
 def floor(
     flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak, touched: float = 0.0
 ) -> tuple[float, Bound]:
-    """Returns the least time for an amount of work, and what bounds it.
+    """Return the least time for an amount of work, and what bounds it.
 
     Args:
         flops: Operations; a multiply-add is two.
@@ -77,7 +77,7 @@ def floor(
 
 
 def rate(by_threads: Mapping[int, float], threads: int) -> float:
-    """A peak with that many threads, between measured numbers by a straight line; 0.0 where nothing is measured.
+    """Return a peak with that many threads, between measured numbers by a straight line; 0.0 if nothing is measured.
 
     More threads reach at least what fewer do, whatever a disturbed measurement says; beyond the largest number
     measured nothing is added. 0 threads or less are as many as were measured.
@@ -158,7 +158,7 @@ def with_floors(
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
-    """Returns whether starting its executions is most of what a node costs."""
+    """Return whether starting its executions is most of what a node costs."""
     took = node.least_ns
     if 0 < took < SHORT_NS * node.calls and floor_ns < FAR * took:
         return True
@@ -172,7 +172,7 @@ def lost_ns(node: ProfiledNode) -> float:
 
 
 def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
-    """Nodes that were faster than their floor by more than clocks vary, the largest gap first.
+    """Return nodes that were faster than their floor by more than clocks vary, the largest gap first.
 
     Their work is over-counted, or the peak under-measured; either way their floor proves nothing.
     """
@@ -186,7 +186,7 @@ def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
 
 
 def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: int) -> dict[str, float]:
-    """Bytes of weights that each node fetches from memory in a run, at least; nothing for those that fit."""
+    """Yield bytes of weights that each node fetches from memory in a run, at least; nothing for those that fit."""
     bodies: dict[str, float] = {}
     for node in nodes:
         bodies[node.inside] = bodies.get(node.inside, 0.0) + weights.get(node.name, 0.0)

@@ -13,13 +13,13 @@ FEWEST = 12  # runs from which on a drift can be told
 
 
 def warmup_runs(times: ArrayLike) -> int:
-    """Counts the slower runs at the start (warm-up).
+    """Count the slower runs at the start (warm-up).
 
     The second half tells what is usual: its median, and how far runs lie from it. Warm-up ends with the first run that
     is usual and followed by one that is. Single slow runs later on are no warm-up.
 
     Returns:
-        Runs to leave out; at most half of them. 0 or 1 where there are fewer than four.
+        Runs to leave out; at most half of them. 0 or 1 if there are fewer than four.
     """
     t = np.log(np.maximum(np.asarray(times, dtype=np.float64), 1e-9))
     if len(t) < 4:
@@ -35,7 +35,7 @@ def warmup_runs(times: ArrayLike) -> int:
 
 
 def drifts(times: ArrayLike) -> float:
-    """How much the last third of the runs is slower than the first, as a ratio minus one; 0.0 within noise.
+    """Return how much the last third of the runs is slower than the first, as a ratio minus one; 0.0 within noise.
 
     A rank-sum test at one in a thousand: clocks that fall as the machine warms, memory that fills, a neighbour that
     begins or ends.

@@ -55,7 +55,7 @@ class Labels:
 
 
 def numbers_of(labels: Labels) -> dict[str, list[int]]:
-    """The codes of each text: nodes of one name can be several."""
+    """Return the codes of each text: nodes of one name can be several."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(labels.texts):
         numbers.setdefault(text, []).append(number)
@@ -70,8 +70,8 @@ class Nodes:
         op_type: Operator, without its domain.
         provider: Execution provider.
         index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
-        inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" where not given.
-        executions: How often it ran with which inputs and outputs; () where the format tells only the first ones. No
+        inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" if not given.
+        executions: How often it ran with which inputs and outputs; () if the format tells only the first ones. No
             file that is written of a trace holds them.
     """
 
@@ -147,7 +147,7 @@ class Trace:
         n_outside: Executions in no run that was recorded to its end.
         complete: The file's end was read.
         missing: What the file does not hold, in sentences; ``lacks`` are those that decide what its figures mean.
-        page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () where it was not asked for
+        page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () if it was not asked for
             them.
     """
 
@@ -199,7 +199,7 @@ class Trace:
 
     @property
     def n_runs(self) -> int:
-        """Runs that were recorded to their end."""
+        """Run that were recorded to their end."""
         return len(self.run_ns)
 
 
@@ -212,7 +212,7 @@ def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
 
 
 def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Numbers) -> Numbers:
-    """The row of the control-flow node around each node execution, in whatever order the rows stand.
+    """Return the row of the control-flow node around each node execution, in whatever order the rows stand.
 
     A body runs on the thread of the node that runs it, and starts before that node ends. What starts later comes after
     it: two clock readings of whole microseconds make an end earlier than it was, never later.
@@ -253,7 +253,7 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
 def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
-    """The run around each node execution: the one of its own thread, else the only one at that time."""
+    """Return the run around each node execution: the one of its own thread, else the only one at that time."""
     run_of = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
         return run_of
@@ -279,7 +279,7 @@ def runs_of(
 
 
 def _span(column: Numbers, value: int) -> slice:
-    """The range in which a value stands in a sorted column."""
+    """Return the range in which a value stands in a sorted column."""
     return slice(
         int(np.searchsorted(column, value, side="left")), int(np.searchsorted(column, value, side="right"))
     )

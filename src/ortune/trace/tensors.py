@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
 
 
 def tensors(text: str) -> list[Tensor] | None:
-    """Type and shape of each tensor; None where the text is none of a trace's, [] where it names no tensor."""
+    """Type and shape of each tensor; None if the text is none of a trace's, [] if it names no tensor."""
     try:
         decoded = _decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -31,7 +31,7 @@ def tensors(text: str) -> list[Tensor] | None:
 
 
 def elements(shape: tuple[int, ...]) -> int | None:
-    """Returns the element count of a shape; None if it is no shape."""
+    """Return the element count of a shape; None if it is no shape."""
     if len(shape) > MOST_DIMS or any(size < 0 for size in shape):
         return None
     total = 1
@@ -41,13 +41,13 @@ def elements(shape: tuple[int, ...]) -> int | None:
 
 
 def n_bytes(dtype: str, shape: tuple[int, ...]) -> int | None:
-    """Returns the bytes of a tensor; None without a fixed element size or a shape."""
+    """Return the bytes of a tensor; None without a fixed element size or a shape."""
     count = elements(shape)
     return None if count is None or dtype not in SIZES else count * SIZES[dtype]
 
 
 def all_bytes(text: str) -> int | None:
-    """Bytes of all tensors that a trace names; None where it names none, or one whose size is not known."""
+    """Return bytes of all tensors that a trace names; None if it names none, or one whose size is not known."""
     described = tensors(text)
     if described is None:
         return None

@@ -33,7 +33,7 @@ class _Part:
 
 
 def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
-    """The picture's input.
+    """Return the picture's input.
 
     Args:
         trace: The profile.
@@ -67,7 +67,7 @@ def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
 
 
 def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
-    """Rows of nodes, rows of kernels, and runs that are shown, and which part of the trace that is."""
+    """Return rows of nodes, rows of kernels, and runs that are shown, and which part of the trace that is."""
     all_rows, all_kernels = np.arange(len(trace)), np.arange(len(trace.kernels.row))
     if len(trace) + len(all_kernels) + trace.n_runs <= most:
         return all_rows, all_kernels, range(trace.n_runs), ""
@@ -125,7 +125,7 @@ def _parts(trace: Trace, rows: Numbers, kernels: Numbers, runs: range) -> Iterat
 
 
 def _depths(parent: Numbers) -> Numbers:
-    """How many control-flow nodes are around each row; ``TRACKS`` where there are that many or more."""
+    """Return how many control-flow nodes are around each row; ``TRACKS`` where there are that many or more."""
     depth, above = np.zeros(len(parent), dtype=np.int64), parent.copy()
     for _ in range(TRACKS):
         nested = above != NO_PARENT
@@ -137,7 +137,7 @@ def _depths(parent: Numbers) -> Numbers:
 
 
 def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
-    """Rows of the part by track, each sorted by start; what fits in none is in none."""
+    """Return rows of the part by track, each sorted by start; what fits in none is in none."""
     tracks: list[Numbers] = []
     for depth in range(TRACKS):
         at = np.flatnonzero(part.depth == depth)
@@ -156,7 +156,7 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
 
 
 def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
-    """The track of each execution, the first that is free; -1 where none is."""
+    """Return the track of each execution, the first that is free; -1 where none is."""
     number = np.full(len(starts), -1, dtype=np.int64)
     free: list[int] = []
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -171,7 +171,7 @@ def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbe
 
 
 def _clock(trace: Trace, parts: list[_Part]) -> tuple[int, int]:
-    """The first start, and the tick in which all times fit in 32 bits."""
+    """Return the first start, and the tick in which all times fit in 32 bits."""
     filled = [part for part in parts if len(part.start)]
     if not filled:
         return 0, trace.resolution_ns
@@ -189,7 +189,7 @@ def _ticks(ns: Numbers, tick_ns: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 
 def _names(trace: Trace, codes: Numbers) -> tuple[tuple[str, ...], tuple[str, ...], Numbers]:
-    """The texts that are used, their operators, and the codes among them."""
+    """Return the texts that are used, their operators, and the codes among them."""
     used, place = np.unique(codes, return_inverse=True)
     n_nodes, n_runs = len(trace.name.texts), trace.n_runs
     names, op_types = [], []

@@ -22,7 +22,7 @@ class Step:
 
 
 def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int) -> dict[str, float]:
-    """Estimates the bytes that each node moves to and from memory in a steady run.
+    """Estimate the bytes that each node moves to and from memory in a steady run.
 
     What a cache lost before it was read was written to memory as well: that counts for the node that made it.
     """
@@ -69,7 +69,7 @@ class _Uses:
         return self._all - total
 
     def touch(self, value: Hashable, size: float) -> None:
-        """Uses it now."""
+        """Use it now."""
         if value in self._last:
             at, before = self._last[value]
             self._add(at, -before)

@@ -17,7 +17,7 @@ FEWEST_FOR_OWNERS = 20
 
 
 def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
-    """Measures how runs vary, and which nodes make the slowest tenth slow."""
+    """Measure how runs vary, and which nodes make the slowest tenth slow."""
     wall, left_out = attribution.wall_ns, attribution.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:
@@ -59,5 +59,5 @@ def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance
 
 
 def _more(times: Floats, slow: Numbers, usual: Numbers) -> Floats:
-    """How much longer each row takes in slow runs than in usual ones."""
+    """Return how much longer each row takes in slow runs than in usual ones."""
     return mean(times[:, slow]) - mean(times[:, usual])

@@ -101,7 +101,7 @@ class _Log:
 
 
 def read_console(path: Path) -> Trace:
-    """Reads a log of a browser's console, with whatever else is in it.
+    """Read a log of a browser's console, with whatever else is in it.
 
     Raises:
         UsageError: The file cannot be read, or nothing in it is onnxruntime-web's.
@@ -130,7 +130,7 @@ def read_console(path: Path) -> Trace:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; one that is longer than any event comes in pieces, which are none."""
+    """Return the lines of a file; one that is longer than any event comes in pieces, which are none."""
     return iter(lambda: file.readline(LONGEST_EVENT), b"")
 
 
@@ -186,7 +186,7 @@ def _object(text: bytes) -> tuple[bytes, bool]:
 
 
 def _kernel(line: bytes) -> WebKernel | None:
-    """A kernel's line, in any version's form, or its record as JSON."""
+    """Return a kernel's line, in any version's form, or its record as JSON."""
     if KERNEL_MARK in line:
         if len(line) > LONGEST_LINE or (match := _LINE.search(line)) is None:
             return None

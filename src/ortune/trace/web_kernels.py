@@ -37,7 +37,7 @@ class WebKernel:
         name: Its node.
         op_type: The node's operator.
         program: The shader; a node can run several.
-        inputs, outputs: Types and shapes as JSON text, "" where not printed.
+        inputs, outputs: Types and shapes as JSON text, "" if not printed.
         start_ns: Since the first kernel of the page; None in versions that do not print it.
     """
 
@@ -51,7 +51,7 @@ class WebKernel:
 
 
 def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
-    """A trace whose rows are the kernels: no host's events were printed."""
+    """Return a trace whose rows are the kernels: no host's events were printed."""
     node: Numbered[NodeKey] = Numbered()
     op_type: Numbered[str] = Numbered()
     provider: Numbered[str] = Numbered()
@@ -116,7 +116,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
 
 
 def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
-    """A host's profile with the kernels beside its nodes.
+    """Return a host's profile with the kernels beside its nodes.
 
     The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
     """
@@ -138,9 +138,9 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
 
 
 def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
-    """Finds run boundaries as the shortest sequence that repeats to the end.
+    """Find run boundaries as the shortest sequence that repeats to the end.
 
-    The first run may be longer than the others, or another one. [] where nothing repeats.
+    The first run may be longer than the others, or another one. [] if nothing repeats.
     """
     items = list(reversed(keys))
     # For each beginning of the sequence, how much of it is its beginning again at its end (Knuth, Morris, Pratt).
@@ -163,7 +163,7 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
 
 
 def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
-    """The row of each kernel's node: executions of a node take its kernels in order, as many each.
+    """Return the row of each kernel's node: executions of a node take its kernels in order, as many each.
 
     Where the numbers do not fit, counting from the end decides: what a first run does besides is done only once.
     """
@@ -188,7 +188,7 @@ def _key(kernel: WebKernel) -> NodeKey:
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
-    """Starts and durations, and whether the starts were printed; else each kernel starts as the one before ends."""
+    """Start and durations, and whether the starts were printed; else each kernel starts as the one before ends."""
     duration = column([k.duration_ns for k in kernels])
     starts = [k.start_ns for k in kernels if k.start_ns is not None]
     if len(starts) == len(kernels):

@@ -28,7 +28,7 @@ class Layer(NamedTuple):
 
 
 def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
-    """Changes the biases in the written model; what was done, as the end of a sentence."""
+    """Change the biases in the written model; what was done, as the end of a sentence."""
     floats, model = onnx.load(prepared), onnx.load(request["output"])
     edited = _Quantized(onnx, model.graph)
     layers = list(edited.layers(floats.graph))
@@ -53,7 +53,7 @@ def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
 
 
 def _mean_output(onnx: Any, node: Any, x: Any, weight: Any) -> Any:
-    """The mean of each channel that a product computes, without its bias."""
+    """Return the mean of each channel that a product computes, without its bias."""
     if node.op_type != "Conv":
         turned = node.op_type == "Gemm" and attribute(onnx, node, "transB", 0)
         mean = x.reshape(-1, x.shape[-1]).mean(axis=0)
@@ -67,7 +67,7 @@ def _mean_output(onnx: Any, node: Any, x: Any, weight: Any) -> Any:
 
 
 def _tap_means(onnx: Any, node: Any, x: Any, kernel: Any) -> Any:
-    """The mean of what each tap of a convolution reads, zeros of the padding among it: channels by taps."""
+    """Return the mean of what each tap of a convolution reads, zeros of the padding among it: channels by taps."""
     rank = len(kernel)
     pads = list(attribute(onnx, node, "pads", [0] * 2 * rank))
     strides = list(attribute(onnx, node, "strides", [1] * rank))
@@ -97,7 +97,7 @@ class _Quantized:
         self._count = 0
 
     def layers(self, floats: Any) -> Iterator[Layer]:
-        """The products whose activation and weight are rounded, each with the float one of its name."""
+        """Yield the products whose activation and weight are rounded, each with the float one of its name."""
         originals = {node.name: node for node in floats.node if node.name}
         weights = constants(self._onnx, floats)
         there = {value.name for value in floats.input} | {
@@ -126,7 +126,7 @@ class _Quantized:
                 )  # fmt: skip
 
     def shift(self, layer: Layer, by: Any) -> bool:
-        """Adds to what a layer computes, channel by channel; False where it has no bias that takes it."""
+        """Adds to what a layer computes, channel by channel; False if it has no bias that takes it."""
         if layer.node.op_type == "MatMul":
             return self._shift_add(layer.node.output[0], by)
         node = layer.node
@@ -216,7 +216,7 @@ class _Quantized:
         return name
 
     def _plain(self, node: Any) -> bool:
-        """Returns whether a product is a sum of weights times what it reads, as it is computed here."""
+        """Return whether a product is a sum of weights times what it reads, as it is computed here."""
         usual = {"auto_pad": b"NOTSET", "transA": 0, "alpha": 1.0, "beta": 1.0}
         return all(attribute(self._onnx, node, name, value) == value for name, value in usual.items())
 
@@ -225,7 +225,7 @@ class _Quantized:
         return node if node is not None and node.op_type == "DequantizeLinear" else None
 
     def _array(self, node: Any) -> Optional[Any]:
-        """What a DequantizeLinear makes of a constant, as float64; None where it is none."""
+        """Return what a DequantizeLinear makes of a constant, as float64; None if it is none."""
         steps, scale = (self._constants.get(name) for name in node.input[:2])
         zero = self._constants.get(node.input[2]) if len(node.input) > 2 else None
         if steps is None or scale is None:

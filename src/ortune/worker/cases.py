@@ -27,7 +27,7 @@ class Bound:
         self.inputs: Any = None  # names of the inputs that are bound
 
     def __call__(self, feeds: Dict[str, Any]) -> Any:
-        """One call; the outputs as numpy arrays of their own."""
+        """Return one call; the outputs as numpy arrays of their own."""
         new = feeds.keys() != self.inputs
         # An input that is left out now must not keep its last value.
         binding = self.session.io_binding() if new else self.binding
@@ -66,25 +66,25 @@ class DeviceBound:
         self.bound: Dict[Any, Buffers] = {}  # by the inputs' shapes
 
     def __call__(self, feeds: Dict[str, Any]) -> Any:
-        """One call; the outputs as numpy arrays of their own, or nothing where they stay on the device."""
+        """Return one call; the outputs as numpy arrays of their own, or nothing if they stay on the device."""
         if not self.stays:
             return self.read(feeds)
         self.stay(feeds)
         return None
 
     def stay(self, feeds: Dict[str, Any]) -> Buffers:
-        """One call that copies nothing, and ends when the device is done."""
+        """Return one call that copies nothing, and ends when the device is done."""
         buffers = self._buffers(feeds)
         self.session.run_with_iobinding(buffers.binding, buffers.run_options)
         buffers.binding.synchronize_outputs()
         return buffers
 
     def fetch(self, feeds: Dict[str, Any]) -> List[Any]:
-        """One call whose inputs are on the device already; the outputs as numpy arrays of their own."""
+        """Return one call whose inputs are on the device already; the outputs as numpy arrays of their own."""
         return [value.numpy() for value in self.stay(feeds).outputs]
 
     def read(self, feeds: Dict[str, Any]) -> Any:
-        """One call whose inputs are copied in and whose outputs are fetched, whatever the plan says."""
+        """Return one call whose inputs are copied in and whose outputs are fetched, whatever the plan says."""
         buffers = self._buffers(feeds)
         for name, value in feeds.items():
             buffers.inputs[name].update_inplace(value)
@@ -98,7 +98,7 @@ class DeviceBound:
         return self.bound[key]
 
     def unbindable(self, feeds: Dict[str, Any]) -> List[str]:
-        """Inputs and outputs that no device's memory can hold, by name."""
+        """Return inputs and outputs that no device's memory can hold, by name."""
         named = {o.name: o.type for o in self.session.get_outputs()}
         texts = [name for name, value in feeds.items() if _kind(value) in "OUS"]
         others = [name for name, kind in named.items() if not kind.startswith("tensor(") or "string" in kind]
@@ -131,7 +131,7 @@ class DeviceBound:
 
 
 def _kind(value: Any) -> str:
-    """The kind of an array's elements, as numpy's types tell it; that of objects for what is no array."""
+    """Return the kind of an array's elements, as numpy's types tell it; that of objects for what is no array."""
     kind: str = value.dtype.kind if hasattr(value, "dtype") else "O"
     return kind
 
@@ -143,10 +143,10 @@ class Case:
         feed: Its name and weight.
         call: One run, as it is timed.
         outputs: Names and ONNX types of the outputs, asked once it has run.
-        read: One run that gives the outputs; None where the timed one does.
+        read: One run that gives the outputs; None if the timed one does.
         other: One run on other inputs, where a graph is captured.
         feeds: The values, where a device's memory may hold them.
-        device: What calls with values in that memory; None where nothing does.
+        device: What calls with values in that memory; None if nothing does.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Case:
         self.shapes: List[List[int]] = []
 
     def first(self, outputs_path: str, values: Any) -> None:
-        """Times the first run and keeps its outputs: later ones of random operators differ.
+        """Time the first run and keeps its outputs: later ones of random operators differ.
 
         A graph is captured on other inputs first, so that the outputs that are kept are a replay's after its inputs
         changed: what was captured with the values themselves would show here.
@@ -207,7 +207,7 @@ class Case:
         return max(1, due) if runs and len(feeds) > 1 else due
 
     def time(self, request: Dict[str, Any], runs: int, chunk: int, chunks: int) -> None:
-        """Times one of the chunks that a batch is cut into."""
+        """Time one of the chunks that a batch is cut into."""
         due = self.due(request, runs)
         # Example: 10 runs in 4 chunks: 2, 3, 2, 3.
         n = due * (chunk + 1) // chunks - due * chunk // chunks
@@ -216,14 +216,14 @@ class Case:
         self.waits += waits
 
     def drop_last(self) -> None:
-        """Forgets the last timed run."""
+        """Forget the last timed run."""
         del self.latencies[-1:], self.waits[-1:]
 
 
 def caller(
     ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any], values: Any
 ) -> List[Case]:
-    """One caller's cases; where inputs and outputs are bound, one binding serves them all."""
+    """Return one caller's cases; where inputs and outputs are bound, one binding serves them all."""
     bound: Union[Bound, DeviceBound, None] = None
     if settings.call_style == "io_binding":
         bound = Bound(session, settings.run)
@@ -273,7 +273,7 @@ def _case(
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
-    """One report a case: its latencies by turn, those of all callers of a turn together."""
+    """Return one report a case: its latencies by turn, those of all callers of a turn together."""
     cases = []
     for alike in zip(*callers):
         case = alike[0]
@@ -296,7 +296,7 @@ def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
 
 
 def _level(latencies: List[int], turn_runs: List[int]) -> bool:
-    """Returns whether the last turn took what the first did."""
+    """Return whether the last turn took what the first did."""
     if len(turn_runs) < 2:
         return True
     return timing.agree(latencies[: turn_runs[0]], latencies[-turn_runs[-1] :])

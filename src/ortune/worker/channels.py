@@ -61,7 +61,7 @@ def _set_affinity(item: Dict[str, Any]) -> None:
 
 
 def apply(ort: Any, applied: List[Dict[str, Any]]) -> Settings:
-    """Puts every setting where its channel says. Raises Stop with the knob's name when one cannot be set."""
+    """Put every setting where its channel says. Raises Stop with the knob's name when one cannot be set."""
     settings = Settings(ort)
     # One arena holds all of its options: registering a second one would not add to the first.
     arena = {i["key"]: int(i["value"]) for i in applied if i["channel"] == "env_allocator"}
@@ -134,7 +134,7 @@ def _register_arena(settings: Settings, options: Dict[str, int]) -> None:
 
 
 def thread_count() -> Optional[int]:
-    """Threads of this process, None where the system does not tell."""
+    """Return threads of this process, None if the system does not tell."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
@@ -148,12 +148,12 @@ def option(options: Any, key: str, value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """A value as ONNX Runtime's string options want it."""
+    """Return a value as ONNX Runtime's string options want it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """What InferenceSession is told beside the model and its options, for the providers of a plan.
+    """Return what InferenceSession is told beside the model and its options, for the providers of a plan.
 
     A provider that the build lacks is added to the session's options from its own wheel, where the environment has one.
     """

@@ -57,7 +57,7 @@ class _Semaphore:
         self._changed = threading.Condition()
 
     def acquire(self, block: bool = True, timeout: Optional[float] = None) -> bool:
-        """Takes one, when there is one."""
+        """Take one, when there is one."""
         with self._changed:
             if self.kind == 0 and self._is_mine():
                 self._value -= 1

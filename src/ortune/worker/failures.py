@@ -14,7 +14,7 @@ _FULL = (28, 122, 27)
 
 
 def first_lines(error: BaseException) -> str:
-    """What was raised, with its kind."""
+    """Return what was raised, with its kind."""
     name, text = type(error).__name__, str(error).strip()
     if name == "EPFail":
         # A plug-in's own sentence comes last, behind the places in the sources through which it went.
@@ -27,7 +27,7 @@ def first_lines(error: BaseException) -> str:
 def conclude(
     link: Link, work: Callable[[], None], words: Callable[[BaseException], str] = first_lines
 ) -> NoReturn:
-    """Does the work of a process, and ends it."""
+    """Do the work of a process, and ends it."""
     try:
         work()
     except Stop as stop:
@@ -42,7 +42,7 @@ def conclude(
 
 
 def reason(error: BaseException, phase: str) -> str:
-    """Why a trial failed, a word of the closed list."""
+    """Return why a trial failed, a word of the closed list."""
     name, text = type(error).__name__, str(error).lower()
     if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
         return "out-of-memory"
@@ -68,5 +68,5 @@ _NO_MEMORY = (
 
 
 def _is_disk_full(error: OSError) -> bool:
-    """Returns whether there is no room to write; numpy says so without an error number."""
+    """Return whether there is no room to write; numpy says so without an error number."""
     return error.errno in _FULL or "written" in str(error) or "free space" in str(error)

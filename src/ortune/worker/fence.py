@@ -47,7 +47,7 @@ class Unfenced(Exception):
 
 
 def missing() -> str:
-    """Returns what this system lacks of a fence, in words; "" where it has all of it."""
+    """Return what this system lacks of a fence, in words; "" if it has all of it."""
     if not sys.platform.startswith("linux"):
         names = {"darwin": "macOS", "win32": "Windows"}
         return "%s has no Landlock and no seccomp" % names.get(sys.platform, sys.platform)
@@ -61,7 +61,7 @@ def missing() -> str:
 
 
 def confine(reads: Iterable[str], writes: str, memory_bytes: int = 0, file_bytes: int = 0) -> None:
-    """Puts this process behind the fence, before it has a second thread; there is no way back.
+    """Put this process behind the fence, before it has a second thread; there is no way back.
 
     Args:
         reads: Files and folders that it may read, besides its interpreter's environment and the system's libraries.
@@ -86,7 +86,7 @@ def confine(reads: Iterable[str], writes: str, memory_bytes: int = 0, file_bytes
 
 
 def environment() -> List[str]:
-    """The interpreter's own files, its packages, and what programs read of a system."""
+    """Return the interpreter's own files, its packages, and what programs read of a system."""
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     inside = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in _OF_A_PREFIX]
@@ -164,7 +164,7 @@ def _limit(memory_bytes: int, file_bytes: int) -> None:
 
 
 def _require_fence() -> None:
-    """Tries to leave: an emulated kernel may take all of this and do nothing."""
+    """Try to leave: an emulated kernel may take all of this and do nothing."""
     import socket
 
     for attempt in (lambda: os.listdir("/"), socket.socket):

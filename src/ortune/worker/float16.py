@@ -15,7 +15,7 @@ from .quantizer_graphs import ENDS, give_names, graphs, left_out, store_constant
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights and activations in float16; inputs and outputs keep their types."""
+    """Return weights and activations in float16; inputs and outputs keep their types."""
     onnx, converter = imported("onnx", ort), imported("onnxruntime.transformers.float16", ort)
     leave = request["params"]["leave"]
     model = _typed(onnx, request)
@@ -75,7 +75,7 @@ class _Cut(logging.Handler):
             self._small += 1
 
     def words(self) -> str:
-        """What to add to a sentence."""
+        """Return what to add to a sentence."""
         large = "; magnitudes above 65504 were clipped in %d weights" % self._large
         small = "; magnitudes below 6e-8 were raised to 6e-8 in %d weights" % self._small
         return (large if self._large else "") + (small if self._small else "")
@@ -97,7 +97,7 @@ def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
 
 
 def _stored_types(graph: Any) -> Set[int]:
-    """The types of a graph's weights and constants."""
+    """Return the types of a graph's weights and constants."""
     constants = [node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute]
     return {tensor.data_type for tensor in [*graph.initializer, *constants]}
 

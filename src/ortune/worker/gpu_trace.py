@@ -67,7 +67,7 @@ class GpuTrace:
     """Records what the GPU does from ``start`` on. Times are the system's, in nanoseconds since 1970.
 
     Attributes:
-        problem: Why nothing is recorded; "" where it is.
+        problem: Why nothing is recorded; "" if it is.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class GpuTrace:
         self._callbacks = (_REQUESTED(self._requested), _COMPLETED(self._completed))
 
     def start(self) -> None:
-        """Begins to record, where the runtime's environment has CUPTI and the driver lets it."""
+        """Begin to record, where the runtime's environment has CUPTI and the driver lets it."""
         path = library()
         try:
             self._library = ctypes.CDLL(path)
@@ -97,7 +97,7 @@ class GpuTrace:
         self._ahead_ns = self._ahead()
 
     def write_into(self, profile: str, started_ns: int) -> None:
-        """Adds what was recorded to a profile.
+        """Add what was recorded to a profile.
 
         Args:
             profile: ONNX Runtime's file.
@@ -135,7 +135,7 @@ class GpuTrace:
         self._filled.append((buffer, valid))
 
     def _ahead(self) -> int:
-        """The system's clock less CUPTI's: of several readings the one that took least."""
+        """Return the system's clock less CUPTI's: of several readings the one that took least."""
         now = ctypes.c_uint64()
         readings = []
         for _ in range(20):
@@ -174,7 +174,7 @@ class GpuTrace:
         return calls, sorted(works, key=lambda work: int(work["start"]))
 
     def _walk(self) -> Iterator[int]:
-        """The address of every record."""
+        """Yield the address of every record."""
         for buffer, valid in self._filled:
             record = ctypes.c_void_p()
             while not self._library.cuptiActivityGetNextRecord(
@@ -197,7 +197,7 @@ class _Nodes:
         self.rows, self.starts = rows, [start for start, _, _ in rows]
 
     def at(self, at_us: float) -> int:
-        """The event of the innermost node that ran then; -1 where none did."""
+        """Return the event of the innermost node that ran then; -1 where none did."""
         last = bisect.bisect_right(self.starts, at_us) - 1
         # Both ends are whole microseconds. Before the node that began last there are only those that it is inside of.
         for start, end, index in reversed(self.rows[max(0, last - 64) : last + 1]):
@@ -214,7 +214,7 @@ def _work(record: Any, name: str, n_bytes: Optional[int]) -> Dict[str, Any]:
 
 
 def _event(work: Dict[str, Any], at_us: float, events: List[Dict[str, Any]], node: int) -> Dict[str, Any]:
-    """One kernel or copy in the form of a profile's event."""
+    """Return one kernel or copy in the form of a profile's event."""
     args = {"stream": str(work["stream"])}
     if work["bytes"] is not None:
         args["copied_bytes"] = str(work["bytes"])
@@ -229,7 +229,7 @@ def _event(work: Dict[str, Any], at_us: float, events: List[Dict[str, Any]], nod
 
 
 def _lines(events: List[Dict[str, Any]], behind: Dict[int, List[Dict[str, Any]]]) -> Iterator[str]:
-    """Every event on a line of its own, what the GPU did behind the node that started it, the rest at the end."""
+    """Yield every event on a line of its own, what the GPU did behind the node that started it, the rest at the end."""
     for index, event in enumerate(events):
         yield json.dumps(event)
         for own in behind.get(index, ()):
@@ -239,7 +239,7 @@ def _lines(events: List[Dict[str, Any]], behind: Dict[int, List[Dict[str, Any]]]
 
 
 def library() -> str:
-    """The path of CUPTI: that of the environment's own NVIDIA packages first, then that of a CUDA toolkit."""
+    """Return the path of CUPTI: that of the environment's own NVIDIA packages first, then that of a CUDA toolkit."""
     names = ("libcupti.so", "libcupti.so.*[0-9]")
     places = [
         os.path.join(place, "nvidia", folder, "lib")
@@ -256,7 +256,7 @@ def library() -> str:
 
 
 def demangled(name: bytes) -> str:
-    """A kernel's name as it was written in C++; as it is, where this machine cannot tell."""
+    """Return a kernel's name as it was written in C++; as it is, where this machine cannot tell."""
     if name.startswith(b"_Z"):
         try:
             demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle

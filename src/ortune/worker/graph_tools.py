@@ -17,7 +17,7 @@ INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model
 
 
 def is_large(model: Any) -> bool:
-    """Returns whether a model's weights are to lie beside it; what is in external data need not be loaded.
+    """Return whether a model's weights are to lie beside it; what is in external data need not be loaded.
 
     Protobuf's own count of bytes fails above 2 GB, so this is one of elements.
     """
@@ -38,7 +38,7 @@ _ELEMENT_BYTES = {
 
 
 def stored_tensors(graph: Any) -> Iterator[Any]:
-    """The stored tensors of a graph and of those inside."""
+    """Yield the stored tensors of a graph and of those inside."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -79,14 +79,14 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
-    """The graph as onnxslim simplifies it."""
+    """Return the graph as onnxslim simplifies it."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
-    """The graph as onnxsim simplifies it."""
+    """Return the graph as onnxsim simplifies it."""
     tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     simplified, _ = tool.simplify(original)
@@ -94,14 +94,14 @@ def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
-    """The graph as the optimiser of onnxscript leaves it."""
+    """Return the graph as the optimiser of onnxscript leaves it."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.optimize(original), request, "onnxscript")
 
 
 def imported(name: str, ort: Any) -> Any:
-    """A module of the environment; where it is not there, what to install."""
+    """Return a module of the environment; where it is not there, what to install."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -114,7 +114,7 @@ def imported(name: str, ort: Any) -> Any:
 
 
 def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
-    """Saves what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
+    """Save what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
     _require_same_signature(original, output)
     before, after = _contents(original.graph), _contents(output.graph)
     saved(ort, onnx, original if before == after else output, request)
@@ -128,7 +128,7 @@ def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str
 
 
 def _contents(graph: Any) -> List[Any]:
-    """The operators of a graph and of those inside, and how many numbers it holds."""
+    """Return the operators of a graph and of those inside, and how many numbers it holds."""
     contents: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
     for node in graph.node:
         contents.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
@@ -139,7 +139,7 @@ def _contents(graph: Any) -> List[Any]:
 
 
 def _raised(onnx: Any, request: Dict[str, Any]) -> str:
-    """The model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
+    """Return the model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
     model = onnx.load(request["model"])
     opset = next((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), 1)
     if opset >= NORMALIZATION_OPSET:
@@ -174,7 +174,7 @@ def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
 
 
 def _own(model: Any) -> Dict[str, int]:
-    """How many of each of ONNX Runtime's own operators, and of normalisations, a graph holds."""
+    """Return how many of each of ONNX Runtime's own operators, and of normalisations, a graph holds."""
     counts: Dict[str, int] = {}
     for node in model.graph.node:
         if node.domain == "com.microsoft" or node.op_type.endswith("LayerNormalization"):
@@ -183,7 +183,7 @@ def _own(model: Any) -> Dict[str, int]:
 
 
 def _require_same_signature(original: Any, output: Any) -> None:
-    """Requires that the new model is called as the old one was."""
+    """Require that the new model is called as the old one was."""
 
     def names(values: Any) -> List[str]:
         return [value.name for value in values]
@@ -208,7 +208,7 @@ def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
 
 
 def does_not_load(ort: Any, request: Dict[str, Any], mapped: bool = False) -> str:
-    """What ONNX Runtime says of the model that was written, on the CPU; "" where it loads.
+    """Return what ONNX Runtime says of the model that was written, on the CPU; "" if it loads.
 
     Args:
         ort: The package.

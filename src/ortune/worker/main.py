@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _trial(link: Link) -> None:
-    """Loads the model, then does what it is told, one turn at a time, asleep between turns."""
+    """Load the model, then does what it is told, one turn at a time, asleep between turns."""
     protocol.die_with_parent()
     request = link.read_request()
     applied = request["applied"]
@@ -55,7 +55,7 @@ class Session(Trial):
         self.gpu: Any = None  # what times kernels, where the profile is to have them
 
     def load(self) -> None:
-        """Creates the session."""
+        """Create the session."""
         from . import probes
 
         ort, request = self.ort, self.request
@@ -95,7 +95,7 @@ class Session(Trial):
             settings.files = files, began_ns, probes.files(request["applied"]) or {}
 
     def make_callers(self) -> List[List[cases.Case]]:
-        """The cases of each caller of each session."""
+        """Return the cases of each caller of each session."""
         from . import values
 
         return [
@@ -105,7 +105,7 @@ class Session(Trial):
         ]
 
     def report(self) -> Dict[str, Any]:
-        """What was measured, as the message wants it."""
+        """Return what was measured, as the message wants it."""
         from . import probes
 
         session = self.sessions[0]
@@ -123,7 +123,7 @@ class Session(Trial):
         }  # fmt: skip
 
     def _profile(self, session: Any) -> str:
-        """The path of the profile, with the GPU's part where that was traced."""
+        """Return the path of the profile, with the GPU's part where that was traced."""
         if not self.request["profile_path"]:
             return ""
         path: str = session.end_profiling()
@@ -133,7 +133,7 @@ class Session(Trial):
 
 
 def import_onnxruntime() -> Any:
-    """The interpreter's own; Stop where it has none."""
+    """Return the interpreter's own; Stop where it has none."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -152,7 +152,7 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]], available:
 
 
 def _placement(session: Any, requested: List[Dict[str, Any]], by_name: bool) -> List[Dict[str, Any]]:
-    """Returns which nodes each provider has, where this version tells; one that was asked for must have some."""
+    """Return which nodes each provider has, where this version tells; one that was asked for must have some."""
     if not requested or not hasattr(session, PLACEMENT):
         return []
     placement: Dict[str, Dict[str, Any]] = {}

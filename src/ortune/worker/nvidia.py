@@ -11,7 +11,7 @@ from typing import Any
 
 
 def load_nvidia_libraries(ort: Any) -> None:
-    """Loads CUDA and cuDNN from pip's packages, where the system's loader does not find them for ONNX Runtime.
+    """Load CUDA and cuDNN from pip's packages, where the system's loader does not find them for ONNX Runtime.
 
     Where it finds them nothing is loaded beforehand: what any program gets is what is measured.
     """

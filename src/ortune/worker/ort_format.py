@@ -18,7 +18,7 @@ BLOCKS = "NchwcTransformer"
 
 
 def fit_platform(options: Any, platform: str) -> List[str]:
-    """Sets what the converter sets for a platform, for a session that saves the same graph as an .onnx.
+    """Set what the converter sets for a platform, for a session that saves the same graph as an .onnx.
 
     Returns:
         The optimisers that are left out.
@@ -28,7 +28,7 @@ def fit_platform(options: Any, platform: str) -> List[str]:
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes the model at a level and in a style."""
+    """Write the model at a level and in a style."""
     params, libraries = request["params"], request["custom_ops"]
     if len(libraries) > 1:
         raise Stop(

@@ -32,7 +32,7 @@ STREAMS: Dict[str, Any] = {
 
 
 def measure(ort: Any, request: Dict[str, Any]) -> str:
-    """Measures with one number of threads and writes the rates a second, by what reached them, to ``output``.
+    """Measure with one number of threads and write the rates a second, by what reached them, to ``output``.
 
     ``model`` is the folder with the models and ``models.json``: what each multiplies, and how many operations a run is.
     Params: ``threads``, ``side`` of numpy's matrices, ``seconds`` for each rate, ``array_bytes`` of each of the three
@@ -70,7 +70,7 @@ def _keep(rates: Dict[str, float], name: str, rate: float) -> None:
 
 
 def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> float:
-    """Operations a second of one of our models; 0.0 where this build has no kernel for it."""
+    """Return operations a second of one of our models; 0.0 if this build has no kernel for it."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -88,7 +88,7 @@ def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> f
 
 
 def _numpy(threads: int, side: int, seconds: float) -> float:
-    """Operations a second of numpy's product; 0.0 where its library takes more threads than it was told."""
+    """Return operations a second of numpy's product; 0.0 if its library takes more threads than it was told."""
     rng = np.random.RandomState(0)
     a, b = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
     out = np.empty((side, side), np.float32)
@@ -101,7 +101,7 @@ def _numpy(threads: int, side: int, seconds: float) -> float:
 
 
 def _shortest(call: Callable[[], Any], seconds: float) -> float:
-    """Seconds of the quickest call, after one that warms up."""
+    """Return seconds of the quickest call, after one that warms up."""
     call()
     times: List[float] = []
     end = time.perf_counter() + seconds
@@ -113,12 +113,12 @@ def _shortest(call: Callable[[], Any], seconds: float) -> float:
 
 
 def passes(array_bytes: int) -> int:
-    """Returns how often a try passes over the arrays, so that starting the threads is nothing beside it."""
+    """Return how often a try passes over the arrays, so that starting the threads is nothing beside it."""
     return 3 if array_bytes < SHORT_BYTES else 1
 
 
 def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]:
-    """Bytes a second, read and written, of each kind of stream, over all threads."""
+    """Return bytes a second, read and written, of each kind of stream, over all threads."""
     lanes = _Lanes(threads, array_bytes // 4)
     try:
         rates = {}
@@ -170,7 +170,7 @@ class _Lanes:
         self._pass("streaming")
 
     def end(self) -> None:
-        """Lets the threads go, and their arrays."""
+        """Let the threads go, and their arrays."""
         self._gate.abort()
         for thread in self._threads:
             thread.join()

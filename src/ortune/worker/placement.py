@@ -20,7 +20,7 @@ _NODE = re.compile(r"^\s*Operator type: (\S+) Node name: (.*) Node index: \d+\s*
 
 
 def ask(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes operator, name and provider of each node as JSON, and why the provider compiled nothing, "" if it did."""
+    """Write operator, name and provider of each node as JSON, and why the provider compiled nothing, "" if it did."""
     settings = channels.apply(ort, request["applied"])
     for library in request["custom_ops"]:
         settings.session.register_custom_ops_library(library)
@@ -58,7 +58,7 @@ def _assigned(ort: Any, session: Any) -> List[List[str]]:
 def _validated(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> List[List[str]]:
-    """What the provider said of each node, the last word on it, before it failed."""
+    """Return what the provider said of each node, the last word on it, before it failed."""
     options.log_severity_level, options.log_verbosity_level = 0, 1
 
     def again() -> None:
@@ -81,7 +81,7 @@ def verdicts(log: str, provider: str) -> List[List[str]]:
 
 
 def _logged(do: Callable[[], None]) -> str:
-    """What is written to stderr meanwhile, by ONNX Runtime too."""
+    """Return what is written to stderr meanwhile, by ONNX Runtime too."""
     with tempfile.TemporaryFile() as file:
         before = os.dup(2)
         try:

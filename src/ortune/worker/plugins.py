@@ -54,7 +54,7 @@ def _names(package: str) -> List[str]:
 
 
 def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
-    """What the first provider runs on, where it and the others came from wheels of their own; else nothing.
+    """Return what the first provider runs on, where it and the others came from wheels of their own; else nothing.
 
     They do where the build lacks the first.
 
@@ -86,7 +86,7 @@ def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
 
 
 def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str]) -> Optional[Any]:
-    """Adds a provider from its wheel to the session's options; the device that it took, None where no wheel has it.
+    """Add a provider from its wheel to the session's options; the device that it took, None if no wheel has it.
 
     Raises:
         Unusable: The wheel's library cannot be registered, or offers no such device.
@@ -135,6 +135,6 @@ def _device(offered: List[Any], wheel: str, wanted: str) -> Any:
 
 
 def kinds(device: Any) -> List[str]:
-    """What a device is called: its type, and what its provider calls it."""
+    """Return what a device is called: its type, and what its provider calls it."""
     own = dict(device.ep_metadata).get("ov_device", "")
     return list(dict.fromkeys(filter(None, (device.device.type.name, own.upper()))))

@@ -28,7 +28,7 @@ Found = Tuple[str, bool, str]
 
 
 def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
-    """Fails on a config key, or the name of an optimiser, that this build's library does not contain."""
+    """Fail on a config key, or the name of an optimiser, that this build's library does not contain."""
     wanted = {}
     for item in applied:
         if item["channel"] in ("session_config", "run_config"):
@@ -43,7 +43,7 @@ def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
 
 
 def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List[Dict[str, Any]]) -> None:
-    """Fails on an option that the library of its provider does not contain: plug-ins take any without a word."""
+    """Fail on an option that the library of its provider does not contain: plug-ins take any without a word."""
     for provider in requested:
         name = provider["name"]
         knob_of = dict.fromkeys(provider.get("options") or {}, "")
@@ -65,7 +65,7 @@ def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List
 
 
 def _capi(ort: Any) -> str:
-    """The folder with the libraries of the build."""
+    """Return the folder with the libraries of the build."""
     return os.path.join(os.path.dirname(ort.__file__), "capi")
 
 
@@ -86,13 +86,13 @@ def _not_in_library(folder: str, names: List[str]) -> List[str]:
 
 
 def _literal(name: str) -> str:
-    """The part of a name that is a literal: ONNX Runtime appends a provider's name at run time."""
+    """Return the part of a name that is a literal: ONNX Runtime appends a provider's name at run time."""
     stem, joined, rest = name.partition("_")
     return stem + joined if rest.endswith("ExecutionProvider") else name
 
 
 def _plain(name: str) -> bool:
-    """Returns whether a text can be a key or a name; one of a few letters would be found in any library."""
+    """Return whether a text can be a key or a name; one of a few letters would be found in any library."""
     return len(name) > 7 and name.replace("_", "").replace(".", "").isalnum()
 
 
@@ -103,7 +103,7 @@ def read_back(
     added_threads: Optional[int],
     idle_cpu_ratio: Optional[float],
 ) -> List[Dict[str, Any]]:
-    """One entry a setting: level, whether it agrees with the plan, and what was seen."""
+    """Return one entry a setting: level, whether it agrees with the plan, and what was seen."""
     entries = []
     for item in applied:
         level, ok, actual = _echo(item, settings, session)
@@ -118,7 +118,7 @@ def read_back(
 
 
 def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
-    """What ONNX Runtime, or the environment, says the setting is."""
+    """Return what ONNX Runtime, or the environment, says the setting is."""
     channel, key, value = item["channel"], item["key"], item["value"]
     if channel == "session_option":
         options = session.get_session_options()
@@ -146,7 +146,7 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
 
 
 def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
-    """Files in the folders that settings name, each with the time of its writing; None where none names one."""
+    """Files in the folders that settings name, each with the time of its writing; None if none names one."""
     folders = [str(item["value"]) for item in applied if item.get("probe") == "folder"]
     if not folders:
         return None
@@ -161,7 +161,7 @@ def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
 
 
 def _kept(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
-    """What became of a folder of compiled models.
+    """Return what became of a folder of compiled models.
 
     A build of OpenVINO without the reader of its own format takes a whole blob for a broken one: it compiles and writes
     it again. A blob that another process was just writing is not whole.
@@ -181,7 +181,7 @@ def _effect(
     added: Optional[int],
     idle_cpu_ratio: Optional[float],
 ) -> Optional[Found]:
-    """What the setting is seen to do in this process; None where nothing can be seen."""
+    """Return what the setting is seen to do in this process; None if nothing can be seen."""
     probe, value = item.get("probe") or "", item["value"]
     if probe == "threads":
         return _threads(item["key"], session, added)
@@ -215,14 +215,14 @@ def _effect(
 
 
 def _stops(item: Dict[str, Any]) -> bool:
-    """Returns whether the setting is one that makes idle threads sleep."""
+    """Return whether the setting is one that makes idle threads sleep."""
     if item["key"].endswith(".spin_duration_us"):
         return int(item["value"]) <= 500  # far less than the stretch that is looked at
     return text(item["value"]) == ("1" if item["key"] == "session.force_spinning_stop" else "0")
 
 
 def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
-    """Threads that creating the session added, against what its options and the environment ask for."""
+    """Return threads that creating the session added, against what its options and the environment ask for."""
     options = session.get_session_options()
     alone = session.get_providers() == ["CPUExecutionProvider"]
     own_pool = getattr(options, "use_per_session_threads", True)  # older releases have no other
@@ -253,7 +253,7 @@ def _allowed(wanted: str) -> Found:
 
 
 def _thread_masks(wanted: str) -> Optional[Found]:
-    """Checks whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
+    """Check whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
     try:
         tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
     except OSError:
@@ -268,7 +268,7 @@ def _thread_masks(wanted: str) -> Optional[Found]:
 
 
 def _cpus(ranges: str, first: int) -> Set[int]:
-    """CPUs of ``0-3,8`` counted from ``first``, counted from 0."""
+    """Return CPUs of ``0-3,8`` counted from ``first``, counted from 0."""
     cpus = set()
     for part in ranges.split(","):
         low, _, high = part.partition("-")
@@ -286,7 +286,7 @@ def _huge_pages(value: str) -> Optional[Found]:
 
 
 def _field(path: str, name: str) -> str:
-    """The first word after ``name:`` in a file of /proc, "" where there is none."""
+    """Return the first word after ``name:`` in a file of /proc, "" if there is none."""
     try:
         with open(path, encoding="ascii", errors="replace") as f:
             for line in f:

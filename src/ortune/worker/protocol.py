@@ -38,7 +38,7 @@ class Link:
         self._commands: "queue.SimpleQueue[bytes]" = queue.SimpleQueue()
 
     def send(self, message: str, **fields: Any) -> None:
-        """Writes one message. A closed pipe means that nobody is left to measure for."""
+        """Write one message. A closed pipe means that nobody is left to measure for."""
         line = json.dumps(dict(fields, message=message), separators=(",", ":")) + "\n"
         data = line.encode("utf-8")
         # A pipe takes what it has room for at the moment.
@@ -46,13 +46,13 @@ class Link:
             data = data[os.write(self._out, data) :]
 
     def read_request(self) -> Dict[str, Any]:
-        """Reads the request, the first line on stdin, and listens for commands."""
+        """Read the request, the first line on stdin, and listens for commands."""
         request = self.first_line()
         self.listen()
         return request
 
     def first_line(self) -> Dict[str, Any]:
-        """Reads the request while the process has one thread."""
+        """Read the request while the process has one thread."""
         line = sys.stdin.buffer.readline()
         if not line:
             os._exit(3)
@@ -64,23 +64,23 @@ class Link:
         return request
 
     def listen(self) -> None:
-        """Takes the lines that follow, in a thread."""
+        """Take the lines that follow, in a thread."""
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next_command(self) -> Dict[str, Any]:
-        """Sleeps until ortune says what to do next."""
+        """Sleep until ortune says what to do next."""
         command: Dict[str, Any] = json.loads(self._commands.get().decode("utf-8"))
         return command
 
     def _listen(self) -> None:
-        """Takes commands as they come, also while one is carried out: the end of stdin is ortune's end."""
+        """Take commands as they come, also while one is carried out: the end of stdin is ortune's end."""
         for line in sys.stdin.buffer:
             self._commands.put(line)
         os._exit(3)
 
 
 def die_with_parent() -> None:
-    """Asks Linux to kill this process when ortune dies, even by kill -9."""
+    """Ask Linux to kill this process when ortune dies, even by kill -9."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes

@@ -28,7 +28,7 @@ AXIS_OPSET = 13
 
 
 def prepare(ort: Any, request: Dict[str, Any]) -> str:
-    """The model as both quantizers want it: shapes inferred, plain fusions done, and a name for each node."""
+    """Return the model as both quantizers want it: shapes inferred, plain fusions done, and a name for each node."""
     _, onnx = _libraries(ort)
     source, large = _whole(onnx, request)
     _prepare(onnx, source, request["output"], large)
@@ -40,7 +40,7 @@ def prepare(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights of products in 8 bits, activations quantized anew at each run; of a prepared model."""
+    """Return weights of products in 8 bits, activations quantized anew at each run; of a prepared model."""
     quantization, onnx = _libraries(ort)
     model = onnx.load(request["model"], load_external_data=False)
     params = request["params"]
@@ -111,7 +111,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def weights(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights of MatMul in 8 or 4 bits, a scale for each block of them; activations stay as they are."""
+    """Return weights of MatMul in 8 or 4 bits, a scale for each block of them; activations stay as they are."""
     _, onnx = _libraries(ort)
     quantizers = imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
@@ -150,7 +150,7 @@ def _libraries(ort: Any) -> Any:
 
 
 def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
-    """Writes the model with shapes inferred and plain fusions done."""
+    """Write the model with shapes inferred and plain fusions done."""
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
@@ -199,7 +199,7 @@ def _upgrade(onnx: Any, path: str) -> None:
 
 
 def _flatten_biases(onnx: Any, path: str) -> None:
-    """Stores the bias of a Gemm of one row as a vector: for a matrix the quantizer's check of its scales fails."""
+    """Store the bias of a Gemm of one row as a vector: for a matrix the quantizer's check of its scales fails."""
     model = onnx.load(path, load_external_data=False)
     graph = model.graph
     biases: Set[str] = set()
@@ -262,7 +262,7 @@ def _type(quantization: Any, name: str) -> Any:
 
 
 def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
-    """Requires that something was quantized at all: the quantizers write a model either way."""
+    """Require that something was quantized at all: the quantizers write a model either way."""
     graph = onnx.load(path, load_external_data=False).graph
     operators = {node.op_type for node in graph.node}
     if operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:

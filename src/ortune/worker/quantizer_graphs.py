@@ -10,7 +10,7 @@ WITH_BIAS = ("Conv", "ConvTranspose", "Gemm")
 
 
 def graphs(graph: Any) -> Iterator[Any]:
-    """A graph and those within."""
+    """Yield a graph and those within."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -71,7 +71,7 @@ def store_constants(graph: Any) -> None:
 
 
 def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
-    """Names of the nodes to leave as they are: of operators, and of the first and last of ``kinds``."""
+    """Return names of the nodes to leave as they are: of operators, and of the first and last of ``kinds``."""
     words = [word for word in leave.split("+") if word]
     names = [node.name for node in model.graph.node if node.op_type in words]
     products = [node.name for node in model.graph.node if node.op_type in kinds]
@@ -82,5 +82,5 @@ def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
 
 
 def words_left_out(leave: str) -> str:
-    """What to add to a sentence about what was left out."""
+    """Return what to add to a sentence about what was left out."""
     return "; left out: %s" % leave.replace("+", ", ") if leave else ""

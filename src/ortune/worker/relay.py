@@ -89,7 +89,7 @@ class Relay:
             shutil.copyfile(content, place)
 
     def _receive(self, file: "IO[bytes]", left: int) -> str:
-        """Writes so many bytes of stdin; their sha256."""
+        """Write so many bytes of stdin; their sha256."""
         digest = hashlib.sha256()
         while left:
             data = sys.stdin.buffer.read(min(left, CHUNK))
@@ -158,7 +158,7 @@ class Relay:
         return os.path.join(self.folder, *name.split("/"))
 
     def _leave(self, code: int) -> None:
-        """Ends, once: nothing of it stays but the files that are kept by content."""
+        """End, once: nothing of it stays but the files that are kept by content."""
         with self._busy:
             if self.worker is not None and self.worker.poll() is None:
                 with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ def _write(line: bytes) -> None:
 
 
 def _message(line: bytes) -> str:
-    """Returns which message of the worker a line is; "" where it is none."""
+    """Return which message of the worker a line is; "" if it is none."""
     try:
         message = json.loads(line.decode("utf-8"))
     except ValueError:
@@ -195,12 +195,12 @@ def _message(line: bytes) -> str:
 
 
 def _inside(folder: str) -> bytes:
-    """A folder as it stands within JSON, where its separator follows."""
+    """Return a folder as it stands within JSON, where its separator follows."""
     return json.dumps(folder + "/")[1:-1].encode("utf-8")
 
 
 def _cache() -> str:
-    """The user's own folder for files that are kept by content; "" where there can be none."""
+    """Return the user's own folder for files that are kept by content; "" if there can be none."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(home, "ortune-relay")
     try:

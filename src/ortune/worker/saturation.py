@@ -23,7 +23,7 @@ NOT_EMULATED = ("ConvInteger", "DynamicQuantizeLSTM", "QAttention", "QLinearConv
 
 
 def emulate(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes the outputs for each input into a folder of its name, below the output."""
+    """Write the outputs for each input into a folder of its name, below the output."""
     onnx = imported("onnx", ort)
     run = _Run(ort, onnx, request)
     for feed in request["feeds"]:
@@ -93,7 +93,7 @@ class _Run:
         return [values[name] for name in self.names]
 
     def _by_ort(self, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
-        """The outputs of one node, as ONNX Runtime computes them."""
+        """Return the outputs of one node, as ONNX Runtime computes them."""
         if number not in self._sessions:
             names = [name for name in dict.fromkeys(_reads(node)) if name in values]
             self._sessions[number] = self._session(node, {name: values[name] for name in names}), names
@@ -122,7 +122,7 @@ class _Run:
     def sums(
         self, number: int, a: Any, b: Any, a_zero: Any, b_zero: Any, *, group: int = 0, cut: bool = True
     ) -> Any:
-        """The product of two integer matrices less their zero points, as the kernel sums it: pairs in 16 bits.
+        """Return the product of two integer matrices less their zero points, as the kernel sums it: pairs in 16 bits.
 
         Args:
             number: Of the node.
@@ -153,7 +153,7 @@ class _Run:
         return total
 
     def _lost(self, weight: Tuple[int, int], a: Any, b: Any) -> Optional[Any]:
-        """What sums of two products lose beyond 16 bits; None where none reaches them."""
+        """Return what sums of two products lose beyond 16 bits; None if none reaches them."""
         if weight not in self._packed:
             even = b.shape[0] % 2
             pairs = np.pad(b, [(0, even), (0, 0)]).reshape(-1, 2, b.shape[1])
@@ -180,16 +180,16 @@ class _Run:
         return lost
 
     def padded(self, node: Any, values: Dict[str, Any], count: int) -> List[Any]:
-        """The arrays that a node reads, so many; None for one that is left out."""
+        """Return the arrays that a node reads, so many; None for one that is left out."""
         arrays = [values[name] if name else None for name in node.input]
         return arrays + [None] * (count - len(arrays))
 
     def attribute(self, node: Any, name: str, usual: Any) -> Any:
-        """An attribute's value, or the usual one."""
+        """Return an attribute's value, or the usual one."""
         return attribute(self._onnx, node, name, usual)
 
     def quantized_input(self, x: Any) -> Tuple[Any, Any, Any]:
-        """An activation as DynamicQuantizeLinear makes it: integers, their scale and their zero point."""
+        """Return an activation as DynamicQuantizeLinear makes it: integers, their scale and their zero point."""
         if -1 not in self._sessions:
             node = self._onnx.helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])
             self._sessions[-1] = self._session(node, {"x": x.reshape(-1)}), ["x"]
@@ -198,7 +198,7 @@ class _Run:
 
 
 def _reads(node: Any) -> List[str]:
-    """Names of what a node reads, in its branches too."""
+    """Return names of what a node reads, in its branches too."""
     names = [name for name in node.input if name]
     for own in node.attribute:
         for inner in [own.g] if own.HasField("g") else own.graphs:
@@ -283,7 +283,7 @@ def _convolution(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> L
 
 
 def _columns(run: _Run, node: Any, x: Any, x_zero: Any, kernel: Any) -> Tuple[Any, Any]:
-    """What each output position reads, by group: positions by taps by channels; and the sizes of the output."""
+    """Return what each output position reads, by group: positions by taps by channels; and the sizes of the output."""
     rank = len(kernel)
     strides = run.attribute(node, "strides", [1] * rank)
     dilations = run.attribute(node, "dilations", [1] * rank)

@@ -50,7 +50,7 @@ class Site(NamedTuple):
 
 
 def smooth(ort: Any, request: Dict[str, Any]) -> str:
-    """The model with smaller differences between the channels that its products read."""
+    """Return the model with smaller differences between the channels that its products read."""
     if not request["feeds"]:
         raise Stop("unsupported", "smooth-quant needs inputs to calibrate on")
     onnx = imported("onnx", ort)
@@ -104,7 +104,7 @@ class _Graph:
         self._replaced: Set[str] = set()
 
     def sites(self) -> List[Site]:
-        """Each activation that products alone read, where what computes it can take up a scale."""
+        """Return each activation that products alone read, where what computes it can take up a scale."""
         sites = []
         for value, readers in self._readers.items():
             after = [self._weight(node, place) for node, place in readers]
@@ -118,7 +118,7 @@ class _Graph:
         return sites
 
     def move(self, site: Site, largest: Any) -> bool:
-        """Moves the scale between the channels of an activation; False where they are alike."""
+        """Move the scale between the channels of an activation; False if they are alike."""
         weight = np.zeros(largest.shape)
         for factor in site.after:
             array = np.abs(self._array(factor).astype(np.float64))
@@ -143,7 +143,7 @@ class _Graph:
         return self._constants[factor.node.input[factor.place]]
 
     def _weight(self, node: Any, place: int) -> Optional[Factor]:
-        """The weight of a product by its rows, where it reads a value in that place; None for anything else."""
+        """Return the weight of a product by its rows, where it reads a value in that place; None for anything else."""
         if place != 0 or node.op_type not in ("MatMul", "Gemm") or attribute(self._onnx, node, "transA", 0):
             return None
         array = self._constants.get(node.input[1])
@@ -152,7 +152,7 @@ class _Graph:
         return Factor(node, 1, 1 if attribute(self._onnx, node, "transB", 0) else 0)
 
     def _takes(self, name: str, size: int) -> Optional[List[Factor]]:
-        """The constants that take up a scale of a value's last axis; None where something else has a part in it."""
+        """The constants that take up a scale of a value's last axis; None if something else has a part in it."""
         node = self._producer.get(name)
         if node is None:
             return None
@@ -182,7 +182,7 @@ class _Graph:
         return self._only(node.input[place], size)
 
     def _only(self, name: str, size: int) -> Optional[List[Factor]]:
-        """Does as ``_takes``, of a value that nothing else reads."""
+        """Do as ``_takes``, of a value that nothing else reads."""
         if len(self._readers.get(name, ())) != 1 or name in self._outputs:
             return None
         return self._takes(name, size)
@@ -201,7 +201,7 @@ class _Graph:
         return present if len(present) == len(factors) else None
 
     def _scale(self, factor: Factor, by: Any) -> None:
-        """Multiplies a constant along an axis, in a copy of its own."""
+        """Multiply a constant along an axis, in a copy of its own."""
         array = self._array(factor)
         shape = [1] * max(1, array.ndim)
         shape[factor.axis] = by.size
@@ -216,7 +216,7 @@ class _Graph:
         factor.node.input[factor.place] = name
 
     def store(self) -> None:
-        """Puts the scaled constants into the graph in place of those that nothing reads anymore."""
+        """Put the scaled constants into the graph in place of those that nothing reads anymore."""
         read = {name for each in graphs(self._graph) for node in each.node for name in node.input}
         read |= self._outputs
         for place in range(len(self._graph.initializer) - 1, -1, -1):

@@ -105,7 +105,7 @@ Instruction = Tuple[int, int, int, int]
 
 
 def program(machine: str) -> bytes:
-    """The filter for this process on a machine of that architecture, as the kernel takes it.
+    """Return the filter for this process on a machine of that architecture, as the kernel takes it.
 
     Args:
         machine: As ``platform.machine`` says it, one of ``ARCHITECTURES``.
@@ -158,7 +158,7 @@ def _all(numbers: Iterable[Tuple[int, int]], column: int, result: int) -> List[I
 
 
 def _argument(place: int, high: bool = False) -> Instruction:
-    """Loads the lower half of an argument, or its upper one: both architectures are little-endian."""
+    """Load the lower half of an argument, or its upper one: both architectures are little-endian."""
     return (_LOAD, 0, 0, 16 + 8 * place + (4 if high else 0))
 
 

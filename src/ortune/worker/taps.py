@@ -15,7 +15,7 @@ from .protocol import Stop
 def tapped(
     ort: Any, onnx: Any, model: Any, names: List[str], request: Dict[str, Any]
 ) -> Iterator[Dict[str, Any]]:
-    """The values of these names for each input of a request; the model is changed by that.
+    """Yield the values of these names for each input of a request; the model is changed by that.
 
     They are outputs of the session, so no fusion takes them away. Weights of the model that lie beside the request's
     need not be loaded.
@@ -62,7 +62,7 @@ def _link(source: str, goal: str) -> None:
 
 
 def copied(path: str, model: Any) -> str:
-    """Returns a copy of a model and of its external data, in this process's own folder.
+    """Return a copy of a model and of its external data, in this process's own folder.
 
     ONNX Runtime's quantizers and its converter to ORT format write beside the model that they read, where a confined
     process writes nothing.
@@ -81,7 +81,7 @@ def copied(path: str, model: Any) -> str:
 
 
 def location_of(tensor: Any) -> str:
-    """The file of a weight that lies beside the model and was not loaded; "" for any other.
+    """Return the file of a weight that lies beside the model and was not loaded; "" for any other.
 
     Raises:
         Stop: It is no file below the model's folder.
@@ -95,7 +95,7 @@ def location_of(tensor: Any) -> str:
 
 
 def constants(onnx: Any, graph: Any, folder: str = "") -> Dict[str, Any]:
-    """The arrays of a graph's weights and constants by name, without weights that a caller may feed.
+    """Return the arrays of a graph's weights and constants by name, without weights that a caller may feed.
 
     Args:
         onnx: The package.
@@ -126,7 +126,7 @@ def _array(onnx: Any, tensor: Any, folder: str) -> Any:
 
 
 def attribute(onnx: Any, node: Any, name: str, usual: Any) -> Any:
-    """An attribute's value, or the usual one."""
+    """Return an attribute's value, or the usual one."""
     for entry in node.attribute:
         if entry.name == name:
             return onnx.helper.get_attribute_value(entry)

@@ -64,7 +64,7 @@ def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_
 
 
 def agree(before: List[int], after: List[int]) -> bool:
-    """Returns whether two windows have the same middle: within 2 % (5 % of single runs), or three standard errors."""
+    """Return whether two windows have the same middle: within 2 % (5 % of single runs), or three standard errors."""
     a, b = median(before), median(after)
     spread = median([abs(x - a) for x in before] + [abs(x - b) for x in after])
     # Noisy runs have to agree within their own noise only, or a warm-up beside a neighbour would never end.

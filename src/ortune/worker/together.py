@@ -36,7 +36,7 @@ class Window:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Starts the clocks."""
+        """Start the clocks."""
         self.waited_ns = self._waits.read_ns() if self._waits else None
         self.cpu_ns, self.wall_ns = time.process_time_ns(), timing.CLOCK()
 
@@ -59,7 +59,7 @@ def run(
     unmeasured: int = 0,
     waits: Optional[CpuWaits] = None,
 ) -> Window:
-    """Times a batch of every caller's cases, several callers each in a thread of their own.
+    """Time a batch of every caller's cases, several callers each in a thread of their own.
 
     Args:
         callers: Each with its cases.

@@ -49,7 +49,7 @@ def _run(link: Link) -> None:
 
 
 def _optimize(ort: Any, request: Dict[str, Any]) -> str:
-    """Creates a session for the sake of the graph that it optimises and saves."""
+    """Create a session for the sake of the graph that it optimises and saves."""
     without = request["params"].get("without", "").replace("+", ";")
     applied = list(request["applied"])
     if without:
@@ -84,7 +84,7 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _compile(ort: Any, request: Dict[str, Any]) -> str:
-    """Creates a session for the sake of the parts that its provider compiles, which are saved as EPContext nodes."""
+    """Create a session for the sake of the parts that its provider compiles, which are saved as EPContext nodes."""
     settings = channels.apply(ort, request["applied"])
     options = settings.session
     for library in request["custom_ops"]:
@@ -109,7 +109,7 @@ def _compile(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str]) -> None:
-    """Leaves out what ONNX Runtime's converter leaves out for a platform, where the request names one."""
+    """Leave out what ONNX Runtime's converter leaves out for a platform, where the request names one."""
     from . import ort_format
 
     if "platform" in params:
@@ -117,7 +117,7 @@ def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
-    """Saves the graph at each level, in one process: ``output`` is a folder, ``<level>.onnx`` is what goes there."""
+    """Save the graph at each level, in one process: ``output`` is a folder, ``<level>.onnx`` is what goes there."""
     folder, levels = request["output"], request["params"]["levels"]
     # Once for all sessions: ONNX Runtime refuses a second global pool, or a second arena, in one process.
     settings = channels.apply(ort, request["applied"])
@@ -150,7 +150,7 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _graphs(ort: Any, request: Dict[str, Any]) -> str:
-    """Saves the graphs of several models as a session runs them, as ``<number>.onnx`` in the folder ``output``."""
+    """Save the graphs of several models as a session runs them, as ``<number>.onnx`` in the folder ``output``."""
     models = json.loads(request["params"]["models"])
     options = channels.apply(ort, request["applied"]).session
     for library in request["custom_ops"]:
@@ -162,14 +162,14 @@ def _graphs(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _peaks(ort: Any, request: Dict[str, Any]) -> str:
-    """What the machine can do at most; see ``peaks``, which imports numpy."""
+    """Return what the machine can do at most; see ``peaks``, which imports numpy."""
     from . import peaks
 
     return peaks.measure(ort, request)
 
 
 def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """One of ONNX Runtime's quantizers; see ``quantize``, which imports them when it is asked."""
+    """Return one of ONNX Runtime's quantizers; see ``quantize``, which imports them when it is asked."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import quantize
@@ -188,7 +188,7 @@ def _float16(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """A tool that rewrites a whole graph; see ``graph_tools``, which imports it when it is asked for."""
+    """Return a tool that rewrites a whole graph; see ``graph_tools``, which imports it when it is asked for."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import graph_tools
@@ -200,28 +200,28 @@ def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
 
 
 def _metric(ort: Any, request: Dict[str, Any]) -> str:
-    """The user's own measure of outputs; see ``metric``, which imports numpy."""
+    """Return the user's own measure of outputs; see ``metric``, which imports numpy."""
     from . import metric
 
     return metric.measure(request)
 
 
 def _smooth(ort: Any, request: Dict[str, Any]) -> str:
-    """Moves the ranges of activations into weights; see ``smoothing``, which imports numpy."""
+    """Move the ranges of activations into weights; see ``smoothing``, which imports numpy."""
     from . import smoothing
 
     return smoothing.smooth(ort, request)
 
 
 def _saturated(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes what the model gives on a processor without VNNI; see ``saturation``, which imports numpy."""
+    """Write what the model gives on a processor without VNNI; see ``saturation``, which imports numpy."""
     from . import saturation
 
     return saturation.emulate(ort, request)
 
 
 def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes the model in ORT format; see ``ort_format``, which imports ONNX Runtime's converter."""
+    """Write the model in ORT format; see ``ort_format``, which imports ONNX Runtime's converter."""
     from . import ort_format
 
     return ort_format.convert(ort, request)

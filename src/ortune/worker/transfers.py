@@ -14,7 +14,7 @@ LEAST, MOST, MOST_NS = 3, 30, 300_000_000
 def of_run(case: Case) -> Optional[Dict[str, Any]]:
     """Times whole runs, runs with their inputs on the device, and runs with their outputs there too, in turns.
 
-    None where the values cannot be bound to the device's memory.
+    None if the values cannot be bound to the device's memory.
     """
     device, feeds = case.device, case.feeds
     if device is None or device.unbindable(feeds):

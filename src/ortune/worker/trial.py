@@ -30,15 +30,15 @@ class Trial:
         self.turn_waits_ns: Optional[List[int]] = []
 
     def load(self) -> None:
-        """Loads what is run."""
+        """Load what is run."""
         raise NotImplementedError
 
     def make_callers(self) -> List[List[cases.Case]]:
-        """The cases of each caller."""
+        """Return the cases of each caller."""
         raise NotImplementedError
 
     def warm(self) -> None:
-        """Runs each case once, and warms up."""
+        """Run each case once, and warms up."""
         from . import values  # imports numpy, which must not fail before it can be said
 
         request, link = self.request, self.link
@@ -56,7 +56,7 @@ class Trial:
         gc.collect()
 
     def turn(self, runs: int, unmeasured: int) -> None:
-        """Times one batch of every caller."""
+        """Time one batch of every caller."""
         before = _involuntary_switches()
         window = together.run(self.callers, self.request, runs, unmeasured, self.waits)
         self.cpu_ns += window.cpu_ns
@@ -69,7 +69,7 @@ class Trial:
             self.switches = (self.switches or 0) + _involuntary_switches() - before
 
     def report(self) -> Dict[str, Any]:
-        """What was measured, as the message wants it."""
+        """Return what was measured, as the message wants it."""
         callers = self.callers
         return {
             "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
@@ -80,7 +80,7 @@ class Trial:
 
 
 def follow(trial: Trial, link: Link) -> None:
-    """Loads, then does what it is told, one turn at a time, asleep between turns; reports at the end."""
+    """Load, then does what it is told, one turn at a time, asleep between turns; reports at the end."""
     trial.load()
     link.phase = "running"
     link.send("loaded", load_ns=trial.load_ns)

@@ -26,14 +26,14 @@ BIT_TYPES = {
 
 
 def read_feeds(folder: str) -> Tuple[Dict[str, Any], bool]:
-    """Reads one case's feeds. The flag says whether a value needs ONNX Runtime's own value type."""
+    """Read one case's feeds. The flag says whether a value needs ONNX Runtime's own value type."""
     entries = _index(folder, "feeds")
     needs_ort_values = any(e["kind"] == "tensor" and e["onnx_type"] in BIT_TYPES for e in entries)
     return {entry["name"]: _value(folder, entry) for entry in entries}, needs_ort_values
 
 
 def read_outputs(folder: str) -> Dict[str, Any]:
-    """Reads what ``write_outputs`` wrote: arrays, lists of arrays, and maps as they are."""
+    """Read what ``write_outputs`` wrote: arrays, lists of arrays, and maps as they are."""
     return {entry["name"]: _value(folder, entry) for entry in _index(folder, "outputs")}
 
 
@@ -72,7 +72,7 @@ def shifted(feeds: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict[str, Any]:
-    """The feeds as OrtValues, for models with inputs that numpy cannot hold."""
+    """Return the feeds as OrtValues, for models with inputs that numpy cannot hold."""
     values: Dict[str, Any] = {}
     for name, value in feeds.items():
         if name in bits:
@@ -103,7 +103,7 @@ def shapes(outputs: List[Any]) -> List[List[int]]:
 
 
 def write_outputs(folder: str, names: List[str], types: List[str], outputs: List[Any]) -> None:
-    """Writes the outputs and ``outputs.json`` into a new folder."""
+    """Write the outputs and ``outputs.json`` into a new folder."""
     os.makedirs(folder, exist_ok=True)
     index = []
     for i, (name, onnx_type, value) in enumerate(zip(names, types, outputs)):
@@ -129,7 +129,7 @@ def write_outputs(folder: str, names: List[str], types: List[str], outputs: List
 
 
 def _plain(value: Any) -> Any:
-    """An OrtValue as numpy; numpy scalars as arrays; the rest as it is."""
+    """Return an OrtValue as numpy; numpy scalars as arrays; the rest as it is."""
     if hasattr(value, "numpy") and hasattr(value, "is_tensor"):
         return value.numpy() if value.is_tensor() else value
     if isinstance(value, np.generic):
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 
 
 def _element(onnx_type: str) -> str:
-    """The innermost type: ``tensor(float)`` gives float, ``seq(tensor(int64))`` gives int64."""
+    """Return the innermost type: ``tensor(float)`` gives float, ``seq(tensor(int64))`` gives int64."""
     return onnx_type.rstrip(")").rsplit("(", 1)[-1]
 
 

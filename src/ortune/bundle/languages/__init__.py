@@ -16,11 +16,11 @@ __all__ = ["claim", "emit_all", "languages"]
 
 
 def languages() -> list[Language]:
-    """Every language."""
+    """Return every language."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     return [importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in names]
 
 
 def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, str]:
-    """The files of every language, by name."""
+    """Return the files of every language, by name."""
     return {language.file: language.emit(info, custom_ops) for language in languages()}

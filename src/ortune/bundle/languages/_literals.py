@@ -10,12 +10,12 @@ QUOTES = {'"': '\\"', "\\": "\\\\"}
 
 
 def utf8(text: str) -> str:
-    """The bytes of UTF-8, each as one character; "?" for half of a surrogate pair."""
+    """Return the bytes of UTF-8, each as one character; "?" for half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode("latin-1")
 
 
 def file_bytes(text: str) -> str:
-    """The bytes of UTF-8, also where lone surrogates stand for bytes of a file name that is not UTF-8."""
+    """Return the bytes of UTF-8, also where lone surrogates stand for bytes of a file name that is not UTF-8."""
     lone = [sign for sign in text if "\ud800" <= sign <= "\udfff"]
     if all("\udc80" <= sign <= "\udcff" for sign in lone):
         return text.encode("utf-8", "surrogateescape").decode("latin-1")
@@ -23,7 +23,7 @@ def file_bytes(text: str) -> str:
 
 
 def utf16(text: str) -> str:
-    """The units of UTF-16, each as one character."""
+    """Return the units of UTF-16, each as one character."""
     data = text.encode("utf-16-be", "surrogatepass")
     return "".join(chr(int.from_bytes(data[i : i + 2], "big")) for i in range(0, len(data), 2))
 
@@ -48,7 +48,7 @@ class Quote:
     special: Mapping[str, str]
 
     def __call__(self, text: str) -> str:
-        """The literal, quotes included."""
+        """Return the literal, quotes included."""
         signs = (
             self.special.get(sign) or (sign if " " <= sign <= "~" else self.other.format(ord(sign)))
             for sign in self.units(text)

@@ -44,7 +44,7 @@ MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aa
 
 
 def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
-    """What a binding calls each provider that it can append so."""
+    """Return what a binding calls each provider that it can append so."""
     return {p.name: own for p in every() if (own := binding(p.bindings))}
 
 
@@ -130,12 +130,12 @@ class Language:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         template = templates().get_template(f"{self.file}.j2")
         return template.render(self._places(info, custom_ops), **self.more)
 
     def _places(self, info: BundleInfo, custom_ops: Sequence[str]) -> dict[str, Any]:
-        """What the template may name."""
+        """Return what the template may name."""
         host, applied = info.host, info.applied
         notes = self.notes(info, custom_ops)
         names = [] if "preload" in self.lacks else [as_text(s.value) for s in of(applied, "preload")]
@@ -229,7 +229,7 @@ class Language:
         return statements
 
     def statement(self, setting: Applied) -> str:
-        """One setting as a statement on ``options``, "" where it is none."""
+        """Return one setting as a statement on ``options``, "" if it is none."""
         line = ""
         if setting.channel == "session_option" and self._has(setting):
             option = self.options.get(setting.key, self.any_option)
@@ -244,7 +244,7 @@ class Language:
         return line and line + self.end
 
     def number(self, value: Value) -> str:
-        """A value as an expression: a thread count is computed where the code runs."""
+        """Return a value as an expression: a thread count is computed where the code runs."""
         count = thread_cap(value)
         if count is not None:
             return self.count.format(count)
@@ -253,7 +253,7 @@ class Language:
         return self.words.get(value, value) if isinstance(value, str) else repr(value)
 
     def text_of(self, value: Value) -> str:
-        """A value as an expression that gives text."""
+        """Return a value as an expression that gives text."""
         count = thread_cap(value)
         return self.quote(as_text(value)) if count is None else self.text.format(self.count.format(count))
 
@@ -261,11 +261,11 @@ class Language:
         return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
 
     def _drops(self, setting: Applied) -> bool:
-        """Returns whether a setting replays a graph: this code's calls give no buffers that stay on the device."""
+        """Return whether a setting replays a graph: this code's calls give no buffers that stay on the device."""
         return is_capture(setting) and not self.keeps_buffers
 
     def _has(self, setting: Applied) -> bool:
-        """Returns whether the binding has this session option, with this value."""
+        """Return whether the binding has this session option, with this value."""
         value = setting.value
         has_value = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
         return bool(self.any_option) or (setting.key in self.options and has_value)
@@ -273,7 +273,7 @@ class Language:
     # --- providers and notes ---------------------------------------------------------------------------
 
     def _way(self, name: str) -> tuple[str, str] | None:
-        """Returns which way and by what name the binding appends a provider; None where it cannot."""
+        """Return which way and by what name the binding appends a provider; None if it cannot."""
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[Provider]:
@@ -281,12 +281,12 @@ class Language:
         return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
 
     def _plugged_in(self, info: BundleInfo) -> list[str]:
-        """The providers whose plug-ins the code can register."""
+        """Return the providers whose plug-ins the code can register."""
         names = [provider.name for provider in self._appended(info)]
         return [name for name in names if self.plugs and find(name).plugin]
 
     def _options(self, info: BundleInfo, provider: Provider, without: str = "") -> list[tuple[str, str]]:
-        """A provider's options as literals; the caller may name another folder of compiled models."""
+        """Return a provider's options as literals; the caller may name another folder of compiled models."""
         literals = {key: self.quote(value) for key, value in provider.options.items() if key != without}
         if key := caches(info.plan, info.applied).get(provider.name):
             name, before, folder, after = stored_in(provider.options, key)
@@ -296,14 +296,14 @@ class Language:
         return [(self.quote(key), value) for key, value in literals.items()]
 
     def _caches(self, info: BundleInfo) -> list[Stored]:
-        """The folders of compiled models, as the providers that the binding appends are told them."""
+        """Return the folders of compiled models, as the providers that the binding appends are told them."""
         keys = caches(info.plan, info.applied)
         plugged_in = self._plugged_in(info)
         there = [(p, stored_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys]
         return [s for p, s in there if p.name in plugged_in or s.option in self.takes.get(p.name, p.options)]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
-        """What of the plan this language cannot set, each with what to do instead."""
+        """Return what of the plan this language cannot set, each with what to do instead."""
         notes = [(named(s), do) for s in info.applied if (do := self._note(s))]
         plugged_in = self._plugged_in(info)
         for name, options in providers(info.plan, info.applied):
@@ -324,7 +324,7 @@ class Language:
         return notes
 
     def _needs(self, name: str, info: BundleInfo) -> str:
-        """What must be there for the provider, by what was measured: a plug-in, or a build that has it."""
+        """Return what must be there for the provider, by what was measured: a plug-in, or a build that has it."""
         version = f"ONNX Runtime {info.ort_version}"
         wheel = find(name).plugin
         plugin = next((one for one in info.requirements if wheel and one.startswith(f"{wheel}==")), "")
@@ -335,7 +335,7 @@ class Language:
         return f"needs a build with it; measured with the plug-in {plugin} (on PyPI), which load.py registers"
 
     def _note(self, setting: Applied) -> str:
-        """What to do instead of a setting, "" where the language makes it."""
+        """Return what to do instead of a setting, "" if the language makes it."""
         lacked: str = setting.channel
         cannot = lacked in self.lacks
         if lacked == "session_option":
@@ -365,7 +365,7 @@ def _device(provider: Provider) -> str:
 
 
 def claim(info: BundleInfo) -> str:
-    """What the code may say of its settings: no more than the bundle's proof does."""
+    """Return what the code may say of its settings: no more than the bundle's proof does."""
     if info.proof is not None and (info.proof.verdict, info.proof.phase) == ("faster", "confirm"):
         return "with the settings that were confirmed to be better than the default"
     if not info.plan.settings and not info.plan.rewrites:

@@ -12,7 +12,7 @@ CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
 
 
 def flags(provider: Provider) -> list[str]:
-    """The flags that are on among a provider's options, as Java spells them: "NNAPIFlags.USE_FP16"."""
+    """Return the flags that are on among a provider's options, as Java spells them: "NNAPIFlags.USE_FP16"."""
     _, kind, start = find(provider.name).bindings.java_flags or ("", "", "")
     return [f"{kind}.{key.removeprefix(start)}" for key, value in provider.options.items() if value == "1"]
 

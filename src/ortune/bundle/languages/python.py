@@ -34,29 +34,29 @@ def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[obj
 
 @cache
 def source(room: str, module: str) -> str:
-    """The source of a module that needs nothing of ortune, behind its docstring and imports."""
+    """Return the source of a module that needs nothing of ortune, behind its docstring and imports."""
     text = files("ortune").joinpath(room, module).read_text(encoding="utf-8")
     imports = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
     return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
 
 
 def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """The folders of compiled models that the plan has."""
+    """Return the folders of compiled models that the plan has."""
     return ", ".join(stored_in(options, caches[name]).folder for name, options in specs if name in caches)
 
 
 def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Returns whether a wheel of its own brings one of the providers to a plain onnxruntime."""
+    """Return whether a wheel of its own brings one of the providers to a plain onnxruntime."""
     return any(find(name).plugin for name, _ in specs)
 
 
 def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Returns whether no execution provider but the CPU's is asked for."""
+    """Return whether no execution provider but the CPU's is asked for."""
     return all(name == CPU.name for name, _ in specs)
 
 
 def remedy(requirements: Iterable[str]) -> str:
-    """What to do if an execution provider is not available."""
+    """Return what to do if an execution provider is not available."""
     words = " ".join(requirements)
     install = f"pip install {words}, or " if words else ""
     return f": {install}use load(fallback=True) to run the original model on the CPU"

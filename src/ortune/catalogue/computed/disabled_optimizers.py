@@ -32,7 +32,7 @@ class Optimizer:
     present: Callable[[ModelFacts], bool]
 
     def setting(self, ort_version: str) -> str:
-        """The setting's value for this version."""
+        """Return the setting's value for this version."""
         renamed = self.older is not None and version(ort_version) < version(self.older[0])
         return ";".join(self.older[1] if renamed and self.older else self.names)
 
@@ -132,7 +132,7 @@ level (NchwcTransformer, NhwcTransformer) are not here: the level ``extended`` l
 
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
-    """What this version knows and this model may feel."""
+    """Return what this version knows and this model may feel."""
     available = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
     return {o.setting(ort_version): o.prior for o in available if o.present(model)}
 

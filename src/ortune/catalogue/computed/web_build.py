@@ -32,18 +32,18 @@ def default_of(provider: str) -> str:
 
 
 def build_of(settings: Mapping[str, Value], provider: str) -> str:
-    """The build that runs a provider: as the settings say, or else what a page imports; "" outside of pages."""
+    """Return the build that runs a provider: as the settings say, or else what a page imports; "" outside of pages."""
     return str(settings.get("web_build") or default_of(provider))
 
 
 def build_of_file(name: str) -> str:
-    """The build that a file of WebAssembly belongs to, by its name or address; "" for all other files."""
+    """Return the build that a file of WebAssembly belongs to, by its name or address; "" for all other files."""
     match = _FILE.search(name.partition("?")[0])
     return (match["build"] or "wasm") if match else ""
 
 
 def idle_in(knob: Knob, build: str) -> str:
-    """Why a setting does nothing in a build, "" where it acts."""
+    """Return why a setting does nothing in a build, "" if it acts."""
     if not knob.builds or build in knob.builds:
         return ""
     return f"{knob.name} does nothing in the {build} build of onnxruntime-web: web_build={' or '.join(knob.builds)}"

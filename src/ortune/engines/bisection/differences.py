@@ -65,7 +65,7 @@ def compare_pairs(
     moved: Mapping[str, Seen],
     exact: Collection[str] = (),
 ) -> Compared:
-    """Measures the difference of every pair, and how much rounding explains.
+    """Measure the difference of every pair, and how much rounding explains.
 
     Args:
         a: The base.
@@ -139,7 +139,7 @@ def compare_pairs(
 
 
 def _explained(own: float, *, behind_grid: bool) -> float:
-    """Relative L2 that rounding explains of a value that moves so far by itself.
+    """Return relative L2 that rounding explains of a value that moves so far by itself.
 
     It is never so far that nothing could be found: what moves far by itself is given three times as much.
     """
@@ -151,7 +151,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
 
 
 def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
-    """Returns whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
+    """Return whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
     # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False
@@ -159,7 +159,7 @@ def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
 
 
 def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> Steps | None:
-    """The difference in steps, where both lie on one grid."""
+    """Return the difference in steps, where both lie on one grid."""
     step = step_of(grid)
     moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
     integers = mine.onnx_type in INTEGERS and theirs.onnx_type in INTEGERS
@@ -169,7 +169,7 @@ def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> S
 
 
 def explained_by_rounding(steps: Steps, quantizations: int) -> bool:
-    """Returns whether rounding explains so many steps behind so many quantizations."""
+    """Return whether rounding explains so many steps behind so many quantizations."""
     limit = STEPS_ONCE + STEPS_EACH * max(1, quantizations)
     return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
 

@@ -48,15 +48,15 @@ class Side:
 
     @property
     def optimised(self) -> bool:
-        """Returns whether its plan lets ONNX Runtime change the graph."""
+        """Whether its plan lets ONNX Runtime change the graph."""
         return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
 
     def as_file(self) -> Running:
-        """Runs the model as stored in its file."""
+        """Run the model as stored in its file."""
         return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
     def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
-        """Runs the graph that ONNX Runtime optimised.
+        """Run the graph that ONNX Runtime optimised.
 
         Raises:
             ToolFailed: It cannot be saved: a provider compiled parts of it, say.
@@ -119,7 +119,7 @@ def find(
     *,
     differ: bool = True,
 ) -> Found:
-    """Compares every value of two graphs and finds where they diverge.
+    """Compare every value of two graphs and find where they diverge.
 
     Args:
         a: The base with its feed.
@@ -128,7 +128,7 @@ def find(
         executor: Whose processes run them.
         folder: To be made for models and samples.
         seed: Of the directions in which inputs are moved.
-        line: Is told how far it is.
+        line: Callback for progress messages.
         differ: The outputs differ by more than rounding, so one integer of an output counts.
     """
     eyes = Eyes(executor, folder, line)

@@ -50,7 +50,7 @@ class Origin:
 
     Attributes:
         value: Its result.
-        kind: "" where it reads them from a stored value or an input, or how it makes them is not known.
+        kind: "" if it reads them from a stored value or an input, or how it makes them is not known.
         given: They are in a stored value or an input.
     """
 
@@ -98,7 +98,7 @@ class Infinities:
         )
 
     def unlike_a_mask(self, value: ir.Value) -> bool:
-        """Returns whether a value holds infinities that are not minus infinity among finite numbers."""
+        """Return whether a value holds infinities that are not minus infinity among finite numbers."""
         numbers, data = self._numbers(value), self._values.get(str(value.name))
         return (
             data is not None and numbers is not None and (1 in numbers.signs or 0 < data.n_inf == data.size)
@@ -149,7 +149,7 @@ class Infinities:
     def _at_its_places(
         self, value: ir.Value, signs: Signs | None, operands: Iterable[tuple[ir.Value, _Numbers]]
     ) -> list[tuple[ir.Value, Signs]] | None:
-        """Operands that are infinite at the places of a result's NaN or infinities; None where that is not known."""
+        """Operands that are infinite at the places of a result's NaN or infinities; None if that is not known."""
         result = self._numbers(value)
         if result is None or not (places := _places(result, signs)).size:
             return None
@@ -163,7 +163,7 @@ class Infinities:
         return behind
 
     def _kind(self, node: ir.Node, value: ir.Value) -> InfinityKind:
-        """How a node makes infinities of finite operands; "" where that is not known."""
+        """Return how a node makes infinities of finite operands; "" if that is not known."""
         operands = [(v, self._numbers(v)) for v in node.inputs if v is not None]
         unknown = any(numbers is None and stored(v) is None for v, numbers in operands)
         if unknown or node.domain not in PUBLIC_DOMAINS or any(True for _ in subgraphs(node)):
@@ -178,14 +178,14 @@ class Infinities:
         return "overflow" if computes else ""
 
     def _divided(self, result: _Numbers | None, divisor: _Numbers | None) -> InfinityKind:
-        """Whether a quotient is infinite because its divisor is zero, or because it is too large."""
+        """Return whether a quotient is infinite because its divisor is zero, or because it is too large."""
         if result is None or divisor is None or not (places := _places(result, result.signs)).size:
             return ""
         elements = _aligned(divisor, result, places)
         return "" if elements is None else "division-by-zero" if (elements == 0).any() else "overflow"
 
     def _numbers(self, value: ir.Value | None) -> _Numbers | None:
-        """What is known of a value; None where nothing is."""
+        """Return what is known of a value; None if nothing is."""
         if value is None:
             return None
         if value not in self._known:
@@ -232,7 +232,7 @@ def _signs(elements: Array) -> Signs:
 
 
 def _places(result: _Numbers, signs: Signs | None) -> Array:
-    """Elements of a result's sample that are NaN (None), or infinite with one of these signs."""
+    """Return elements of a result's sample that are NaN (None), or infinite with one of these signs."""
     elements = result.elements()
     if signs is None:
         return np.flatnonzero(np.isnan(elements))
@@ -240,7 +240,7 @@ def _places(result: _Numbers, signs: Signs | None) -> Array:
 
 
 def _aligned(operand: _Numbers, result: _Numbers, places: Array) -> Array | None:
-    """Elements of an operand that go into those of a result; None where the samples have no elements in common."""
+    """Elements of an operand that go into those of a result; None if the samples have no elements in common."""
     if operand.shape == result.shape and operand.whole == result.whole:
         return operand.elements()[places]
     if not operand.whole:

@@ -33,7 +33,7 @@ class Keys:
     fixed: set[str] = field(default_factory=set)
 
     def stored(self, value: ir.Value | None) -> str | None:
-        """Returns the key of a value that is constant over runs; None for others."""
+        """Return the key of a value that is constant over runs; None for others."""
         return self.of.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
 
 
@@ -50,7 +50,7 @@ class Keying:
         self._tensors: dict[int, str] = {}  # by identity: the graph keeps them alive
 
     def keys(self, paired: Mapping[str, str]) -> Keys:
-        """The keys, with values that are taken for those of the other side: these have one key for both."""
+        """Return the keys, with values that are taken for those of the other side: these have one key for both."""
         keys, prints = Keys(), Fingerprints(self._tensor, commutes=True)
         graph = self._side.graph.graph
         for value in graph.inputs:
@@ -77,7 +77,7 @@ class Keying:
         return keys
 
     def _is_untold(self, node: ir.Node) -> bool:
-        """Returns whether more decides what a node computes than its operator and attributes."""
+        """Return whether more decides what a node computes than its operator and attributes."""
         functions = self._side.graph.functions
         return node.op_identifier() in functions or has_parameters(node) or any(subgraphs(node))
 

@@ -34,7 +34,7 @@ def first_decisive(
     seed: int = 0,
     line: Callable[[str], None] = lambda text: None,
 ) -> GraphNode | None:
-    """The first node of the model from which on its plan's level parts from level none for good.
+    """Return the first node of the model from which on its plan's level parts from level none for good.
 
     Args:
         side: The model with its plan and its runtime.
@@ -43,10 +43,10 @@ def first_decisive(
         folder: To be made for models and samples; it may go afterwards.
         custom_ops: Libraries with operators of the model.
         seed: Of the directions in which inputs are moved.
-        line: Is told how far it is.
+        line: Callback for progress messages.
 
     Returns:
-        None where no value parts beyond rounding, or where the values cannot be looked at.
+        None if no value parts beyond rounding, or where the values cannot be looked at.
     """
     if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
@@ -79,10 +79,10 @@ def first_not_finite(
         feed: Inputs for which an output is not finite.
         executor: Whose processes run it.
         folder: To be made for models and samples; it may go afterwards.
-        line: Is told how far it is.
+        line: Callback for progress messages.
 
     Returns:
-        None where every value is finite, or where the values cannot be looked at.
+        None if every value is finite, or where the values cannot be looked at.
     """
     try:
         running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
@@ -104,7 +104,7 @@ def made_from(
     *,
     custom_ops: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The nodes of the model that became a node of the optimised graph.
+    """Return the nodes of the model that became a node of the optimised graph.
 
     Args:
         side: The model with its runtime.

@@ -54,12 +54,12 @@ class Running:
 
     @property
     def bodies(self) -> bool:
-        """Returns whether nodes have graphs of their own, which are not looked into."""
+        """Whether nodes have graphs of their own, which are not looked into."""
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
 
 
 def described(node: ir.Node, side: Running) -> GraphNode:
-    """A node as documents have it."""
+    """Return a node as documents have it."""
     return GraphNode(
         name=node.name or "",
         operator=operator(node),
@@ -75,7 +75,7 @@ class Eyes:
     Args:
         executor: Whose processes run them.
         folder: For models and samples; what is in it may go.
-        line: Is told how far it is.
+        line: Callback for progress messages.
     """
 
     def __init__(self, executor: Executor, folder: Path, line: Callable[[str], None]) -> None:
@@ -84,7 +84,7 @@ class Eyes:
         folder.mkdir()
 
     def look(self, running: Running, what: str) -> dict[str, Seen]:
-        """Returns a sample of every value that can be an output, by name."""
+        """Return a sample of every value that can be an output, by name."""
         values: dict[str, Seen] = {}
         parts = _parts(running)
         for i, names in enumerate(parts):
@@ -134,7 +134,7 @@ def nudged(running: Running, folder: Path, seed: int) -> Running:
 
 
 def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:
-    """Values to look at, node by node."""
+    """Return values to look at, node by node."""
     values = []
     for node in running.nodes:
         names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
@@ -147,7 +147,7 @@ def _no_tensor(value: ir.Value) -> bool:
 
 
 def _parts(running: Running) -> list[list[str]]:
-    """The values, in order, in parts that memory holds."""
+    """Return the values, in order, in parts that memory holds."""
     sizes = _sizes(running)
     parts: list[list[str]] = []
     room = 0
@@ -162,7 +162,7 @@ def _parts(running: Running) -> list[list[str]]:
 
 
 def _sizes(running: Running) -> dict[ir.Node, int]:
-    """Bytes that each node makes, as far as its shapes are known."""
+    """Return bytes that each node makes, as far as its shapes are known."""
     feeds = feed_files.read_feeds(Path(running.feed.path))
     shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
     whole = {
@@ -184,7 +184,7 @@ def _sizes(running: Running) -> dict[ir.Node, int]:
 
 
 def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:
-    """A copy whose outputs are these values and no others."""
+    """Return a copy whose outputs are these values and no others."""
     copy = model.clone()
     wanted = set(names)
     values = [v for node in copy.graph for v in node.outputs if v.name in wanted]

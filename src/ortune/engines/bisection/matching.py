@@ -59,7 +59,7 @@ class Pair:
 def match(
     a: Running, b: Running, seen_a: Mapping[str, Seen], seen_b: Mapping[str, Seen], outputs: Mapping[str, str]
 ) -> dict[str, Pair]:
-    """Pairs the values of two graphs, by the name in A, in the order of A's nodes.
+    """Pair the values of two graphs, by the name in A, in the order of A's nodes.
 
     Args:
         a: The base.
@@ -124,14 +124,14 @@ class _Matching:
             self.taken.add(theirs)
 
     def fits(self, mine: str, theirs: str) -> bool:
-        """Returns whether two values can be held against each other element by element."""
+        """Return whether two values can be held against each other element by element."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
 
     def comparable(self, mine: str, theirs: str) -> bool:
-        """Returns whether two values could stand for each other, but for their lengths, which may depend on values."""
+        """Return whether two values could stand for each other, but for their lengths, which may depend on values."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
@@ -140,7 +140,7 @@ class _Matching:
     def by_key(
         self, names: Iterable[str], sides: tuple[Keying, Keying], keys_before: tuple[Keys, Keys] | None = None
     ) -> tuple[Keys, Keys]:
-        """Values that are computed in one way of the same; of several that of the same name, or the next.
+        """Return values that are computed in one way of the same; of several that of the same name, or the next.
 
         Args:
             names: Of A's values in the order of its nodes.
@@ -200,7 +200,7 @@ class _Matching:
             self.take(name, best, "values", any_order=not self.fits(name, best))
 
     def by_nearest(self, name: str, roots: Mapping[str, str]) -> bool:
-        """The value of B that is much nearer than all others; of those that only carry one on, the nearest.
+        """Return the value of B that is much nearer than all others; of those that only carry one on, the nearest.
 
         Args:
             name: In A.
@@ -228,7 +228,7 @@ class _Matching:
         return True
 
     def _distance(self, name: str, other: str) -> float | None:
-        """How far two values are apart; None where they are two."""
+        """Return how far two values are apart; None if they are two."""
         mine, theirs = self.seen_a[name], self.seen_b[other]
         if self.fits(name, other):
             distance = relative_l2(mine, theirs)
@@ -240,12 +240,12 @@ class _Matching:
 
 
 def _makers(side: Running) -> dict[str, str]:
-    """The operator that makes each value."""
+    """Return the operator that makes each value."""
     return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
 
 
 def _carried_from(side: Running) -> dict[str, str]:
-    """The name of the value that each value in another type stands for."""
+    """Return the name of the value that each value in another type stands for."""
     roots: dict[str, str] = {}
     for node in side.nodes:
         if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
@@ -255,7 +255,7 @@ def _carried_from(side: Running) -> dict[str, str]:
 
 
 def _flat(value: Seen) -> bool:
-    """One number over and over, which many values are."""
+    """Return one number over and over, which many values are."""
     least, largest = value.figures[3:5]
     return least == largest
 
@@ -268,7 +268,7 @@ def _by_structure(
     keys: tuple[Keys, Keys],
     most: int | None = None,
 ) -> bool:
-    """Matches the same operator on values that belong together, else what has the same name in both.
+    """Match the same operator on values that belong together, else what has the same name in both.
 
     Args:
         a: The base.
@@ -291,7 +291,7 @@ def _by_structure(
     keys_a, keys_b = keys
 
     def counterpart(mine: ir.Value | None) -> str | None:
-        """What stands for an input in B, or for what it carries on."""
+        """Return what stands for an input in B, or for what it carries on."""
         name = "" if mine is None else str(mine.name)
         return partners.get(name) or partners.get(roots_a.get(name, ""))
 
@@ -314,7 +314,7 @@ def _by_structure(
         return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
 
     def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
-        """How much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
+        """Return how much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
         outputs = zip(node.outputs, other.outputs, strict=False)
         stored = zip(node.inputs, other.inputs, strict=False)
         return (
@@ -367,14 +367,14 @@ def _by_structure(
 
 
 def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
-    """Returns whether a value is in the file; with keys, whether it is computed of such alone too."""
+    """Return whether a value is in the file; with keys, whether it is computed of such alone too."""
     if keys is not None and str(value.name) in keys.fixed:
         return True
     return stored(value) is not None
 
 
 def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[set[str], list[ir.Node]]:
-    """The nearest values upstream that are paired, and the nodes between."""
+    """Return the nearest values upstream that are paired, and the nodes between."""
     reached: set[str] = set()
     between: list[ir.Node] = []
     waiting, visited = [v for v in values if v is not None], set[ir.Value]()

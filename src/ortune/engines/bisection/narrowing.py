@@ -25,7 +25,7 @@ def narrowed(
     seen_b: Mapping[str, Seen],
     apart: float,
 ) -> tuple[list[ir.Node], list[ir.Node]]:
-    """The nodes of both sides without those that still make, or no longer get, what the other side has.
+    """Return the nodes of both sides without those that still make, or no longer get, what the other side has.
 
     Args:
         ours: Nodes of A between values that were paired.
@@ -48,7 +48,7 @@ def narrowed(
 
 
 def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
-    """The nodes behind the one that makes this value; none where none does."""
+    """Return the nodes behind the one that makes this value; none if none does."""
     # The last node makes the result itself.
     for node in nodes[:-1]:
         if any(distance <= limit for distance in _distances(node, values, wanted)):
@@ -60,7 +60,7 @@ def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limi
 def _spoiling(
     nodes: list[ir.Node], values: Mapping[str, Seen], inputs: Sequence[tuple[Seen, float]], apart: float
 ) -> list[ir.Node]:
-    """The first node, if any, that makes of an input that input again, but for an error: a conversion, say.
+    """Return the first node, if any, that makes of an input that input again, but for an error: a conversion, say.
 
     The error is such that it explains how far the result is apart.
     """
@@ -78,7 +78,7 @@ def _distances(node: ir.Node, values: Mapping[str, Seen], wanted: Seen) -> list[
 
 
 def node_of(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Running) -> GraphNode:
-    """The node that a reader looks for: A's own that does the work, or B's where A has none."""
+    """Return the node that a reader looks for: A's own that does the work, or B's where A has none."""
     if not ours:
         return described(max(others, key=work_of), b)
     behind = b.names.get(max(others, key=work_of).name or "", ()) if others else ()

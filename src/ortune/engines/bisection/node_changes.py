@@ -15,7 +15,7 @@ _LONGEST = 200  # of an attribute, as text
 
 
 def node_changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
-    """What two nodes have that is not the same: the operator, attributes, weights."""
+    """Return what two nodes have that is not the same: the operator, attributes, weights."""
     changes = []
     if operator(a) != operator(b):
         changes.append(NodeChange(part="operator", was=operator(a), now=operator(b)))

@@ -31,7 +31,7 @@ class _Given:
 
 
 def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
-    """Returns where the values of a side that are not finite begin; None where all are finite.
+    """Return where the values of a side that are not finite begin; None if all are finite.
 
     NaN of an output is followed back through the values that hold NaN to the first node that makes it of others. Where
     those hold infinities that a node computed from finite numbers, by an overflow or a division by zero, that node is
@@ -99,7 +99,7 @@ def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinit
 
 
 def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> list[ir.Value]:
-    """Values that are bad and made of others that are not, behind those that are reached."""
+    """Return values that are bad and made of others that are not, behind those that are reached."""
     waiting = list(reached)
     met, begins = set(waiting), list[ir.Value]()
     while waiting:

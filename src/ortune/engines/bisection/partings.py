@@ -33,7 +33,7 @@ def _whole(pair: ValuePair) -> float:
 
 
 def _worst(pair: ValuePair) -> float:
-    """The distance of a whole value, or of its worst slice where that shows."""
+    """Return the distance of a whole value, or of its worst slice where that shows."""
     worst = 0.0 if pair.slice is None else pair.slice.relative_l2
     return max(_whole(pair), worst if worst >= SHOWN else 0.0)
 
@@ -45,7 +45,7 @@ def partings(
     seen_a: Mapping[str, Seen],
     seen_b: Mapping[str, Seen],
 ) -> tuple[Parting, ...]:
-    """Finds every place where values diverge, in the order of A's nodes."""
+    """Find every place where values diverge, in the order of A's nodes."""
     values = compared.values
     by_b = {pair.b: pair for pair in values.values()}
     makers = {str(v.name): node for node in b.nodes for v in node.outputs}
@@ -100,7 +100,7 @@ def _parts(
     faulty: bool,
     quantizations: int,
 ) -> bool:
-    """Returns whether what comes out is farther apart than what goes in explains.
+    """Return whether what comes out is farther apart than what goes in explains.
 
     Where what goes in is equal, it is by eight times. Where it is not, a difference that was there before grows, or is
     rounded to the next step: then it is a break only if it shows, and no value of the same place grows so by itself
@@ -128,12 +128,12 @@ def _parts(
 
 
 def _quantizations(nodes: Sequence[ir.Node]) -> int:
-    """How many of these nodes round to a grid."""
+    """Return how many of these nodes round to a grid."""
     return sum(map(quantizes, nodes))
 
 
 def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
-    """The places with the decisive one in front, and the first of them where it is another one.
+    """Return the places with the decisive one in front, and the first of them where it is another one.
 
     It is the first that is nearly as far apart as the farthest; of these one with a weight at fault, if there is one.
     """
@@ -152,7 +152,7 @@ def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | N
 
 
 def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None:
-    """Finds the node from which on values on one grid are a step or more apart, and how much of them at most."""
+    """Find the node from which on values on one grid are a step or more apart, and how much of them at most."""
     values = compared.values
     apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
     if not apart:
@@ -165,14 +165,14 @@ def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None
 
 
 def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
-    """The values that are only carried on to a node that quantizes: what computes them is the place."""
+    """Return the values that are only carried on to a node that quantizes: what computes them is the place."""
     if node.op_type not in CARRIERS:
         return set()
     return {str(value.name) for value in node.inputs[:1] if value is not None}
 
 
 def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[WeightFault, ...]:
-    """The weights that are at fault on one side and not on the other."""
+    """Return the weights that are at fault on one side and not on the other."""
     mine, theirs = tuple(faults(ours, "A")), tuple(faults(others, "B"))
 
     def what(fault: WeightFault) -> tuple[str, int, int]:
@@ -183,7 +183,7 @@ def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[Weight
 
 
 def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
-    """Returns whether all that is next made of a value is equal: the two get there on different ways."""
+    """Return whether all that is next made of a value is equal: the two get there on different ways."""
     waiting, visited, met = list(results), set[ir.Value](), False
     while waiting:
         value = waiting.pop()

@@ -51,16 +51,16 @@ class Seen:
 
     @property
     def whole(self) -> bool:
-        """Returns whether the sample holds every element."""
+        """Whether the sample holds every element."""
         return self.size <= KEPT
 
     def values(self) -> Array:
-        """The sample as float64."""
+        """Return the sample as float64."""
         return decode(np.asarray(load_array(self.sample)), self.onnx_type).astype(np.float64)
 
 
 def see(value: StoredValue, sample: Path) -> Seen | None:
-    """Samples a value from a worker's file, piece by piece; None for strings and non-tensors."""
+    """Sample a value from a worker's file, piece by piece; None for strings and non-tensors."""
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
     array = load_array(value.files[0])
@@ -96,14 +96,14 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
 
 
 def precision(a: Seen, b: Seen) -> float:
-    """Relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
+    """Return relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
 def relative_l2(
     a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0, zero_b: float | None = None
 ) -> float:
-    """Returns the relative L2 distance of two values of the same size.
+    """Return the relative L2 distance of two values of the same size.
 
     Args:
         a: The reference.
@@ -144,7 +144,7 @@ class WorstSlice:
 
 
 def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
-    """The worst of all slices along axes of moderate length; None where there are none, or not every element is kept.
+    """The worst of all slices along axes of moderate length; None if there are none, or not every element is kept.
 
     A slice that is nearly zero beside the others is measured against a thousandth of what they have.
     """
@@ -189,7 +189,7 @@ class Steps:
 
 
 def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
-    """The difference in steps of a grid; None where there is none to tell.
+    """Return the difference in steps of a grid; None if there is none to tell.
 
     Args:
         a: The reference.
@@ -220,13 +220,13 @@ def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
 
 
 def differing_share(a: Seen, b: Seen) -> float:
-    """Share of the elements of integers that are not the same."""
+    """Return share of the elements of integers that are not the same."""
     old, new = a.values(), b.values()
     return float((old != new).mean()) if old.size else 0.0
 
 
 def alike(a: Seen, b: Seen, limit: float) -> bool:
-    """Returns whether two values may be equal by their statistics, whatever their element order."""
+    """Return whether two values may be equal by their statistics, whatever their element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False
     if family(a.onnx_type) != family(b.onnx_type):

@@ -21,7 +21,7 @@ FEWEST_CHANNELS = 2
 
 
 def faults(nodes: Iterable[ir.Node], side: Literal["A", "B"]) -> Iterator[WeightFault]:
-    """What is wrong with the stored values that go into these nodes, each once."""
+    """Yield what is wrong with the stored values that go into these nodes, each once."""
     met: set[int] = set()
     for node in nodes:
         for value in node.inputs:

@@ -28,7 +28,7 @@ _IMAGE = {"height": -2, "width": -1}
 
 
 def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
-    """What ``--dynamic batch,seq`` means for these inputs.
+    """Return what ``--dynamic batch,seq`` means for these inputs.
 
     ``batch`` is the first axis of every input, ``seq`` and its like the second, ``height`` and ``width`` the last two
     of inputs with four; any other is said in full: ``INPUT:AXIS=NAME``.
@@ -69,7 +69,7 @@ def _axes_of(name: str, rank: int) -> Iterator[int]:
 
 
 def require_open(wanted: Axes, source: SourceOpened) -> None:
-    """Refuses to open an axis of a source whose sizes were fixed when it was written.
+    """Refuse to open an axis of a source whose sizes were fixed when it was written.
 
     Raises:
         UsageError: Says how the source is written with that axis open.
@@ -87,7 +87,7 @@ def require_open(wanted: Axes, source: SourceOpened) -> None:
 
 
 def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
-    """The axes that the source itself leaves open."""
+    """Return the axes that the source itself leaves open."""
     return {
         source.name: {
             axis: _unnamed(source.name, axis) for axis, size in enumerate(source.shape) if size is None
@@ -98,7 +98,7 @@ def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
 
 
 def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
-    """Every open size of a model's inputs by name, with where it is."""
+    """Return every open size of a model's inputs by name, with where it is."""
     open_places: dict[str, list[tuple[str, int]]] = {}
     for value in feedable(model):
         for axis, size in enumerate(value.shape or ()):
@@ -110,12 +110,12 @@ def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
 
 
 def _unnamed(value: str, axis: int) -> str:
-    """What an open size without a name is called: a first axis is nearly always the batch."""
+    """Return what an open size without a name is called: a first axis is nearly always the batch."""
     return f"{value}_{axis}" if axis else "batch"
 
 
 def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
-    """Axes that were to be open and that the model declares to be of one size: name, with input, axis, size."""
+    """Return axes that were to be open and that the model declares to be of one size: name, with input, axis, size."""
     shapes = {str(value.name): value.shape for value in feedable(model)}
     fixed_axes: dict[str, list[tuple[str, int, int]]] = {}
     for name, axes in expected.items():
@@ -128,7 +128,7 @@ def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int
 
 
 def other_sizes(size: int) -> tuple[int, ...]:
-    """Sizes that an open axis is tried at besides its own, the most telling first: twice as long, and half."""
+    """Return sizes that an open axis is tried at besides its own, the most telling first: twice as long, and half."""
     # Odd and even ones: of 8 these are 17, 4, 10 and 9, which no stride of a model divides all.
     wanted = (2 * size + 1, size // 2, size + 2, size + 1)
     return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))

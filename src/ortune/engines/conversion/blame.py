@@ -21,7 +21,7 @@ def node_at_fault(
     folder: Path,
     line: Callable[[str], None],
 ) -> tuple[Parting | None, NotFinite | None]:
-    """Finds where a wrong model's values part from a right one's, and stop being finite; None where nothing tells.
+    """Find where a wrong model's values part from a right one's, and stop being finite; None if nothing tells.
 
     Args:
         right: A conversion of the same source whose outputs are the source's.
@@ -29,7 +29,7 @@ def node_at_fault(
         feed: Inputs that show it, of the wrong model.
         baseline: Of either, whose processes run both.
         folder: To be made for models and samples.
-        line: Is told how far it is.
+        line: Callback for progress messages.
     """
     try:
         ours, theirs = right.model.ir, wrong.model.ir

@@ -43,7 +43,7 @@ class Checked:
     Attributes:
         cases: Every set of inputs, at both levels.
         axes: Every open size.
-        fault: The first thing that is wrong; None where nothing is.
+        fault: The first thing that is wrong; None if nothing is.
         feed: The inputs that show it.
         notes: What could not be looked at.
     """
@@ -56,7 +56,7 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Returns whether the outputs are the source's."""
+        """Whether the outputs are the source's."""
         return self.fault is None
 
 
@@ -82,7 +82,7 @@ class Check:
         self._runs = GroupRuns(opened, source.process, folder, feeds.tolerance)
 
     def of(self, side: Resolved, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
-        """Runs a model and its source on the same inputs.
+        """Run a model and its source on the same inputs.
 
         Args:
             side: The model.
@@ -132,7 +132,7 @@ class Check:
         )
 
     def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-        """Shapes of the model's inputs as the source's own have them; the user's count more."""
+        """Return shapes of the model's inputs as the source's own have them; the user's count more."""
         theirs = {source.name: source for source in self.source.inputs}
         shapes = {}
         for mine, name in pairs.items():
@@ -157,7 +157,7 @@ class Check:
     def _groups(
         self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
     ) -> Iterator[tuple[InputOptions, tuple[MadeUp, ...]]]:
-        """What is fed: the user's own inputs, the source's own, and some that are made up."""
+        """Yield what is fed: the user's own inputs, the source's own, and some that are made up."""
         for path in (self.feeds.inputs, self.feeds.data):
             if path is not None:
                 yield (
@@ -189,7 +189,7 @@ class Check:
         wanted: axes.Axes,
         cases: list[CheckedCase],
     ) -> tuple[tuple[DynamicAxis, ...], CaseGroup | ConversionFault | None]:
-        """Every open size at others than its own, and what that shows first."""
+        """Return every open size at others than its own, and what that shows first."""
         dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
         for name, where in axes.fixed(side.model.ir, wanted).items():
@@ -216,7 +216,7 @@ class Check:
         spots: Sequence[tuple[str, int]],
         cases: list[CheckedCase],
     ) -> tuple[DynamicAxis, CaseGroup | None]:
-        """One open size at others than its own; the group of inputs that shows a fault, if one does."""
+        """Return one open size at others than its own; the group of inputs that shows a fault, if one does."""
         places = tuple(f"{value} axis {axis}" for value, axis in spots)
         untested = DynamicAxis(name=name, places=places, status="untested")
         if any(value not in base for value, _ in spots):

@@ -19,12 +19,12 @@ _NEAR = 1e-3
 def fault_of(
     case: CheckedCase, source: Path, model: Path | None, *, frozen: bool, right: int, of: int
 ) -> ConversionFault:
-    """What is wrong in a case.
+    """Return what is wrong in a case.
 
     Args:
         case: Whose outputs differ, or which did not run.
         source: Folder of the source's outputs.
-        model: Folder of the model's; None where it gave none.
+        model: Folder of the model's; None if it gave none.
         frozen: The same model gives the source's outputs at the sizes that it was exported with.
         right: Sets of inputs with the source's outputs.
         of: All of them.
@@ -53,7 +53,7 @@ def _at(case: CheckedCase, what: str) -> str:
 
 
 def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str, FaultKind, str]:
-    """The first output that differs, how, and in words."""
+    """Return the first output that differs, how, and in words."""
     ours, theirs = read_outputs(model), read_outputs(source)
     if len(theirs) != len(ours):
         return "", "output-count", f"the source has {len(theirs)} outputs, and the model {len(ours)}"
@@ -85,7 +85,7 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
 
 
 def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
-    """The order of axes that makes one of the other; None where they are the same, or none does."""
+    """Return the order of axes that makes one of the other; None if they are the same, or none does."""
     if (
         old.dtype.kind != "f"
         or not 2 <= old.ndim == new.ndim <= MOST_AXES

@@ -85,7 +85,7 @@ class GroupRuns:
         kinds: Sequence[MadeUp],
         sizes: Mapping[str, int] | None = None,
     ) -> CaseGroup:
-        """One group of inputs through the source, and through the model at both levels."""
+        """Return one group of inputs through the source, and through the model at both levels."""
         folder = self.folder()
         baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
         first_kind = kinds[0][0] if kinds else "inputs"
@@ -109,7 +109,7 @@ class GroupRuns:
     def _refs(
         self, baseline: Measuring, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
     ) -> tuple[list[FeedRef], str]:
-        """The inputs, and why the model does not run on them, "" where it does."""
+        """Return the inputs, and why the model does not run on them, "" if it does."""
         trouble = ""
         try:
             baseline.settle(LIMIT_S)
@@ -129,7 +129,7 @@ class GroupRuns:
     def _source_runs(
         self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
     ) -> bool:
-        """Computes the source's outputs; False, with a note, where it takes no such inputs."""
+        """Compute the source's outputs; False, with a note, where it takes no such inputs."""
         try:
             ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
         except SourceProcessFailed as error:
@@ -146,7 +146,7 @@ class GroupRuns:
     def _level(
         self, baseline: Measuring, level: Level, source: Path, at: dict[str, Path]
     ) -> Iterator[CheckedCase]:
-        """The cases at one level of the optimiser."""
+        """Yield the cases at one level of the optimiser."""
         if baseline.lowered is not None:  # it is said once: at the level of users
             broken = baseline.lowered.level
             what = (
@@ -199,7 +199,7 @@ class GroupRuns:
             yield CheckedCase(name=name, level=level, outputs=difference)
 
     def folder(self) -> Path:
-        """A new folder for what a group needs."""
+        """Return a new folder for what a group needs."""
         folder = self.place / f"check-{next(self._numbers)}"
         folder.mkdir()
         return folder

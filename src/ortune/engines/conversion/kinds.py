@@ -72,7 +72,7 @@ class SourceKind:
 
 
 def is_source(text: str) -> bool:
-    """Returns whether a side of a comparison is a source, or what would be one and is refused; never a model."""
+    """Return whether a side of a comparison is a source, or what would be one and is refused; never a model."""
     path = Path(text)
     if FACTORY.fullmatch(text) and not files.exists(path):
         return True
@@ -81,7 +81,7 @@ def is_source(text: str) -> bool:
 
 
 def kind_of(text: str, framework: str | None = None) -> SourceKind:
-    """What a source is.
+    """Return what a source is.
 
     Args:
         text: A file, a folder or ``module:function``.
@@ -128,7 +128,7 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
 
 
 def module_files(factory: str) -> tuple[Path, ...]:
-    """The files of a function's module, as far as it lies in the current folder."""
+    """Return the files of a function's module, as far as it lies in the current folder."""
     module = Path(factory.partition(":")[0].replace(".", "/"))
     return tuple(
         place for place in (module.with_suffix(".py"), module / "__init__.py") if files.is_file(place)
@@ -141,7 +141,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def _require_function(factory: str) -> None:
-    """Requires that a module of the current folder defines the function, before anything is installed for it.
+    """Require that a module of the current folder defines the function, before anything is installed for it.
 
     Raises:
         UsageError: It does not.
@@ -162,7 +162,7 @@ def _require_function(factory: str) -> None:
 
 
 def _defined(tree: ast.Module) -> set[str] | None:
-    """Names that a module may define, whatever branches it takes; None where another module's names are all taken."""
+    """Name that a module may define, whatever branches it takes; None if another module's names are all taken."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -184,7 +184,7 @@ def _parsed(place: Path) -> ast.Module:
 
 
 def _imported_by(factory: str) -> Converter:
-    """The framework that a module of the current folder imports: at its top, or inside the function."""
+    """Return the framework that a module of the current folder imports: at its top, or inside the function."""
     places = module_files(factory)
     found: set[str] = set()
     for place in places:
@@ -210,7 +210,7 @@ def _imported_by(factory: str) -> Converter:
 
 
 def _function(tree: ast.Module, factory: str) -> ast.AST:
-    """The definition that is named; an empty module where it is none of the module's own."""
+    """Return the definition that is named; an empty module where it is none of the module's own."""
     name = factory.rpartition(":")[2]
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return next((n for n in tree.body if isinstance(n, kinds) and n.name == name), ast.Module([], []))

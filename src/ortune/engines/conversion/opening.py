@@ -21,13 +21,13 @@ from ortune.worker import fence
 
 
 def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) -> str:
-    """The interpreter that has the framework: the user's, or that of the environment that is made once.
+    """Return the interpreter that has the framework: the user's, or that of the environment that is made once.
 
     Args:
         kind: What the source is.
         named: The user's interpreter or environment; None takes the one that is made.
         option: What named it, as errors say.
-        watch: Is told what is made first.
+        watch: Progress and cancellation callbacks.
 
     Raises:
         RuntimeNotFound: There is none, or it cannot be made.
@@ -42,7 +42,7 @@ def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) 
 
 
 def require_fence(kind: SourceKind, *, trusted: bool) -> None:
-    """Stops before anything is opened, or installed, if this system cannot confine the source.
+    """Stop before anything is opened, or installed, if this system cannot confine the source.
 
     Raises:
         UsageError: It cannot, and the user does not trust the source.
@@ -84,7 +84,7 @@ def opened_source(
     trusted: bool,
     feeds: Path | None = None,
 ) -> Iterator[OpenedSource]:
-    """Opens a source in a process of its framework, confined unless the user trusts the source.
+    """Open a source in a process of its framework, confined unless the user trusts the source.
 
     Args:
         kind: What the source is.

@@ -26,7 +26,7 @@ def pair_inputs(
     exported: Mapping[str, str],
     example: Mapping[str, np.ndarray],
 ) -> dict[str, str]:
-    """The model's input -> the source's.
+    """Return the model's input -> the source's.
 
     Args:
         model: The ONNX model.

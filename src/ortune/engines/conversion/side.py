@@ -40,7 +40,7 @@ class SourceModel(OpenModel):
 def sides_of(
     kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan, *, trusted: bool
 ) -> tuple[list[Resolved], str]:
-    """A source as its framework runs it, a side for each way, the usual one first.
+    """Return a source as its framework runs it, a side for each way, the usual one first.
 
     Args:
         kind: What the source is.
@@ -51,7 +51,7 @@ def sides_of(
         trusted: Its processes are not confined.
 
     Returns:
-        The sides, and why another way is left out, "" where none is.
+        The sides, and why another way is left out, "" if none is.
 
     Raises:
         OrtuneError: It cannot be opened, or takes other inputs.

@@ -47,7 +47,7 @@ class Differences:
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
-    """Compares two snapshots: changes, and what could not be compared."""
+    """Compare two snapshots: changes, and what could not be compared."""
     alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     uncompared: list[Uncompared] = []
@@ -75,7 +75,7 @@ def differences(
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
-    """Returns whether what depends on the processor can be compared."""
+    """Return whether what depends on the processor can be compared."""
     return (was.hardware.machine, was.hardware.features) == (now.hardware.machine, now.hardware.features)
 
 
@@ -109,7 +109,7 @@ def _value(value: Value | None) -> int | float | str:
 
 
 def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
-    """The graph as run first; other levels only where that one shows nothing."""
+    """Yield the graph as run first; other levels only where that one shows nothing."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
@@ -221,7 +221,7 @@ def _plain(kind: str | None) -> str | None:
 
 
 def _without_symbols(text: str) -> str:
-    """The interface without the names of its dynamic dimensions, which are an exporter's taste."""
+    """Return the interface without the names of its dynamic dimensions, which are an exporter's taste."""
     name, kind = _named(text)
     head, bracket, dims = kind.partition("[")
     if not bracket or dims == "...]":
@@ -299,7 +299,7 @@ def _outputs(
 
 
 def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnapshot) -> bool:
-    """Returns whether the interface says it: another rank, or type and sizes that differ declared as they came out."""
+    """Return whether the interface says it: another rank, or type and sizes that differ declared as they came out."""
     before, after = (_parts(dict(map(_named, s.model.outputs)).get(old.name, "")) for s in (was, now))
     a, b = _parts(_kind(old)), _parts(_kind(new))
     if (len(before), len(after)) != (len(a), len(b)):
@@ -319,7 +319,7 @@ def _parts(kind: str) -> list[str]:
 def _differs(
     was: OutputSnapshot, now: OutputSnapshot, tolerance: float, *, exact: bool
 ) -> tuple[str, float | str, float | str] | None:
-    """The first figure that is apart, with both values."""
+    """Return the first figure that is apart, with both values."""
     if None not in (was.mean, was.l2, was.sketch, now.mean, now.l2, now.sketch):
         assert was.mean is not None and was.l2 is not None and was.sketch is not None
         assert now.mean is not None and now.l2 is not None and now.sketch is not None

@@ -20,14 +20,14 @@ SUFFIX = ".lock.json"
 
 
 def default_path(model: str) -> Path:
-    """The lock file of a model: beside it, and one for all its git revisions."""
+    """Return the lock file of a model: beside it, and one for all its git revisions."""
     git = from_git.split(model)
     path = Path(git[0] if git else model)
     return path.with_name(path.name + SUFFIX)
 
 
 def encoded(snapshot: Snapshot) -> str:
-    """The lock file's text: sorted, one fact a line, the same for the same snapshot."""
+    """Return the lock file's text: sorted, one fact a line, the same for the same snapshot."""
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     # A shape on one line is what a person compares.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
@@ -35,7 +35,7 @@ def encoded(snapshot: Snapshot) -> str:
 
 
 def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
-    """Writes a lock file; a link in the place that it has by default is replaced, since nobody named that.
+    """Write a lock file; a link in the place that it has by default is replaced, since nobody named that.
 
     Raises:
         UsageError: It cannot be written.
@@ -49,7 +49,7 @@ def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
 
 
 def read(path: Path, model: str) -> Snapshot:
-    """Reads a lock file.
+    """Read a lock file.
 
     Raises:
         UsageError: It is not there, is damaged, or of another number.

@@ -20,7 +20,7 @@ DIGITS = 6
 
 
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
-    """Every output that a worker left in a folder, in the model's order.
+    """Return every output that a worker left in a folder, in the model's order.
 
     Raises:
         OrtuneError: A file is missing or damaged.
@@ -77,7 +77,7 @@ def _of_numbers(
 
 
 def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
-    """Lists of maps: the numbers in the order of their keys, and a digest of keys and text."""
+    """List of maps: the numbers in the order of their keys, and a digest of keys and text."""
     leaf_of = dict(leaves(values))
     if random:
         return OutputSnapshot(name=name, dtype="maps", shape=(-1,))
@@ -95,7 +95,7 @@ def _weights(start: int, count: int) -> Array:
 
 
 def step(unit: float) -> float:
-    """What figures of that unit are rounded to; 0 where the unit is none."""
+    """Return what figures of that unit are rounded to; 0 if the unit is none."""
     if not math.isfinite(unit) or unit <= 0.0:
         return 0.0
     return float(10.0 ** -_decimals(unit))

@@ -27,7 +27,7 @@ Takes = Callable[[ir.Model], Collection[ir.Node]]
 
 
 def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> ir.Model:
-    """The model as the level basic leaves it, every value with its type.
+    """Return the model as the level basic leaves it, every value with its type.
 
     Raises:
         OrtuneError: ONNX Runtime does not load it.
@@ -46,7 +46,7 @@ def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> i
 def aware_model(
     basic: ir.Model, provider: str, takes: Takes, folder: Path, tool: Tool, *, level: str, platform: str
 ) -> tuple[ir.Model | None, AwareFile]:
-    """The model with plain nodes where the provider takes them, and others optimised to a level.
+    """Return the model with plain nodes where the provider takes them, and others optimised to a level.
 
     Args:
         basic: As the level basic leaves it.
@@ -58,7 +58,7 @@ def aware_model(
         platform: ``any``, ``arm`` or ``amd64``.
 
     Returns:
-        The model, None where it gains nothing; and what it keeps.
+        The model, None if it gains nothing; and what it keeps.
 
     Raises:
         OrtuneError: The rest cannot be optimised alone, or not be put back.

@@ -29,7 +29,7 @@ class Converted:
     """A file that was written, and what is to be said of it.
 
     Attributes:
-        path: The file; None where a provider-aware one gains nothing.
+        path: The file; None if a provider-aware one gains nothing.
         record: What documents hold of it; None then too.
         aware: What a provider-aware file keeps.
     """
@@ -102,7 +102,7 @@ def convert(
 
 
 def require_convertible(source: OpenModel) -> None:
-    """Refuses what ORT format cannot hold, before anything is done.
+    """Refuse what ORT format cannot hold, before anything is done.
 
     Raises:
         ModelError: The model is in ORT format, or too large for it.
@@ -124,7 +124,7 @@ def require_convertible(source: OpenModel) -> None:
 
 
 def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
-    """The model without the inputs that IR version 3 lists for each initializer.
+    """Return the model without the inputs that IR version 3 lists for each initializer.
 
     ONNX Runtime treats these as constants. In ORT format, an input whose initializer was folded away must be fed.
     """
@@ -139,7 +139,7 @@ def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
 
 
 def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> LevelComparison:
-    """What each level does to a model.
+    """Return what each level does to a model.
 
     Args:
         source: An .onnx.
@@ -165,6 +165,6 @@ def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> Lev
 
 
 def _lines(path: Path) -> tuple[str, ...]:
-    """The list of needed operators without comments."""
+    """Return the list of needed operators without comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line.strip() and not line.startswith("#"))

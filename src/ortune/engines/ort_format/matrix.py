@@ -67,7 +67,7 @@ def deliver(folder: Path, place: Path) -> None:
 
 
 def require_phone(place: Place) -> None:
-    """Refuses a place without a bench.
+    """Refuse a place without a bench.
 
     Raises:
         UsageError: There is none.
@@ -98,7 +98,7 @@ def make(
         scratch: Where others lie meanwhile.
         tool: Does what needs ONNX Runtime.
         takes: Which nodes the provider takes.
-        line: Is told what happens.
+        line: Callback for progress messages.
 
     Returns:
         The entries with how each was made, the CPU's first; and what was left out, with the reason.
@@ -170,7 +170,7 @@ def matrix_of(
     folder: Path,
     left_out: Sequence[str],
 ) -> Matrix:
-    """The set's description."""
+    """Return the set's description."""
     digest = hashlib.sha256("".join(entry.sha256 for entry in entries).encode())
     for value in inputs:
         digest.update((folder / value.file).read_bytes())

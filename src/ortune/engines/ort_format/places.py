@@ -38,7 +38,7 @@ class Place:
 
     @property
     def takes_fusions(self) -> bool:
-        """Returns whether operators that ONNX Runtime's optimiser makes for the CPU run there as on the CPU."""
+        """Whether operators that ONNX Runtime's optimiser makes for the CPU run there as on the CPU."""
         return self.provider.cpu_kernels
 
 
@@ -88,7 +88,7 @@ class Choice:
 
 
 def find(name: str) -> Place:
-    """A place by its name.
+    """Return a place by its name.
 
     Raises:
         UsageError: There is none.
@@ -107,7 +107,7 @@ def choose(
     aware: bool = False,
     force: bool = False,
 ) -> Choice:
-    """What fits a place, where nothing else was asked for.
+    """Return what fits a place, where nothing else was asked for.
 
     Args:
         place: Where the file is to run.
@@ -164,7 +164,7 @@ def _require_aware(choice: Choice) -> None:
 
 
 def _wrong(choice: Choice) -> str:
-    """Why a choice is wrong for its place; "" where it is not."""
+    """Return why a choice is wrong for its place; "" if it is not."""
     place = choice.place
     if choice.level == "basic" or place.takes_fusions:
         return ""

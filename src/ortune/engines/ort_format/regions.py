@@ -21,7 +21,7 @@ def with_types(model: ir.Model, typed: ir.Model) -> None:
 
 
 def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
-    """The model without the nodes that are kept: what they give is an input, what they read an output.
+    """Return the model without the nodes that are kept: what they give is an input, what they read an output.
 
     Args:
         model: Is not changed. The types of values between both parts are known.
@@ -55,7 +55,7 @@ def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
 
 
 def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.Model:
-    """The model with its kept nodes as they are, and in the place of all others what they were optimised to.
+    """Return the model with its kept nodes as they are, and in the place of all others what they were optimised to.
 
     Args:
         model: Is not changed.
@@ -117,7 +117,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
 def _stored(
     graph: ir.Graph, initializers: Collection[ir.Value], present: dict[str | None, ir.Value]
 ) -> dict[ir.Value, ir.Value]:
-    """Takes the optimised part's initializers over; each to the value that holds it now."""
+    """Take the optimised part's initializers over; each to the value that holds it now."""
     now: dict[ir.Value, ir.Value] = {}
     for value in initializers:
         twin = graph.initializers.get(value.name or "")
@@ -150,7 +150,7 @@ def _free(name: str | None, present: dict[str | None, ir.Value]) -> str:
 
 
 def _drop_unused(graph: ir.Graph) -> None:
-    """Takes out initializers that nothing reads and that are no inputs."""
+    """Take out initializers that nothing reads and that are no inputs."""
     for name, value in list(graph.initializers.items()):
         if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
             del graph.initializers[name]

@@ -35,12 +35,12 @@ _LEAST = {
 
 
 def check_program(node: NodeFacts) -> Check:
-    """Everything that MLProgram demands of a node of a listed operator."""
+    """Yield everything that MLProgram demands of a node of a listed operator."""
     yield from _check(node, program=True)
 
 
 def check_network(node: NodeFacts) -> Check:
-    """Everything that NeuralNetwork demands of a node of a listed operator."""
+    """Yield everything that NeuralNetwork demands of a node of a listed operator."""
     yield from _check(node, program=False)
 
 

@@ -20,18 +20,18 @@ from ortune.records import NodeReason
 from ortune.records.partition import ReasonCode
 
 Check = Iterator[NodeReason | None]
-"""What a check gives, in order: None where a demand is met. The first reason ends it, so later ones may rely on it."""
+"""What a check gives, in order: None if a demand is met. The first reason ends it, so later ones may rely on it."""
 
 
 def reason(code: ReasonCode, detail: str = "") -> NodeReason:
-    """Why a node is left."""
+    """Return why a node is left."""
     return NodeReason(code=code, detail=detail)
 
 
 class NodeFacts:
     """One node. Of a quantized one the inputs are those before their DequantizeLinear: what is stored.
 
-    Methods that are named for a demand give None where it is met, and else the reason.
+    Methods that are named for a demand give None if it is met, and else the reason.
     """
 
     def __init__(self, unit: Unit, values: Values, opset: int) -> None:
@@ -39,7 +39,7 @@ class NodeFacts:
         self._opset = opset
 
     def beside(self, unit: Unit) -> NodeFacts:
-        """Another node of the same graph."""
+        """Return another node of the same graph."""
         return NodeFacts(unit, self.values, self._opset)
 
     @property
@@ -49,7 +49,7 @@ class NodeFacts:
 
     @property
     def quantized(self) -> bool:
-        """Returns whether QDQ nodes around it belong to it."""
+        """Whether QDQ nodes around it belong to it."""
         return bool(self.unit.quantizers)
 
     @cached_property
@@ -70,54 +70,54 @@ class NodeFacts:
         return places[-1] + 1 if places else 0
 
     def value(self, place: int) -> ir.Value | None:
-        """An input; None where it is left out."""
+        """Return an input; None if it is left out."""
         before = self.unit.dequantized.get(place)
         if before is not None:
             return before.inputs[0]
         return self.node.inputs[place] if place < len(self.node.inputs) else None
 
     def has(self, place: int) -> bool:
-        """Returns whether the input is there."""
+        """Return whether the input is there."""
         return self.value(place) is not None
 
     def shape(self, place: int) -> tuple[int | None, ...]:
-        """The sizes of an input, None for each that is open; () where not even their number is known."""
+        """Return the sizes of an input, None for each that is open; () if not even their number is known."""
         return self.values.sizes(self.value(place)) or ()
 
     def output_shape(self, place: int = 0) -> tuple[int | None, ...]:
-        """The sizes of an output."""
+        """Return the sizes of an output."""
         return self.values.sizes(self.node.outputs[place]) or ()
 
     def rank(self, place: int) -> int | None:
-        """How many dimensions an input has; None where that is not known."""
+        """Return how many dimensions an input has; None if that is not known."""
         dims = self.values.dims(self.value(place))
         return None if dims is None else len(dims)
 
     def dtype(self, place: int) -> ir.DataType | None:
-        """The element type of an input."""
+        """Return the element type of an input."""
         return self.values.of(self.value(place)).dtype
 
     def numbers(self, place: int) -> np.ndarray:
-        """A small constant input as it is stored, flat; empty where it is left out or no constant."""
+        """Return a small constant input as it is stored, flat; empty if it is left out or no constant."""
         own = constant(self.value(place), most=SMALL)
         return own.reshape(-1) if own is not None else np.zeros(0)
 
     # --- attributes --------------------------------------------------------------------------------------
 
     def integer(self, name: str, default: int) -> int:
-        """An integer attribute."""
+        """Return an integer attribute."""
         return int_of(self.node, name, default)
 
     def integers(self, name: str) -> list[int]:
-        """An attribute with integers, empty where it is not there."""
+        """Return an attribute with integers, empty if it is not there."""
         return ints_of(self.node, name) or []
 
     def real(self, name: str, default: float) -> float:
-        """An attribute with a number."""
+        """Return an attribute with a number."""
         return float_of(self.node, name, default)
 
     def text(self, name: str, default: str) -> str:
-        """A text attribute."""
+        """Return a text attribute."""
         return text_of(self.node, name, default)
 
     # --- demands -----------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class Candidates:
 
 
 def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
-    """A copy with these rewrites; None where one of them changed nothing."""
+    """Return a copy with these rewrites; None if one of them changed nothing."""
     copy = model.clone()
     for spec in specs:
         if not rewrites.find(spec.name).apply(copy, spec.params).modified:
@@ -108,7 +108,7 @@ class Improving:
         return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
-        """The rewrite after which fewest nodes of this operator are left, and the number of regions then."""
+        """Return the rewrite after which fewest nodes of this operator are left, and the number of regions then."""
         before = _count(self._found, left)
         choices = [
             (_count(parts, left), after.regions, spec)
@@ -121,7 +121,7 @@ class Improving:
         return spec, regions
 
     def together(self) -> Improved | None:
-        """The rewrites that help, added one by one; None where none does."""
+        """Return the rewrites that help, added one by one; None if none does."""
         kept: tuple[RewriteSpec, ...] = ()
         now = self._before
         for spec, _, alone in self._alone.values():
@@ -139,7 +139,7 @@ def _count(parts: Partition, left: LeftOperator) -> int:
 
 
 def _better(after: PartitionState, before: PartitionState) -> bool:
-    """Returns whether more of the work is taken, or as much of it in fewer regions."""
+    """Return whether more of the work is taken, or as much of it in fewer regions."""
     if after.work_ratio > before.work_ratio + _SHARE:
         return True
     return after.work_ratio >= before.work_ratio - _SHARE and 0 < after.regions < before.regions

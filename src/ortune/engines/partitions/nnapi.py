@@ -38,7 +38,7 @@ _LEAST = {
 
 
 def check(node: NodeFacts) -> Check:
-    """Everything that is demanded of a node of a listed operator."""
+    """Yield everything that is demanded of a node of a listed operator."""
     yield from node.shapes_known(fixed=True)
     op = node.node.op_type
     yield node.least_opset(_LEAST.get(op, 1))
@@ -69,7 +69,7 @@ def _types(node: NodeFacts) -> Check:
 
 
 def _qdq(node: NodeFacts) -> Check:
-    """A node with its QDQ nodes: unsigned activations, constant scales, one scale a tensor but for weights."""
+    """Yield a node with its QDQ nodes: unsigned activations, constant scales, one scale a tensor but for weights."""
     op = node.node.op_type
     yield None if op in _QDQ else reason("quantized-form", "QDQ")
     for place, before in node.unit.dequantized.items():

@@ -36,7 +36,7 @@ class Partition:
 
     Attributes:
         format: The provider.
-        release: Of ONNX Runtime, whose operators were looked up; "" where there was no provider yet.
+        release: Of ONNX Runtime, whose operators were looked up; "" if there was no provider yet.
         regions: In the order in which they run.
         left: The nodes that stay on the CPU, each with the first reason; without those of subgraphs.
         values: Shapes and types of the model's values.
@@ -57,7 +57,7 @@ class Partition:
 
 
 def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
-    """What a provider takes of a model as it is.
+    """Return what a provider takes of a model as it is.
 
     ONNX Runtime optimises a model at level basic before it asks a provider, so that is the model to give. Nodes of
     subgraphs are never taken.
@@ -103,7 +103,7 @@ def partition(model: ir.Model, format_: Format, release: str = "", values: Value
 def refusals(
     model: ir.Model, units: Sequence[Unit], values: Values, format_: Format, release: str
 ) -> dict[int, NodeReason]:
-    """Why units are left, by their ids; those that are taken are not in it."""
+    """Return why units are left, by their ids; those that are taken are not in it."""
     reasons = {}
     for unit in units:
         opset = model.opset_imports.get(unit.target.domain, 1)
@@ -114,6 +114,6 @@ def refusals(
 
 
 def groups_of(wiring: Wiring, format_: Format, refused: Mapping[int, object]) -> list[list[Unit]]:
-    """The groups that a provider keeps."""
+    """Return the groups that a provider keeps."""
     groups = grouped(wiring, {id(unit): id(unit) not in refused for unit in wiring.units})
     return [g for g in groups if not (len(g) == 1 and g[0].target.op_type in format_.not_alone)]

@@ -48,19 +48,19 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def answers(name: str) -> Answers:
-    """The answers of a provider."""
+    """Return the answers of a provider."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Answers)
 
 
 def check_qnn(node: NodeFacts) -> Check:
-    """What QNN's HTP takes."""
+    """Yield what QNN's HTP takes."""
     yield from check_answers(node, answers(QNN.target))
     if node.quantized and node.node.op_type in _WEIGHTED:
         yield from _weights(node)
 
 
 def _weights(node: NodeFacts) -> Check:
-    """Returns which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
+    """Return which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
     before = node.unit.dequantized.get(1)
     if before is None:
         return
@@ -74,12 +74,12 @@ def _weights(node: NodeFacts) -> Check:
 
 
 def check_webgpu(node: NodeFacts) -> Check:
-    """What WebGPU has kernels for."""
+    """Yield what WebGPU has kernels for."""
     yield from check_answers(node, answers(WEBGPU.target))
 
 
 def check_answers(node: NodeFacts, provider_answers: Answers) -> Check:
-    """What a provider's answers say of a node."""
+    """Yield what a provider's answers say of a node."""
     if node.count:
         yield from node.shapes_known(fixed=provider_answers.fixed_sizes)
     if node.node.op_type in provider_answers.constants:

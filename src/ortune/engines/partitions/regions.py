@@ -32,7 +32,7 @@ class Wiring:
                 self.behind[id(other)].append(unit)
 
     def downstream(self, first: Collection[Unit]) -> set[int]:
-        """The ids of units that depend on one of these, themselves left out."""
+        """Return the ids of units that depend on one of these, themselves left out."""
         reached: set[int] = set()
         waiting = [reader for unit in first for reader in self.behind[id(unit)]]
         while waiting:
@@ -44,7 +44,7 @@ class Wiring:
 
 
 def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
-    """The groups of units that are handed over together, in the order in which they run.
+    """Return the groups of units that are handed over together, in the order in which they run.
 
     A group grows along the graph through all that is taken and can run now. What is not taken and reads a value of the
     group waits, and all behind it, until the group is closed: then it is run, and the next group begins. So no value
@@ -85,7 +85,7 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
 
 
 def boundary(nodes: Sequence[ir.Node]) -> tuple[list[ir.Value], list[ir.Value]]:
-    """The tensors that nodes read from outside, constants apart, and those of theirs that others read."""
+    """Return the tensors that nodes read from outside, constants apart, and those of theirs that others read."""
     inside = set(nodes)
     read = dict.fromkeys(value for node in nodes for value in read_by(node))
     inputs = [value for value in read if value.producer() not in inside and not _stored(value)]

@@ -12,7 +12,7 @@ from ortune.graph.shapes.walk import Walk
 
 
 def shapes(model: ir.Model) -> Values:
-    """Infers shapes by onnx, and by the walk that knows ONNX Runtime's own operators where that gives nothing."""
+    """Infer shapes by onnx, and by the walk that knows ONNX Runtime's own operators where that gives nothing."""
     values = known_values(model)
     walk = Walk(keep=lambda _: 0, defaults=False, soft=True)
     for value in model.graph.inputs:

@@ -31,7 +31,7 @@ GOOD, SOME = 0.75, 0.5
 
 
 def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
-    """The share of each node of the main graph in the model's operations, in its bytes where it has none.
+    """Return the share of each node of the main graph in the model's operations, in its bytes where it has none.
 
     Args:
         model: The model.
@@ -50,7 +50,7 @@ def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]
 def state(
     partition: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()
 ) -> PartitionState:
-    """What is taken of the model in one state.
+    """Return what is taken of the model in one state.
 
     Args:
         partition: The partition.
@@ -82,7 +82,7 @@ def _verdict(regions: int, share: float) -> PartitionVerdict:
 
 
 def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
-    """The regions, in the order in which they run."""
+    """Return the regions, in the order in which they run."""
     order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
     rows = []
     for region, behind in zip(partition.regions, _behind(partition), strict=True):
@@ -104,14 +104,14 @@ def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
 
 
 def left(partition: Partition) -> tuple[LeftOperator, ...]:
-    """What stays on the CPU, by operator and reason, the most frequent first."""
+    """Return what stays on the CPU, by operator and reason, the most frequent first."""
     return _grouped(partition.left, partition)
 
 
 def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
-    """The operator whose nodes split the model most, and in how many regions it would be were they taken.
+    """Return the operator whose nodes split the model most, and in how many regions it would be were they taken.
 
-    None where no operator alone would make fewer regions, nor add a tenth of the work to the one region.
+    None if no operator alone would make fewer regions, nor add a tenth of the work to the one region.
     """
     refused = {
         id(unit): partition.left[unit.target]
@@ -176,7 +176,7 @@ def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperat
 
 
 def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
-    """Bytes of tensors; None where a size is not known."""
+    """Return bytes of tensors; None if a size is not known."""
     total = 0
     for value in values:
         sizes = partition.values.sizes(value)
@@ -189,7 +189,7 @@ def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
 
 
 def _runs(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Places that follow each other, as (first, number)."""
+    """Place that follow each other, as (first, number)."""
     runs: list[tuple[int, int]] = []
     for place in places:
         if runs and place == sum(runs[-1]):

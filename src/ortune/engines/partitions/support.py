@@ -42,7 +42,7 @@ class Format:
         return table(self.name)
 
     def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:
-        """Why a node is left to the CPU; None where it is taken.
+        """Return why a node is left to the CPU; None if it is taken.
 
         Args:
             node: The node, by itself: what is around it is not looked at.
@@ -75,7 +75,7 @@ FORMATS = (
 
 
 def find(name: str) -> Format:
-    """The format of that name.
+    """Return the format of that name.
 
     Raises:
         UsageError: None is called so.

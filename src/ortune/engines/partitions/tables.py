@@ -30,7 +30,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return releases[-1] if releases else ""
 
     def operators(self, wanted: str) -> frozenset[str]:
-        """The operators that this release has."""
+        """Return the operators that this release has."""
         release = self.release(wanted)
         return frozenset(
             op for op, first in self.since.items() if release and _number(first) <= _number(release)
@@ -39,13 +39,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def table(name: str) -> Table:
-    """The table of that name."""
+    """Return the table of that name."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Table)
 
 
 @cache
 def operators(name: str, release: str) -> frozenset[str]:
-    """The operators that a release has in the table of that name."""
+    """Return the operators that a release has in the table of that name."""
     return table(name).operators(release)
 
 

@@ -24,7 +24,7 @@ class Unit:
     Attributes:
         target: The node.
         nodes: All of them, in the order in which they run.
-        dequantized: The DequantizeLinear before each of its inputs, by place; empty where it is not quantized.
+        dequantized: The DequantizeLinear before each of its inputs, by place; empty if it is not quantized.
         quantizers: The QuantizeLinear nodes behind its outputs.
     """
 
@@ -35,7 +35,7 @@ class Unit:
 
 
 def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
-    """The units of a graph, in its order; Constant nodes are initializers to ONNX Runtime, and of none.
+    """Return the units of a graph, in its order; Constant nodes are initializers to ONNX Runtime, and of none.
 
     Args:
         graph: The main graph.
@@ -53,7 +53,7 @@ def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
 
 
 def _quantized(node: ir.Node) -> Unit | None:
-    """A node with QDQ nodes before its inputs and behind its outputs; None for others."""
+    """Return a node with QDQ nodes before its inputs and behind its outputs; None for others."""
     if is_op(node, "QuantizeLinear", "DequantizeLinear") or any(subgraphs(node)):
         return None
     places = [i for i, value in enumerate(node.inputs) if value is not None]
@@ -76,7 +76,7 @@ def _quantized(node: ir.Node) -> Unit | None:
 
 
 def _own(value: ir.Value | None) -> ir.Node | None:
-    """The DequantizeLinear that makes a value for one node alone."""
+    """Return the DequantizeLinear that makes a value for one node alone."""
     node = value.producer() if value is not None else None
     if node is None or value is None or not is_op(node, "DequantizeLinear"):
         return None
@@ -84,7 +84,7 @@ def _own(value: ir.Value | None) -> ir.Node | None:
 
 
 def read_by(node: ir.Node) -> Iterator[ir.Value]:
-    """The values that a node reads: its inputs, and what its subgraphs take from around it."""
+    """Yield the values that a node reads: its inputs, and what its subgraphs take from around it."""
     yield from (value for value in node.inputs if value is not None)
     for body in subgraphs(node):
         own = {v for graph in nested(body) for v in (*graph.inputs, *_made(graph))}

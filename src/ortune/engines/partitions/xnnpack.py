@@ -26,7 +26,7 @@ _EIGHT_BITS = (ir.DataType.UINT8, ir.DataType.INT8)
 
 
 def check(node: NodeFacts) -> Check:
-    """Everything that is demanded of a node of a listed operator."""
+    """Yield everything that is demanded of a node of a listed operator."""
     op = node.node.op_type
     if op in _ACTIVATIONS:
         yield from _taken_up(node)
@@ -40,7 +40,7 @@ def check(node: NodeFacts) -> Check:
 
 
 def _taken_up(node: NodeFacts) -> Check:
-    """An activation whose node before is taken, and read by nothing else."""
+    """Yield an activation whose node before is taken, and read by nothing else."""
     value = node.value(0)
     before = value.producer() if value is not None else None
     if value is None or before is None or node.quantized:

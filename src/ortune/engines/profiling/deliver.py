@@ -47,7 +47,7 @@ def deliver(
     log: SessionLog,
     render: Callable[[Envelope[ProfileResult], Timeline], str],
 ) -> Envelope[ProfileResult]:
-    """Writes what was asked for and stores the document, also where a file cannot be written.
+    """Write what was asked for and stores the document, also where a file cannot be written.
 
     Raises:
         UsageError: A file cannot be written; what was measured is stored.
@@ -81,7 +81,7 @@ def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
 
 
 def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
-    """Writes the page that was asked for beside the answer.
+    """Write the page that was asked for beside the answer.
 
     Raises:
         UsageError: It cannot be written; where the answer is stored, that is said.
@@ -95,7 +95,7 @@ def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
 
 
 def _stored(error: UsageError, log: SessionLog) -> UsageError:
-    """The error, which also says where the answer is stored, where it is."""
+    """Return the error, which also says where the answer is stored, where it is."""
     if not log.id or log.trouble:
         return error
     do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)

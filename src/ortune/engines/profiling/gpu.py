@@ -48,7 +48,7 @@ def gpu_difference(
     graph_origins: Sequence[Origins],
     counterparts: Mapping[str, str] | None,
 ) -> GpuDifference | None:
-    """Compares GPU kernels of both sides, B minus A; None if a side has no kernels with known nodes.
+    """Compare GPU kernels of both sides, B minus A; None if a side has no kernels with known nodes.
 
     Args:
         sides: The profiled processes of each.

@@ -28,7 +28,7 @@ def short_profile(
     most_ns: float = math.inf,
     read_ns: float = 0.0,
 ) -> ProfileResult | None:
-    """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
+    """Profile one process of the baseline; None if it does not run under the profiler, or not in that time."""
     try:
         return one_profile(
             baseline,
@@ -55,7 +55,7 @@ def one_profile(
     read_ns: float = 0.0,
     time_ns: float = TIMED_NS,
 ) -> ProfileResult | None:
-    """Profiles one process of the baseline; None, with a note, where the time does not hold it.
+    """Profile one process of the baseline; None, with a note, where the time does not hold it.
 
     Args:
         baseline: What is profiled.

@@ -22,7 +22,7 @@ _WAYS: Mapping[str, _Way] = {
 
 
 def kernels_a_run(trace: Trace) -> int | None:
-    """Counts the kernels of the last run, which has no one-time work; None if none is timed."""
+    """Count the kernels of the last run, which has no one-time work; None if none is timed."""
     rows = trace.kernels.row
     rows = rows[rows >= 0]
     if not len(rows):
@@ -31,7 +31,7 @@ def kernels_a_run(trace: Trace) -> int | None:
 
 
 def of_kernels(trace: Trace, attribution: Attribution) -> Attribution:
-    """Replaces host times by the device time of each node's kernels."""
+    """Replace host times by the device time of each node's kernels."""
     kernels = trace.kernels
     owned = kernels.row >= 0
     rows, ns = kernels.row[owned], kernels.duration_ns[owned]
@@ -43,7 +43,7 @@ def of_kernels(trace: Trace, attribution: Attribution) -> Attribution:
 
 
 def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
-    """Returns each node's kernel time in the mean steady run (n,); None if no kernel has a node."""
+    """Return each node's kernel time in the mean steady run (n,); None if no kernel has a node."""
     kernels = trace.kernels
     if trace.device_only or not (kernels.row >= 0).any():
         return None
@@ -51,7 +51,7 @@ def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
 
 
 def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
-    """Returns the copies of the mean steady run, longest first.
+    """Return the copies of the mean steady run, longest first.
 
     A copy that no node started belongs to the run in which it ran on the device.
     """

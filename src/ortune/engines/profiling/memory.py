@@ -51,7 +51,7 @@ class _Value:
 
 
 def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
-    """Follows every value of the main graph; bodies of control flow count as their node."""
+    """Follow every value of the main graph; bodies of control flow count as their node."""
     outputs = dict(
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )
@@ -105,7 +105,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
 
 
 def _sized(values: Iterable[_Value]) -> dict[int, int]:
-    """Bytes of each different value, by a number of its own."""
+    """Return bytes of each different value, by a number of its own."""
     return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
@@ -152,7 +152,7 @@ def _starts(trace: Trace) -> dict[str, int]:
 
 
 def _sizes(text: str, outputs: list[ir.Value]) -> list[int | None]:
-    """Bytes of a node's outputs: as the profile tells them, else as the graph declares them."""
+    """Return bytes of a node's outputs: as the profile tells them, else as the graph declares them."""
     logged = tensors(text)
     if logged is not None and len(logged) == len(outputs):
         return [n_bytes(dtype, shape) for dtype, shape in logged]
@@ -167,7 +167,7 @@ def _declared(value: ir.Value) -> int | None:
 
 
 def _reads(node: ir.Node) -> Iterator[ir.Value]:
-    """Every value that a node reads, its bodies included."""
+    """Yield every value that a node reads, its bodies included."""
     yield from (value for value in node.inputs if value is not None)
     for graph in subgraphs(node):
         for inner in graph:

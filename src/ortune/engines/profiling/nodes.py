@@ -69,7 +69,7 @@ class Origins:
         lifetimes: Of the values of the main graph.
         places: Where nodes stand whose names differ from process to process.
         unmapped: Nodes that ran and whose origin is not known.
-        trouble: Why nothing is known, "" where it is.
+        trouble: Why nothing is known, "" if it is.
     """
 
     of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def origins(
 
 
 def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
-    """Nodes of B's model to those of A's; None where they are one model, or one is not as its user made it."""
+    """Return nodes of B's model to those of A's; None if they are one model, or one is not as its user made it."""
     both = a.model.info, b.model.info
     if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
         return None
@@ -184,7 +184,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
 def executions(
     graph: ir.Graph, keys: Mapping[str, str], trace: Trace
 ) -> dict[ir.Node, tuple[Executions, ...]]:
-    """Returns each node's executions by shape from the profile; ambiguous nodes are left out."""
+    """Return each node's executions by shape from the profile; ambiguous nodes are left out."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
     executions_of = {}
@@ -203,7 +203,7 @@ def executions(
 
 
 def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The nodes that each node reads from, bodies included, by the names that the profile has."""
+    """Return the nodes that each node reads from, bodies included, by the names that the profile has."""
     names = {node: keys.get(place, place) for place, node in placed(graph)}
     return {
         name: tuple(
@@ -228,7 +228,7 @@ def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
-    """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
+    """Return the shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
     shapes_of: dict[str, tuple[int, ...]] = {}
     for node, runs in ran.items():
         names = [value.name for value in node.outputs if value.name]
@@ -284,7 +284,7 @@ def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
 def _nearest(
     nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
 ) -> tuple[str, ...]:
-    """Names of the first stable nodes on every way from these on."""
+    """Return names of the first stable nodes on every way from these on."""
     names: dict[str, None] = {}
     waiting, visited = list(nodes), set(nodes)
     while waiting:
@@ -299,7 +299,7 @@ def _nearest(
 
 
 def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
-    """Builds the record of every node in the mean steady run, most expensive first."""
+    """Build the record of every node in the mean steady run, most expensive first."""
     times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())
     on_device = node_times(trace, attribution)
@@ -342,7 +342,7 @@ def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> 
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:
-    """Nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
+    """Return nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
     multiplying = []
     for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
         types = [dtype for dtype, _ in tensors(text) or ()]
@@ -352,7 +352,7 @@ def whole_numbers(trace: Trace) -> frozenset[str]:
 
 
 def _inside(trace: Trace) -> dict[int, str]:
-    """The control-flow node around each node that has one, by number of the node."""
+    """Return the control-flow node around each node that has one, by number of the node."""
     rows = np.flatnonzero(trace.parent != NO_PARENT)
     codes, first = np.unique(trace.name.codes[rows], return_index=True)
     return {

@@ -35,7 +35,7 @@ def differing_operators(
 
 
 def _count(model: ir.Model) -> Counter[str]:
-    """Nodes by operator, those in bodies included; constants are weights, however they are stored."""
+    """Return nodes by operator, those in bodies included; constants are weights, however they are stored."""
     nodes = (node for graph in graphs(model) for node in graph)
     return Counter(
         f"{node.domain}:{node.op_type}" if node.domain else node.op_type

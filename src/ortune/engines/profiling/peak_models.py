@@ -15,7 +15,7 @@ PIXELS = 56
 
 
 def write(folder: Path, side: int) -> None:
-    """Writes the models into a folder, and ``LIST``: what each multiplies, and how many operations a run is.
+    """Write the models into a folder, and ``LIST``: what each multiplies, and how many operations a run is.
 
     Weights are constant, because ONNX Runtime packs these once for its fastest kernels. Which signs of integers
     are fast depends on the processor.

@@ -56,7 +56,7 @@ _THREAD_VARIABLES = (
 
 
 class _Rates(Record, frozen=True, kw_only=True):
-    """What one process found, a second, by what reached it; 0 where something does not run here."""
+    """What one process found, a second, by what reached it; 0 if something does not run here."""
 
     float32: dict[str, float]
     int8: dict[str, float]
@@ -85,7 +85,7 @@ def measure_peak(
     say: Callable[[str], None] = lambda sentence: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> MachinePeak:
-    """Measures the peaks, a fresh process for each number of threads, and stores them. The caller holds the lock.
+    """Measure the peaks, a fresh process for each number of threads, and stores them. The caller holds the lock.
 
     Takes about four seconds a number of threads (1, 2, 4, ... the effective CPUs), less where these are many. What more
     threads reach too little beyond fewer was disturbed, and is measured again.
@@ -210,7 +210,7 @@ def duration_words(machine: Machine) -> str:
 
 
 def peak_s(machine: Machine, start_s: float) -> float:
-    """Returns what measuring the peaks takes at least, in seconds, of processes that need ``start_s`` to start."""
+    """Return what measuring the peaks takes at least, in seconds, of processes that need ``start_s`` to start."""
     counts = thread_counts(machine.host.effective_cpus)
     total_s = 0.0
     for threads in counts:
@@ -232,7 +232,7 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
 
 
 def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
-    """Returns whether a second measurement found no more than the first."""
+    """Return whether a second measurement found no more than the first."""
     return earlier.ort_version == peak.ort_version and all(
         rate <= _RISEN * getattr(earlier, kind).get(threads, 0.0)
         for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
@@ -254,7 +254,7 @@ def _better(one: _Rates, other: _Rates) -> _Rates:
 
 
 def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
-    """Returns whether these threads reach too little beyond the next fewer; memory is no sign, few saturate it."""
+    """Return whether these threads reach too little beyond the next fewer; memory is no sign, few saturate it."""
     fewer = max((n for n in rates if n < threads), default=0)
     if not fewer:
         return False
@@ -284,7 +284,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _As
 
 
 def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
-    """One process."""
+    """Return one process."""
     folder = scratch / f"peaks-{asked.side}"
     if not folder.exists():
         folder.mkdir()
@@ -311,13 +311,13 @@ def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
 
 
 def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
-    """The best of each number of threads; a number that nothing ran with is left out."""
+    """Return the best of each number of threads; a number that nothing ran with is left out."""
     best = {threads: max(of_kind.values(), default=0.0) for threads, of_kind in rates.items()}
     return {threads: rate for threads, rate in best.items() if rate > 0}
 
 
 def _how(runtime: Runtime, rates: _Rates) -> str:
-    """What was run, and what reached the peak with the most threads."""
+    """Return what was run, and what reached the peak with the most threads."""
 
     def fastest(by: Mapping[str, float]) -> str:
         return max(by, key=by.__getitem__)

@@ -55,7 +55,7 @@ class Process:
         latency_ns: Median of the timed runs.
         slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
         state: What else happened on the machine meanwhile.
-        resident: Its memory; None where the system does not tell.
+        resident: Its memory; None if the system does not tell.
         graph: The graph that ran, where the process left it.
         gpu_run: What a run is made of, on a device with memory of its own.
         untraced: Why the GPU's kernels are not in the trace, where they were asked for.
@@ -88,7 +88,7 @@ class Seen:
 
     @property
     def busy(self) -> str:
-        """Says that the CPUs were wanted by more than there was room for, in words; "" where they were not."""
+        """Says that the CPUs were wanted by more than there was room for, in words; "" if they were not."""
         waited = self.sensors.waited_ratio(self.elapsed_ns)
         if waited is None or waited < BUSY:
             return ""
@@ -97,7 +97,7 @@ class Seen:
 
 
 def profiled_arm(baseline: Measuring, base: Arm) -> Arm:
-    """Limits an arm to its first shape, since a profile does not say which shape a run had."""
+    """Limit an arm to its first shape, since a profile does not say which shape a run had."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
 
@@ -110,7 +110,7 @@ def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
 
 
 def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
-    """Profiled runs as ``runs_for``, or fewer, so that they and as many plain ones fit; 0 where the fewest do not.
+    """Profiled runs as ``runs_for``, or fewer, so that they and as many plain ones fit; 0 if the fewest do not.
 
     Args:
         baseline: What is profiled.
@@ -159,7 +159,7 @@ def affordable(
 
 
 def profile(baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-    """One process of each arm under the profiler and one without it, alive together and taking turns.
+    """Return one process of each arm under the profiler and one without it, alive together and taking turns.
 
     What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
 
@@ -192,7 +192,7 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 def profile_once(
     baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
 ) -> list[Process]:
-    """One process of each arm as ``profile`` runs it; of an interrupted session what its journal has.
+    """Return one process of each arm as ``profile`` runs it; of an interrupted session what its journal has.
 
     Raises:
         MeasurementError: A process failed, or recorded no run.
@@ -243,7 +243,7 @@ def turns_of(runs: int) -> Turns:
 
 
 def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
-    """The outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
+    """Return the outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
 
     Raises:
         MeasurementError: The process failed, or reports a file outside of the scratch folder.
@@ -259,12 +259,12 @@ def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measu
 
 
 def _graph_beside(trace: Path) -> Path:
-    """Returns where the graph that ran lies, where the process left it."""
+    """Return where the graph that ran lies, where the process left it."""
     return trace.with_suffix(".onnx")
 
 
 def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Process:
-    """A profiled process from its outcome, that of the plain one beside it, and its trace.
+    """Return a profiled process from its outcome, that of the plain one beside it, and its trace.
 
     Raises:
         MeasurementError: It recorded no run.
@@ -295,7 +295,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
 
 
 def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
-    """Returns the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
+    """Return the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
 
     It includes what the trace does not have: passing inputs, and making Python objects of outputs.
     """
@@ -307,7 +307,7 @@ def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
 
 
 def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
-    """What transfer takes of a run: of a page under the profiler, and elsewhere of the process beside it."""
+    """Return what transfer takes of a run: of a page under the profiler, and elsewhere of the process beside it."""
     if outcome.done.page is not None:
         return outcome.done.page.gpu_run
     return plain.done.gpu_run if isinstance(plain, Measured) else None
@@ -325,11 +325,11 @@ def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
 
 
 def slowdown(processes: Sequence[Process]) -> float | None:
-    """The slowdown under the profiler over all processes of one side."""
+    """Return the slowdown under the profiler over all processes of one side."""
     ratios = [p.slowdown for p in processes if p.slowdown is not None]
     return float(np.median(ratios)) if ratios else None
 
 
 def base_arm(baseline: Measuring) -> Arm:
-    """The side as it is."""
+    """Return the side as it is."""
     return profiled_arm(baseline, baseline.arm(BASE))

@@ -48,7 +48,7 @@ _OUT = "initializers-out-of-inputs"
 
 
 def page_parts(trace: Trace, warmup: int) -> PageParts | None:
-    """What marks of a page's runs and the profile of these tell together; None where either is missing."""
+    """Return what marks of a page's runs and the profile of these tell together; None if either is missing."""
     n = min(len(trace.page_runs), trace.n_runs)
     if not n or trace.device_only:
         return None
@@ -87,7 +87,7 @@ def result_of(
     resident: Resident | None = None,
     gpu_run: GpuRun | None = None,
 ) -> ProfileResult:
-    """Everything that one trace tells, with what is known beside it.
+    """Return everything that one trace tells, with what is known beside it.
 
     Args:
         path: Of a trace that others made, else "".
@@ -97,8 +97,8 @@ def result_of(
         origins: Of the graph that ran.
         peak: Of this machine, for floors.
         side: What ran; None for a trace that others made.
-        slowdown: A profiled run over one that is not; None where that is not known.
-        cpus: That the run could use; 0 where nothing ran here.
+        slowdown: A profiled run over one that is not; None if that is not known.
+        cpus: That the run could use; 0 if nothing ran here.
         state: What else happened on the machine.
         no_peak: Why there is no peak.
         resident: Memory of the process, where it was watched.
@@ -228,7 +228,7 @@ class _Samples:
 
 
 def _samples(attribution: Attribution, *, alone: bool) -> _Samples:
-    """The mean run of a process that is one of several; of one alone each part of its runs."""
+    """Return the mean run of a process that is one of several; of one alone each part of its runs."""
     sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
     return _Samples(
         wall=sampled(attribution.wall_ns[None, :])[0],
@@ -252,7 +252,7 @@ def difference_of(
 
 
 def _conditions(side: Resolved | None, cpus: int) -> Conditions:
-    """What a plan and a model decide."""
+    """Return what a plan and a model decide."""
     if side is None:
         return Conditions()
     return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
@@ -272,7 +272,7 @@ def _threads(side: Resolved, cpus: int) -> int:
 
 
 def _unbounded(side: Resolved) -> str:
-    """Why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
+    """Return why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
     if side.plan.settings.get(LEVEL.name) == "disable":
         return "graph optimisation is off"
     if _OUT in (spec.name for spec in side.plan.rewrites):
@@ -281,14 +281,14 @@ def _unbounded(side: Resolved) -> str:
 
 
 def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
-    """Says with which other ONNX Runtime the peak was measured; "" where it was this one."""
+    """Says with which other ONNX Runtime the peak was measured; "" if it was this one."""
     if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
         return ""
     return f"measured with onnxruntime {peak.ort_version}"
 
 
 def _middle_run(attribution: Attribution) -> int | None:
-    """The run whose time is the median."""
+    """Return the run whose time is the median."""
     if not len(attribution.wall_ns):
         return None
     return attribution.runs.start + int(

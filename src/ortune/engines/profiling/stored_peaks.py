@@ -33,7 +33,7 @@ class _Stored(Record, frozen=True, kw_only=True):
 
 
 def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> MachinePeak | None:
-    """The stored peak of a machine, or None.
+    """Return the stored peak of a machine, or None.
 
     Args:
         host: Processor, instruction sets and effective CPUs must be the same.
@@ -80,7 +80,7 @@ def _key(host: Host, ort_version: str) -> str:
 
 
 def _path(store_folder: Path | None) -> Path | None:
-    """The file; None where the user has no place for it."""
+    """Return the file; None if the user has no place for it."""
     try:
         return (store_folder or data_folder()) / FILE
     except StoreError:
@@ -88,7 +88,7 @@ def _path(store_folder: Path | None) -> Path | None:
 
 
 def _read(path: Path) -> dict[str, _Stored]:
-    """What is stored; nothing where the file is not there, or is not ours: peaks can be measured again."""
+    """Return what is stored; nothing if the file is not there, or is not ours: peaks can be measured again."""
     try:
         return msgspec.json.decode(files.read(path), type=dict[str, _Stored])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, _Stored]:
 def keep_peak(
     store_folder: Path | None, host: Host, ort_version: str, peak: MachinePeak, say: Callable[[str], None]
 ) -> None:
-    """Adds the peak to the file, replacing an older one; where that cannot be, says so."""
+    """Add the peak to the file, replacing an older one; where that cannot be, says so."""
     path = _path(store_folder)
     if path is None:
         say("the peaks are not stored: the home folder is unknown")

@@ -36,14 +36,14 @@ def why(
     trial_ns: float = 0.0,
     budget: Budget = UNLIMITED,
 ) -> ProfileDifference:
-    """Returns where the time went, B minus A.
+    """Return where the time went, B minus A.
 
     Args:
         baseline: Whose workload both run.
         sides: A and B.
         arms: Theirs.
         latencies_ns: Of a run without the profiler.
-        plain_ns: B minus A without the profiler; None where that is not known.
+        plain_ns: B minus A without the profiler; None if that is not known.
         line: Says which process it is.
         processes: Of each side at most, one at least.
         trial_ns: The length of a trial without the profiler, from which that of the first processes is expected.
@@ -90,13 +90,13 @@ def difference_between(
     graphs: Sequence[Origins],
     plain_ns: float | None = None,
 ) -> ProfileDifference:
-    """Returns where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
+    """Return where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
 
     Args:
         sides: A and B.
         processes: Of each.
         graphs: What is known of the graph that each ran.
-        plain_ns: B minus A without the profiler; None where that is not known.
+        plain_ns: B minus A without the profiler; None if that is not known.
     """
     same = sides[0].label == sides[1].label
     a, b = (

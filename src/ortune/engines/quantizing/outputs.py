@@ -29,7 +29,7 @@ class QuantizedOutputs:
     Each comparison is journalled, whatever came out: a session that goes on compares nothing again.
 
     Attributes:
-        reference_ns: What the float model's runs took, from the start of the process; 0 where it did not run.
+        reference_ns: What the float model's runs took, from the start of the process; 0 if it did not run.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class QuantizedOutputs:
         return self._reference
 
     def difference(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
-        """A plan's outputs, the worst of all inputs."""
+        """Return a plan's outputs, the worst of all inputs."""
         return self._once(f"{self._name}-{plan.id}", lambda: self._ran(plan, model, tolerance))
 
     def without_vnni(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
     ) -> OutputDifference:
-        """A plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        """Return a plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
         return self._once(f"no-vnni-{plan.id}", lambda: self._emulated(plan, model, tolerance, limit_s))
 
     def _once(self, key: str, make: Callable[[], OutputDifference]) -> OutputDifference:
@@ -90,7 +90,7 @@ class QuantizedOutputs:
         return difference
 
     def _run(self, arm: Arm) -> Outcome:
-        """One run of each input, which takes longer than a timed trial where there are many of them."""
+        """Return one run of each input, which takes longer than a timed trial where there are many of them."""
         baseline, n_inputs = self._baseline, len(self._refs)
         pilot = baseline.pilot
         each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)

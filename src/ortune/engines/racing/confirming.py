@@ -82,7 +82,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
 
 
 def _rest(run: Tuning, winner: Entry) -> Entry | None:
-    """The winner without what it gains next to other programs alone; None on a quiet machine."""
+    """Return the winner without what it gains next to other programs alone; None on a quiet machine."""
     search = run.search
     if search.host is None or BUSY in search.race.allowed:
         return None

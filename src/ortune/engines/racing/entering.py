@@ -19,7 +19,7 @@ LONG_EXPLORATION_NS = 60e9
 
 
 def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str], *, required: Plan) -> bool:
-    """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
+    """Enter as many of the plans as the budget holds, and says so before it is spent; False: not even one.
 
     The answer is then what the pilot saw of the default, undecided, with the budget that a search needs. Where it
     holds no confirmation, ``exploring`` is set, and the plans are those that can be seen.
@@ -68,7 +68,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
 
 
 def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
-    """Enters the plans that can be seen where none can be confirmed; False: not even one."""
+    """Enter the plans that can be seen where none can be confirmed; False: not even one."""
     race = run.search.race
     # The shortest trials: more plans, and more blocks of each.
     run.baseline.shorten(0.0)
@@ -94,14 +94,14 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
 
 
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:
-    """Enters plans with their models made, and the default that is only timed."""
+    """Enter plans with their models made, and the default that is only timed."""
     only_timed = run.search.race.timed_only
     for entry in [*([only_timed] if only_timed is not None else []), *entries]:
         run.plan_runs.ready([run.search.race.add(entry).arm])
 
 
 def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
-    """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
+    """Return what is proposed, each with what the user asked for in it; what then says the same twice, once."""
     entries: dict[str, Entry] = {}
     if run.search.current is not None and run.search.race.with_current:
         plan = merge(run.search.required, run.search.current)

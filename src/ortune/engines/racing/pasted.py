@@ -12,12 +12,12 @@ from ortune.runtimes import made
 
 
 def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
-    """Returns the lines where the place of a bundle is not known.
+    """Return the lines where the place of a bundle is not known.
 
     Args:
         baseline: Of the model.
         plan: What is shipped.
-        rewritten: What the plan runs, the model itself where its rewrites changed nothing; None where it has none.
+        rewritten: What the plan runs, the model itself where its rewrites changed nothing; None if it has none.
     """
     model = baseline.side.model.path
     if rewritten in (None, model):
@@ -27,7 +27,7 @@ def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> s
 
 
 def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Returns the lines for a rewritten model at that place, which is named as what it is."""
+    """Return the lines for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
     if plan.is_web:
@@ -36,7 +36,7 @@ def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
 
 
 def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Returns the lines that load the winner, in the language of where it runs."""
+    """Return the lines that load the winner, in the language of where it runs."""
     if plan.is_web:
         return javascript_lines(plan, model)
     side, runtime = baseline.side, baseline.side.runtime_of(plan)

@@ -65,7 +65,7 @@ class PlanRuns:
         return self.baseline.executor.most_alive
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
-        """The outcomes of a group, with the outputs of plans that were not checked yet; None when stopped."""
+        """Return the outcomes of a group, with the outputs of plans that were not checked yet; None when stopped."""
         entries = (self.search.race.entries.get(arm) for arm in arms)
         self.baseline.limits.expect(self.typical_ns, self._budget().left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
@@ -77,7 +77,7 @@ class PlanRuns:
         return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
 
     def ready(self, arms: Sequence[str]) -> bool:
-        """Makes the models of plans that did not run yet; False where there were any, which took time."""
+        """Make the models of plans that did not run yet; False if there were any, which took time."""
         missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
         for arm in missing:
             entry = self.search.race.entries[arm]
@@ -91,7 +91,7 @@ class PlanRuns:
         return not missing
 
     def check_outputs(self, block: Block) -> None:
-        """Checks the outputs of plans that ran for the first time; a plan with wrong ones leaves the race."""
+        """Check the outputs of plans that ran for the first time; a plan with wrong ones leaves the race."""
         if any(trial.arm == BASE and isinstance(trial.outcome, Failed) for trial in block.trials):
             return
         for trial in block.trials:
@@ -103,7 +103,7 @@ class PlanRuns:
                 entry.eliminate("wrong-output", entry.outputs.what)
 
     def check(self, entry: Entry, trial: Measured) -> OutputDifference:
-        """Compares a plan's outputs with the default's, and removes them."""
+        """Compare a plan's outputs with the default's, and removes them."""
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
         difference = output_check.difference(
@@ -115,7 +115,7 @@ class PlanRuns:
         return difference
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
-        """The model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
+        """Return the model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
         key = self.models.key(plan)
         failed = self.replay.no_models.get(key, "")
         try:

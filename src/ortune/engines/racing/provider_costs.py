@@ -16,7 +16,7 @@ from ortune.search.halving import Entry
 def provider_costs(
     run: Tuning, shipped: Plan, winner: Figures | None, default: Figures
 ) -> tuple[ProviderCost, ...]:
-    """One for each execution provider that was raced beside the default's: of its fastest plan.
+    """Return one for each execution provider that was raced beside the default's: of its fastest plan.
 
     Those of the shipped plan are its figures and the default's, whose sessions were created alone. The others were
     created in the race, where all processes of a block load at once, and stand beside the default's of those blocks.
@@ -50,7 +50,7 @@ def provider_costs(
 
 
 def device_of(plan: Plan, trial: Measured) -> str:
-    """What a plan ran on, with its maker where the provider takes no other: "NVIDIA GPU", "CPU"."""
+    """Return what a plan ran on, with its maker where the provider takes no other: "NVIDIA GPU", "CPU"."""
     name = plan.provider_names[0]
     provider = providers.find(name)
     asked = dict(options_of(plan, resolve(plan)))[name].get("device_type", "")

@@ -71,7 +71,7 @@ class Tuning:
         answer_s: float = 0.0,
         models: Models | None = None,
     ) -> None:
-        """Takes a baseline that was not run yet.
+        """Take a baseline that was not run yet.
 
         Args:
             baseline: The default, and the means to run plans.
@@ -129,7 +129,7 @@ class Tuning:
     # --- before the race
 
     def keep_for_why(self, objective: Objective) -> None:
-        """Keeps time for the processes that tell why the winner won; none that a search would miss."""
+        """Keep time for the processes that tell why the winner won; none that a search would miss."""
         each_s = 1e-9 * PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns
         if objective in TIMES:
             spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
@@ -152,7 +152,7 @@ class Tuning:
         return Pace(lambda: running.left_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:
-        """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
+        """Keep what was left out for want of time, and a budget that holds it, of which it gets such a share."""
         if pace.left_out:
             self.skipped += pace.left_out
             needed_s = pace.needed_s(self.whole_budget.total_s, share)
@@ -179,7 +179,7 @@ class Tuning:
         return trial_counts.needed_trials(plans, self.search.race.references) + self.only_timed_trials
 
     def spare_ns(self, share: float) -> float:
-        """What a step may take that can be left out: so much of the time left, and nothing that a search needs.
+        """Return what a step may take that can be left out: so much of the time left, and nothing that a search needs.
 
         Where no search fits there is none to spare: the plans that can be seen have all of it.
         """
@@ -276,7 +276,7 @@ class Tuning:
             race.rate(block)
 
     def _cut_short(self) -> None:
-        """Goes on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
+        """Go on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
         race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
@@ -331,7 +331,7 @@ class Tuning:
         return self.budget.reserve(1e-9 * self.search.race.kept_ns).running
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
-        """Runs the blocks of a stage; what came of it."""
+        """Run the blocks of a stage; what came of it."""
         # The driver runs a schedule, which returns nothing: what the stage returns is kept here on its way
         # out.
         results: list[T] = []
@@ -364,12 +364,12 @@ class Tuning:
 
     @property
     def unspent_ns(self) -> float:
-        """The time left of the budget once the last block has ended; nothing where it was stopped by hand."""
+        """The time left of the budget once the last block has ended; nothing if it was stopped by hand."""
         return 0.0 if self.stopped else max(0.0, self.budget.running.left_ns)
 
     @property
     def next_ns(self) -> float:
-        """What testing one more of the proposed configurations takes; 0 where all were tested."""
+        """What testing one more of the proposed configurations takes; 0 if all were tested."""
         race = self.search.race
         untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
         if not race.costs_ns or not (self.waiting or untested):
@@ -385,13 +385,13 @@ class Tuning:
         self.ended(block, race_status(self.search.race), ranking(self.search.race))
 
     def ended(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
-        """Journals a block that is new, and says what is done and what leads so far."""
+        """Journal a block that is new, and says what is done and what leads so far."""
         self.replay.block(block)
         self.watch.progress(what, self.now_ns / 1e9, self.whole_budget.total_s, leaders)
 
     # --- after the race
 
     def reference_outputs(self) -> Path | None:
-        """The default's outputs for the first case."""
+        """Return the default's outputs for the first case."""
         folder = output_check.right_outputs(self.baseline) / self.baseline.work.cases[0].name
         return folder if folder.is_dir() else None

@@ -17,7 +17,7 @@ from ortune.rules.quantization import range_over_the_batch
 
 
 def question_winner(run: Tuning) -> None:
-    """Adds what is known of the winner's rows to the findings, or to the alerts if a batch is fed.
+    """Add what is known of the winner's rows to the findings, or to the alerts if a batch is fed.
 
     Only a model that computes ranges while it runs is asked, and only if the base does not: then rows meet where they
     did not before.

@@ -29,5 +29,5 @@ PER_ELEMENT: dict[str, int] = {
 
 
 def activation(name: str) -> int:
-    """Returns the operations per element of a fused activation; 1 for an unknown one, 0 for ""."""
+    """Return the operations per element of a fused activation; 1 for an unknown one, 0 for ""."""
     return PER_ELEMENT.get(name, 1 if name else 0)

@@ -28,7 +28,7 @@ def _heads(call: Call, name: str = "num_heads") -> int:
 
 
 def _total(call: Call, position: int, default: int) -> int:
-    """The number of keys where a small known input says it, else the default."""
+    """Return the number of keys where a small known input says it, else the default."""
     operand = call.values.get(position)
     return int(operand.ravel()[0]) if operand is not None and operand.size else default
 
@@ -68,7 +68,7 @@ def q_attention(call: Call) -> Count:
 
 
 def _keys_of(call: Call) -> int:
-    """The number of keys in ``key`` (input 1) of MultiHeadAttention, whichever of its layouts it has."""
+    """Return the number of keys in ``key`` (input 1) of MultiHeadAttention, whichever of its layouts it has."""
     key = call.shape(1)
     return key[2] if len(key) == 4 else key[1]
 

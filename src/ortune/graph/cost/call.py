@@ -55,17 +55,17 @@ class Executions:
 
 
 def no_work(call: Call) -> Count:
-    """The formula of an operator that computes nothing: each tensor is moved once."""
+    """Return the formula of an operator that computes nothing: each tensor is moved once."""
     return Count()
 
 
 def work(operations: Callable[[Call], int]) -> Formula:
-    """Makes a formula of operations other than multiply-adds."""
+    """Make a formula of operations other than multiply-adds."""
     return lambda call: Count(flops=operations(call))
 
 
 def products(inner: Callable[[Call], int], extra: Callable[[Call], int] = lambda call: 0) -> Formula:
-    """Makes a formula of multiply-adds, and of other operations, for each output element."""
+    """Make a formula of multiply-adds, and of other operations, for each output element."""
 
     def formula(call: Call) -> Count:
         outputs = call.n_out()
@@ -81,8 +81,8 @@ class Call:
 
     Attributes:
         node: The node.
-        inputs, outputs: The shapes; None where one is unknown or the operand is left out.
-        input_bits, output_bits: Bits of one stored element; None where the type is unknown or has no fixed size.
+        inputs, outputs: The shapes; None if one is unknown or the operand is left out.
+        input_bits, output_bits: Bits of one stored element; None if the type is unknown or has no fixed size.
         values: Contents of the inputs that are small and known, by position.
         reasons: Why an input's shape is unknown, by position; ``out_reasons`` for outputs.
         opset: Version of the node's operator set.
@@ -99,11 +99,11 @@ class Call:
     opset: int = 1
 
     def has(self, position: int) -> bool:
-        """Returns whether an input is present."""
+        """Return whether an input is present."""
         return position < len(self.node.inputs) and self.node.inputs[position] is not None
 
     def shape(self, position: int) -> Dims:
-        """Returns the shape of an input.
+        """Return the shape of an input.
 
         Raises:
             Uncounted: It is left out or unknown.
@@ -116,7 +116,7 @@ class Call:
         return shape
 
     def dim(self, position: int, axis: int) -> int:
-        """Returns one dimension of an input.
+        """Return one dimension of an input.
 
         Raises:
             Uncounted: The input is unknown or has no such axis.
@@ -127,7 +127,7 @@ class Call:
         return shape[axis]
 
     def out(self, position: int = 0) -> Dims:
-        """Returns the shape of an output.
+        """Return the shape of an output.
 
         Raises:
             Uncounted: It is unknown.
@@ -138,30 +138,30 @@ class Call:
         return shape
 
     def n_in(self, position: int = 0) -> int:
-        """Counts the elements of an input."""
+        """Count the elements of an input."""
         return math.prod(self.shape(position))
 
     def n_out(self, position: int = 0) -> int:
-        """Counts the elements of an output."""
+        """Count the elements of an output."""
         return math.prod(self.out(position))
 
     def int(self, name: str, default: _Int = 0) -> _Int:
-        """Returns an integer attribute, or the default."""
+        """Return an integer attribute, or the default."""
         self._require(name, ir.AttributeType.INT)
         return int_of(self.node, name, default)
 
     def ints(self, name: str) -> list[_Int] | None:
-        """Returns a list of integers from an attribute."""
+        """Return a list of integers from an attribute."""
         self._require(name, ir.AttributeType.INTS)
         return ints_of(self.node, name)
 
     def text(self, name: str, default: str = "") -> str:
-        """Returns a string attribute, or the default."""
+        """Return a string attribute, or the default."""
         self._require(name, ir.AttributeType.STRING)
         return text_of(self.node, name, default)
 
     def float(self, name: str, default: _Float) -> _Float:
-        """Returns a float attribute, or the default."""
+        """Return a float attribute, or the default."""
         self._require(name, ir.AttributeType.FLOAT)
         return float_of(self.node, name, default)
 
@@ -171,14 +171,14 @@ class Call:
             raise Uncounted(f"the attribute {name} does not have the type that {self.node.op_type} requires")
 
     def bytes_in(self, position: _Int) -> _Int:
-        """Returns the stored bytes of an input; 0 if it is omitted or its elements have no fixed size."""
+        """Return the stored bytes of an input; 0 if it is omitted or its elements have no fixed size."""
         if not self.has(position):
             return 0
         bits = self.input_bits[position]
         return 0 if bits is None else math.ceil(self.n_in(position) * bits / 8)
 
     def bytes_out(self, position: _Int = 0) -> _Int:
-        """Returns the bytes of an output; 0 if it is omitted or its elements have no fixed size."""
+        """Return the bytes of an output; 0 if it is omitted or its elements have no fixed size."""
         if position >= len(self.node.outputs) or not self.node.outputs[position].name:
             return 0
         bits = self.output_bits[position]

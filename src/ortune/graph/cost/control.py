@@ -20,7 +20,7 @@ _ENDLESS = 1 << 31
 
 
 def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
-    """Counts a node with subgraphs: its own record, without work, and those of all nodes inside."""
+    """Count a node with subgraphs: its own record, without work, and those of all nodes inside."""
     name = own_name(node) or node.op_type
     below = f"{inside}/{name}" if inside else name
     own = NodeCost(
@@ -100,7 +100,7 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
 
 
 def _trips(counter: Counter, node: ir.Node, body: ir.Graph) -> tuple[int | None, str]:
-    """The trip count, None where it is not constant, and what to say of it."""
+    """Return the trip count, None if it is not constant, and what to say of it."""
     limit = counter.content(node.inputs[0] if node.inputs else None)
     start = counter.content(node.inputs[1] if len(node.inputs) > 1 else None)
     if start is not None and start.size == 1 and not bool(start.ravel()[0]):

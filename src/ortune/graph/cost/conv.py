@@ -12,7 +12,7 @@ REQUANTIZE = 3
 
 
 def _per_output(call: Call, weight: int) -> int:
-    """Weights behind one output element: all but the first axis, in any layout of the rest."""
+    """Return weights behind one output element: all but the first axis, in any layout of the rest."""
     shape = call.shape(weight)
     if len(shape) < 3:
         raise Uncounted(f"the weight has {len(shape)} dimensions, a convolution needs 3 or more")
@@ -30,7 +30,7 @@ def _transposed(bias: int) -> Formula:
 
 
 def deform_conv(call: Call) -> Count:
-    """A convolution over values that are first interpolated (4 taps) at shifted places, and masked."""
+    """Return a convolution over values that are first interpolated (4 taps) at shifted places, and masked."""
     out = call.out()
     macs = math.prod(out) * _per_output(call, 1)
     samples = out[0] * call.dim(0, 1) * math.prod(call.shape(1)[2:]) * math.prod(out[2:])

@@ -41,7 +41,7 @@ def _letters(term: str, shape: tuple[int, ...]) -> list[str]:
 
 
 def _result(equation: str, sizes: dict[str, int]) -> list[str]:
-    """The indices that the output keeps."""
+    """Return the indices that the output keeps."""
     axes = [letter for letter in sizes if letter.startswith("...")]
     if "->" not in equation:
         # Without an arrow the output keeps every index that occurs once.

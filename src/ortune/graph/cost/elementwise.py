@@ -11,22 +11,22 @@ from ortune.graph.model.graphs import op_set
 
 
 def per_element(operations: int) -> Formula:
-    """Makes a formula of a fixed number of operations per output element."""
+    """Make a formula of a fixed number of operations per output element."""
     return work(lambda call: operations * call.n_out())
 
 
 def each_input(operations: int, per_output: int = 0) -> Formula:
-    """Makes a formula of operations per element of the first input and of the output."""
+    """Make a formula of operations per element of the first input and of the output."""
     return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
 def biased(name: str, bias: int) -> Formula:
-    """Makes the formula of an activation after an optional bias."""
+    """Make the formula of an activation after an optional bias."""
     return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
 
 
 def _gelu(call: Call) -> int:
-    """The operations of a Gelu: by the error function, or by the polynomial and tanh that FastGelu has."""
+    """Return the operations of a Gelu: by the error function, or by the polynomial and tanh that FastGelu has."""
     name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
     return PER_ELEMENT[name] * call.n_out()
 
@@ -37,13 +37,13 @@ def view(call: Call) -> Count:
 
 
 def selected(call: Call) -> Count:
-    """Counts what is selected alone as read: as much as comes out, and the other inputs."""
+    """Count what is selected alone as read: as much as comes out, and the other inputs."""
     others = sum(call.bytes_in(i) for i in range(1, len(call.node.inputs)))
     return Count(read=call.bytes_out() + others)
 
 
 def gather_block_quantized(call: Call) -> Count:
-    """Counts the rows taken alone as read and dequantized."""
+    """Count the rows taken alone as read and dequantized."""
     elements = call.n_out()
     read = math.ceil(elements * (call.input_bits[0] or 0) / 8) + call.bytes_in(1)
     return Count(flops=2 * elements, read=read)
@@ -55,7 +55,7 @@ def described(call: Call) -> Count:
 
 
 def top_k(call: Call) -> Count:
-    """A heap of the largest k: log2(k) comparisons for each element, at least one."""
+    """Return a heap of the largest k: log2(k) comparisons for each element, at least one."""
     k = call.out()[call.int("axis", -1)]
     return Count(
         flops=math.ceil(math.log2(max(2, k))) * call.n_in(),
@@ -69,7 +69,7 @@ def _transform(n: int) -> float:
 
 
 def dft(call: Call) -> Count:
-    """A fast Fourier transform: 5 n log2 n for each signal, as FFTs are commonly rated."""
+    """Return a fast Fourier transform: 5 n log2 n for each signal, as FFTs are commonly rated."""
     source, out = call.shape(0), call.out()
     axis = call.int("axis", 1)
     if call.opset >= 20:
@@ -85,7 +85,7 @@ def dft(call: Call) -> Count:
 
 
 def stft(call: Call) -> Count:
-    """A window and a fast Fourier transform for each frame."""
+    """Return a window and a fast Fourier transform for each frame."""
     out = call.out()
     operand, window = call.values.get(3), call.has(2)
     n = int(operand.ravel()[0]) if operand is not None and operand.size else (call.dim(2, 0) if window else 0)
@@ -95,7 +95,7 @@ def stft(call: Call) -> Count:
 
 
 def values_decide(call: Call) -> Count:
-    """Refuses to count: the work depends on the values."""
+    """Refuse to count: the work depends on the values."""
     raise Uncounted(f"the work of {call.node.op_type} depends on the values")
 
 

@@ -82,7 +82,7 @@ class GraphCounter(Counter):
                 self.keep(value, fed)
 
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Counts every node, in order."""
+        """Count every node, in order."""
         counted: list[NodeCost] = []
         for node in graph:
             if self.stop():
@@ -148,12 +148,12 @@ class GraphCounter(Counter):
                 self.bind(value, self._own(value, dims))
 
     def _own(self, value: ir.Value, dims: Dims) -> Dims:
-        """The shape of a value without the channels that fill the last block."""
+        """Return the shape of a value without the channels that fill the last block."""
         shape = self.dims(value) if value in self.blocked else None
         return dims if shape is None or len(shape) != len(dims) else (dims[0], shape[1], *dims[2:])
 
     def _padding(self, node: ir.Node) -> str:
-        """What blocks add to a convolution, in words: "17 output channels are padded to 32"."""
+        """Return what blocks add to a convolution, in words: "17 output channels are padded to 32"."""
         if node.domain != BLOCKED or node.op_type != "Conv" or len(node.inputs) < 2:
             return ""
         weight = node.inputs[1]
@@ -188,7 +188,7 @@ class GraphCounter(Counter):
         return calls or [(call, 1)]
 
     def _inputs(self, call: Call, executed: Sequence[Dims]) -> Sequence[Dims | None]:
-        """The shapes of a node's inputs, of which a profile tells those of tensors that are there.
+        """Return the shapes of a node's inputs, of which a profile tells those of tensors that are there.
 
         A weight that was laid out anew when the session began is not there any more.
         """
@@ -241,7 +241,7 @@ class GraphCounter(Counter):
         )
 
     def _bytes(self, call: Call, count: Count) -> tuple[int, int, int, bool]:
-        """Bytes read, those of them that are constants, bytes written, and whether something has no size."""
+        """Return bytes read, those of them that are constants, bytes written, and whether something has no size."""
         node, loose = call.node, False
         read = weights = written = 0
         # An operand that a node takes twice comes from memory once.
@@ -310,7 +310,7 @@ class GraphCounter(Counter):
     def _into_blocks(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
     ) -> list[Dims] | None:
-        """The shape of a value whose blocks become an axis of their own: these hold the padding too."""
+        """Return the shape of a value whose blocks become an axis of their own: these hold the padding too."""
         target = contents.get(1)
         if node.op_type != "Reshape" or node.inputs[0] not in self.blocked or target is None:
             return None
@@ -332,7 +332,7 @@ class GraphCounter(Counter):
     # --- constants -----------------------------------------------------------------------------------------
 
     def _is_constant(self, value: ir.Value) -> bool:
-        """Returns whether it is stored, or computed of what is; the default of an input counts as stored."""
+        """Return whether it is stored, or computed of what is; the default of an input counts as stored."""
         return stored(value) is not None or value in self._constants
 
     def _bits(self, value: ir.Value | None) -> float | None:
@@ -342,7 +342,7 @@ class GraphCounter(Counter):
         return stored if stored is not None else types.bits(self.dtype(value))
 
     def _fold(self, node: ir.Node) -> bool:
-        """Returns whether constants alone feed the node; its outputs are then constants too."""
+        """Return whether constants alone feed the node; its outputs are then constants too."""
         fed = [value for value in node.inputs if value is not None]
         if is_random(node) or not all(map(self._is_constant, fed)) or any(map(is_overridable, fed)):
             return False
@@ -356,7 +356,7 @@ class GraphCounter(Counter):
 
 
 def _mean(counted: Sequence[tuple[NodeCost, int]]) -> NodeCost:
-    """The mean execution of a node that ran with several shapes; unknown where one of them is."""
+    """Return the mean execution of a node that ran with several shapes; unknown where one of them is."""
     first = counted[0][0]
     if len(counted) == 1 or not all(cost.known for cost, _ in counted):
         return next((cost for cost, _ in counted if not cost.known), first)

@@ -36,11 +36,11 @@ class Growth:
 
     @property
     def there(self) -> bool:
-        """Returns whether any carried value grows, with all sizes known."""
+        """Whether any carried value grows, with all sizes known."""
         return all(step is not None for step in self._steps) and any(any(s or ()) for s in self._steps)
 
     def at(self, iteration: int) -> list[Dims | None]:
-        """Returns the carried shapes at the start of an iteration, counted from 0."""
+        """Return the carried shapes at the start of an iteration, counted from 0."""
         return [
             None
             if first is None or step is None
@@ -49,7 +49,7 @@ class Growth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """Returns the mean execution of each body node; None if sizes do not grow linearly."""
+        """Return the mean execution of each body node; None if sizes do not grow linearly."""
         last = iterations - 1
         # Four: the work of a product over three sizes that grow is a cubic, which so many points tell.
         at = sorted({0, min(1, last), (last + 1) // 2, last})
@@ -76,7 +76,7 @@ def _difference(first: Dims | None, then: Dims | None) -> Dims | None:
 
 
 def _weights(at: Sequence[int], n: int) -> Floats:
-    """The weight of each sampled iteration: their weighted sum is the mean over all ``n`` of any polynomial."""
+    """Return the weight of each sampled iteration: their weighted sum is the mean over all ``n`` of any polynomial."""
     # The sums of i^k over all iterations, for k from 0 to 3. Weights that give the mean of each power give
     # that of any cubic.
     sums = (n, n * (n - 1) / 2, n * (n - 1) * (2 * n - 1) / 6, (n * (n - 1) / 2) ** 2)

@@ -36,14 +36,14 @@ class Counter(ABC):
 
     @abstractmethod
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Counts every node of a graph and its subgraphs; the inputs of ``graph`` must be bound."""
+        """Count every node of a graph and its subgraphs; the inputs of ``graph`` must be bound."""
 
     def opset(self, domain: str) -> int:
-        """Returns the version of an operator set."""
+        """Return the version of an operator set."""
         return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """Returns the shape of a value if every size is known."""
+        """Return the shape of a value if every size is known."""
         shape = self.walk.shape(value)
         if shape is None:
             return None
@@ -51,12 +51,12 @@ class Counter(ABC):
         return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
 
     def is_computed(self, value: ir.Value) -> bool:
-        """Returns whether every size is known without the value's declared shape."""
+        """Return whether every size is known without the value's declared shape."""
         shape = self.walk.shapes.get(value)
         return shape is not None and all(dim is not None and not dim.terms for dim in shape)
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
-        """Returns the element type of a value."""
+        """Return the element type of a value."""
         if value is None:
             return None
         if value in self._types:
@@ -64,14 +64,14 @@ class Counter(ABC):
         return value.const_value.dtype if value.const_value is not None else value.dtype
 
     def n_bytes(self, value: ir.Value) -> int | None:
-        """Returns the bytes of a tensor; None if its shape or type is unknown or it is no tensor."""
+        """Return the bytes of a tensor; None if its shape or type is unknown or it is no tensor."""
         dims = self.dims(value)
         if dims is None or value in self.no_tensor or not isinstance(value.type, ir.TensorType | None):
             return None
         return types.n_bytes(self.dtype(value), dims)
 
     def content(self, value: ir.Value | None) -> Array | None:
-        """Returns the contents of a small value, if known."""
+        """Return the contents of a small value, if known."""
         if value is None:
             return None
         if value not in self._values:
@@ -92,7 +92,7 @@ class Counter(ABC):
         dtype: ir.DataType | None = None,
         why: str = "",
     ) -> None:
-        """Sets a value's shape and type, or why they are unknown."""
+        """Set a value's shape and type, or why they are unknown."""
         if dims is not None:
             self.walk.shapes[value] = tuple(None if d is None else within(Size((), int(d))) for d in dims)
         if dtype is not None:
@@ -101,7 +101,7 @@ class Counter(ABC):
             self._why[value] = why
 
     def alias(self, target: ir.Value, source: ir.Value | None, *, contents: bool = True) -> None:
-        """Copies the facts of ``source`` to ``target``; without ``contents`` its elements may differ."""
+        """Copy the facts of ``source`` to ``target``; without ``contents`` its elements may differ."""
         if source is None:
             return
         shape = self.walk.shape(source)
@@ -117,11 +117,11 @@ class Counter(ABC):
             self.keep(target, content)
 
     def why(self, value: ir.Value | None) -> str:
-        """Returns why a value's shape is unknown; "" without a reason."""
+        """Return why a value's shape is unknown; "" without a reason."""
         return "" if value is None else self._why.get(value, "")
 
     def forget(self, graph: ir.Graph) -> None:
-        """Forgets the facts of a body's values, before it is counted again with other sizes."""
+        """Forget the facts of a body's values, before it is counted again with other sizes."""
         for node in graph:
             for value in node.outputs:
                 self.walk.shapes.pop(value, None)
@@ -132,7 +132,7 @@ class Counter(ABC):
                 self.forget(inner)
 
     def keep(self, value: ir.Value, array: Array) -> None:
-        """Sets the contents of a value, and its shape from them."""
+        """Set the contents of a value, and its shape from them."""
         self._values[value] = array
         self.bind(value, array.shape)
         if array.dtype.kind in "iub":

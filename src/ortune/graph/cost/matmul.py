@@ -7,7 +7,7 @@ from ortune.graph.cost.call import Call, Formula, products
 
 
 def _inner(call: Call) -> int:
-    """The inner dimension of a product of perhaps transposed operands."""
+    """Return the inner dimension of a product of perhaps transposed operands."""
     # transBatchA moves the first axis behind the batches; with transA that first axis is the inner one.
     vector = len(call.shape(0)) < 2
     return call.dim(0, -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2))

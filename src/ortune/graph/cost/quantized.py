@@ -15,7 +15,7 @@ RANGE = 2
 
 
 def _row(call: Call) -> int:
-    """The inner dimension of a product; zero points are folded into the weights' sums and not counted."""
+    """Return the inner dimension of a product; zero points are folded into the weights' sums and not counted."""
     return call.dim(0, -1)
 
 

@@ -42,7 +42,7 @@ _LSTM_REST = 3 * _SIGMOID + 2 * _TANH + 3 + 1
 
 
 def lstm(call: Call) -> Count:
-    """Counts an LSTM, with peepholes where there are any."""
+    """Count an LSTM, with peepholes where there are any."""
     return _recurrent(call, gates=4, rest=_LSTM_REST + 6 * call.has(7))
 
 

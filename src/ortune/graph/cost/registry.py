@@ -28,5 +28,5 @@ FORMULAS: dict[tuple[str, str], Formula] = {
 
 
 def formula_of(domain: str, op_type: str) -> Formula | None:
-    """Returns the formula of an operator, or None."""
+    """Return the formula of an operator, or None."""
     return FORMULAS.get(("" if domain == "ai.onnx" else domain, op_type))

@@ -36,7 +36,7 @@ def costs(
     sizes: Mapping[str, Dims] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> ModelCost:
-    """Counts the operations and bytes of one run.
+    """Count the operations and bytes of one run.
 
     Args:
         ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
@@ -83,13 +83,13 @@ def costs(
 
 
 def _writable(model: ir.Model) -> bool:
-    """Returns whether functions can be written out in seconds: naming a copy takes longer with the copies before it."""
+    """Return whether functions can be written out in seconds: naming a copy takes longer with the copies before it."""
     n = copies(model)
     return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
 
 
 def _sum(numbers: Iterable[int]) -> int:
-    """The sum, or the most that a document holds: only a file that makes no sense has more."""
+    """Return the sum, or the most that a document holds: only a file that makes no sense has more."""
     return min(sum(numbers), _MOST)
 
 
@@ -110,7 +110,7 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def _notes(executed: list[NodeCost]) -> Iterator[str]:
-    """What was assumed of branches, loops and sequences of unknown length, for those that count."""
+    """Yield what was assumed of branches, loops and sequences of unknown length, for those that count."""
     for node in executed:
         if node.note and node.domain in STANDARD and node.op_type in CONTROL_FLOW | RECURRENT:
             yield (

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
-    """Returns the splits that a row meets on average, summed over all trees.
+    """Return the splits that a row meets on average, summed over all trees.
 
     Args:
         roots: Index of each tree's first split, -1 for a tree that is only a leaf.
@@ -80,7 +80,7 @@ def tree_ensemble_lists(call: Call) -> Count:
 def _successors(
     tree: Ints, node: Ints, leaf: NDArray[np.bool_], ways: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
-    """The index of each split's next node on both ways, -1 where that is a leaf or the node itself is one."""
+    """Return the index of each split's next node on both ways, -1 where that is a leaf or the node itself is one."""
     # (tree, id) pairs as one number each; ids are made dense first, so that none overflows.
     ids = np.unique(np.concatenate([node, *ways]), return_inverse=True)[1].astype(np.int64)
     trees = np.unique(tree, return_inverse=True)[1].astype(np.int64) * (ids.max() + 1)
@@ -129,7 +129,7 @@ def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) 
 
 
 def _labels(call: Call) -> int:
-    """How many classes it names."""
+    """Return how many classes it names."""
     names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
     return max(length_of(call.node, name) for name in names)
 

@@ -15,7 +15,7 @@ from ortune.records import NodeCost
 def own_shapes(
     mapping: Mapping, optimised: ir.Graph, original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the original shapes of blocked convolutions' weights and biases, by their optimised names."""
+    """Return the original shapes of blocked convolutions' weights and biases, by their optimised names."""
     own = costs_by_name(original_costs)
     own_shape_of: dict[str, tuple[int, ...]] = {}
     for place, node in placed(optimised):

@@ -18,7 +18,7 @@ NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Maps the nodes of an optimised graph to the original nodes that they came from."""
+    """Map the nodes of an optimised graph to the original nodes that they came from."""
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
@@ -71,7 +71,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
 
 
 def _key(step: Step, sources: list[Step], around: str) -> str:
-    """The name in a profile: a node that came through without a name has its number in the graph as loaded.
+    """Return the name in a profile: a node that came through without a name has its number in the graph as loaded.
 
     So has one in a body that is named like that.
 
@@ -103,7 +103,7 @@ def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[
 
 
 def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
-    """Reads that a group as one node is spared: of what stays within it, and of what its steps read again."""
+    """Read that a group as one node is spared: of what stays within it, and of what its steps read again."""
     users: dict[Value, int] = {}
     for step in group:
         for value in dict.fromkeys(step.reads()):
@@ -153,7 +153,7 @@ class _Ending:
         self._need(old.main)
 
     def of(self, step: Step) -> str:
-        """Describes a step in words."""
+        """Describe a step in words."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"
         if step in self._carried.taken:

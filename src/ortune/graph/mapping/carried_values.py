@@ -42,22 +42,22 @@ class CarriedValues:
         self._follow()
 
     def same(self, value: Value) -> Value:
-        """Returns the representative of a value: an If's output is the output of its taken branch."""
+        """Return the representative of a value: an If's output is the output of its taken branch."""
         while value in self._same:
             value = self._same[value]
         return value
 
     def merge(self, value: Value, into: Value) -> None:
-        """Makes ``value`` the same as ``into``."""
+        """Make ``value`` the same as ``into``."""
         if self.same(into) is not value:
             self._same[value] = into
 
     def carried(self) -> set[Value]:
-        """Returns every original value that the optimised graph still contains."""
+        """Return every original value that the optimised graph still contains."""
         return {self.same(value) for value in self.of.values()}
 
     def get(self, value: Value | None) -> Value | None:
-        """Returns the original value that an optimised value carries; None if unknown."""
+        """Return the original value that an optimised value carries; None if unknown."""
         carried = self.of.get(value) if value is not None else None
         return None if carried is None else self.same(carried)
 
@@ -137,7 +137,7 @@ class CarriedValues:
         return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
 
     def _by_producer(self, old: Body, name: str) -> Value | None:
-        """What the node of that name makes: in another layout its output is called after it."""
+        """Return what the node of that name makes: in another layout its output is called after it."""
         steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
         return steps[0].outputs[0] if len(steps) == 1 else None
 
@@ -155,7 +155,7 @@ class CarriedValues:
         return candidates
 
     def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
-        """Returns where a name may come from: the graph itself, or branches that moved out of it."""
+        """Return where a name may come from: the graph itself, or branches that moved out of it."""
         yield old, name
         path, local = names.branches(name)
         within = [old] if path else []
@@ -235,7 +235,7 @@ class CarriedValues:
         return not (last or same_kind) and self.origin(step) is None
 
     def origin(self, step: Step) -> Step | None:
-        """Returns the original step with this step's name and operator."""
+        """Return the original step with this step's name and operator."""
         old = self._bodies.get(step.body)
         if old is None or not step.own_name:
             return None
@@ -273,7 +273,7 @@ class CarriedValues:
         return value
 
     def _adds(self, step: Step, value: Value) -> bool:
-        """Returns whether there is an addition between what a convolution reads and the value."""
+        """Return whether there is an addition between what a convolution reads and the value."""
         stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
         waiting, back = [value], 0
         while waiting and back < _MOST_STEPS_BACK:
@@ -294,14 +294,14 @@ class CarriedValues:
         return self.same(steps[0].outputs[0]) if len(steps) == 1 else value
 
     def _gated(self, value: Value) -> Value:
-        """The one product of a value and its gate; the value itself where there is none."""
+        """Return the one product of a value and its gate; the value itself where there is none."""
         users = self.users(value)
         gates = {user.outputs[0] for user in users if user.op_type in _GATES}
         products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
         return self.same(products[0].outputs[0]) if len(products) == 1 else value
 
     def users(self, value: Value) -> list[Step]:
-        """Lists the original steps that read a value, also through no-op steps."""
+        """List the original steps that read a value, also through no-op steps."""
         readers: list[Step] = []
         waiting = [value]
         while waiting:
@@ -320,7 +320,7 @@ class CarriedValues:
                 self._set(value, self.same(old))
 
     def _reads_of_node(self, step: Step) -> None:
-        """Takes over what the same node reads: so values are found that have no name, nor the node before one."""
+        """Take over what the same node reads: so values are found that have no name, nor the node before one."""
         if all(v is None or v.constant or v in self.of for v in step.inputs):
             return
         was = self._maker(step)
@@ -342,7 +342,7 @@ class CarriedValues:
                     self._set(value, old)
 
     def _maker(self, step: Step) -> Step | None:
-        """The step of the user's model that a step is, whatever else was built into it behind that."""
+        """Return the step of the user's model that a step is, whatever else was built into it behind that."""
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
             named = (
@@ -380,7 +380,7 @@ class CarriedValues:
         return fits[0] if len(fits) == 1 else None
 
     def behind(self, value: Value) -> Value:
-        """Returns the value before any no-op steps."""
+        """Return the value before any no-op steps."""
         value = self.same(value)
         while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
             value = self.same(value.step.inputs[0])
@@ -388,7 +388,7 @@ class CarriedValues:
 
 
 def _same_attributes(step: Step, was: Step) -> bool:
-    """Returns whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    """Return whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
     mine, theirs = (
         {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
     )

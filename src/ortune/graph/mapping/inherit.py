@@ -19,7 +19,7 @@ _BODIES = op_set("If Loop Scan SequenceMap")
 def inherited(
     mapping: Mapping, optimised_costs: Sequence[NodeCost], original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[float, float]]:
-    """Returns the operations and bytes of one execution of each node, by its name in the mapping.
+    """Return the operations and bytes of one execution of each node, by its name in the mapping.
 
     A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
     without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
@@ -45,7 +45,7 @@ def inherited(
 
 
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
-    """Sums up all originals of a node; None where one of them is not known, or its name is not its alone."""
+    """Sums up all originals of a node; None if one of them is not known, or its name is not its alone."""
     flops = size = 0.0
     for step in mapping.of[name]:
         if step in mapping.merged:
@@ -66,7 +66,7 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
 
 
 def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
-    """Returns the bytes of constants that one execution of each node reads, by its name in the mapping."""
+    """Return the bytes of constants that one execution of each node reads, by its name in the mapping."""
     return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
 
 
@@ -79,7 +79,7 @@ def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
 
 
 def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
-    """Yields every node of a graph with the name that the mapping gives it."""
+    """Yield every node of a graph with the name that the mapping gives it."""
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         yield name, node
@@ -89,7 +89,7 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
-    """Returns the remarks on the work of nodes, by name in the mapping."""
+    """Return the remarks on the work of nodes, by name in the mapping."""
     return {
         mapping.keys.get(place, place): cost.note
         for place, cost in _placed(optimised_costs)
@@ -98,7 +98,7 @@ def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, 
 
 
 def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
-    """Each node's cost with the name that ``view`` gives the node."""
+    """Yield each node's cost with the name that ``view`` gives the node."""
     paths: dict[str, tuple[str, int]] = {"": ("", 0)}
     for cost in costs:
         path, place = paths.get(cost.inside, ("", 0))

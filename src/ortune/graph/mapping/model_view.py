@@ -40,7 +40,7 @@ class Step:
         own_name: The name in the file, "" for none.
         order: Its place among all steps of the model.
         index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
-        inputs: None where an input is left out.
+        inputs: None if an input is left out.
         outer: Values from outside that its bodies read.
     """
 
@@ -66,7 +66,7 @@ class Step:
         return "" if self.node.domain in STANDARD else self.node.domain
 
     def reads(self) -> Iterator[Value]:
-        """Lists every value that the step reads, subgraphs included."""
+        """List every value that the step reads, subgraphs included."""
         yield from (value for value in self.inputs if value is not None)
         yield from self.outer
 
@@ -111,7 +111,7 @@ class ModelView:
         self.main = self._graph(model.graph, {}, Body(), "", {})
 
     def bodies(self) -> Iterator[Body]:
-        """Yields the main graph and every subgraph."""
+        """Yield the main graph and every subgraph."""
         yield self.main
         for step in self.steps:
             yield from step.bodies.values()
@@ -238,7 +238,7 @@ class ModelView:
 
 
 def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    """Returns each node's step names; a node of a function has one for each call, a calling node none."""
+    """Return each node's step names; a node of a function has one for each call, a calling node none."""
     names: dict[ir.Node, frozenset[str]] = {}
     for step in ModelView(model).steps:
         names[step.node] = names.get(step.node, frozenset()) | {step.name}
@@ -253,7 +253,7 @@ class _Place:
         self._count = -1
 
     def name(self, node: ir.Node) -> str:
-        """The name of the next node."""
+        """Return the name of the next node."""
         place: _Place = self
         while place._around is not None:
             place = place._around
@@ -263,7 +263,7 @@ class _Place:
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """Every node, those of its bodies before it: the order in which inlining names them."""
+    """Yield every node, those of its bodies before it: the order in which inlining names them."""
     for node in nodes:
         for graph in subgraphs(node):
             yield from _with_inner(graph)

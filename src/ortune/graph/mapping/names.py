@@ -37,12 +37,12 @@ _DUPLICATE = "/duplicated"
 
 
 def without_token(name: str) -> str:
-    """Strips the token that ONNX Runtime appends to make a name unique."""
+    """Strip the token that ONNX Runtime appends to make a name unique."""
     return _TOKEN.sub("", name)
 
 
 def branches(name: str) -> tuple[list[str], str]:
-    """Splits a name into the branches that it was inlined from, outermost first, and the inner name."""
+    """Split a name into the branches that it was inlined from, outermost first, and the inner name."""
     path = []
     while match := _BRANCH.match(name):
         path.append(match.group(1))
@@ -51,7 +51,7 @@ def branches(name: str) -> tuple[list[str], str]:
 
 
 def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
-    """Splits an inlined function's name into function, call number (-1 is the first) and inner name."""
+    """Split an inlined function's name into function, call number (-1 is the first) and inner name."""
     for function in functions:
         prefix = f"_inlfunc_{function}"
         match = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
@@ -61,7 +61,7 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
 
 
 def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, list[int]]:
-    """The numbers that tell the calls of each function apart, in order."""
+    """Return the numbers that tell the calls of each function apart, in order."""
     numbers_of: dict[str, set[int]] = {}
     for name in texts:
         call = called(name, functions) if name.startswith("_inlfunc_") else None
@@ -71,12 +71,12 @@ def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, l
 
 
 def is_moved_out(name: str) -> bool:
-    """Returns whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
+    """Return whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
     return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
 
 
 def blocked_values(name: str) -> Iterator[str]:
-    """Lists the values that an NCHWc node may be named after, the likeliest first."""
+    """List the values that an NCHWc node may be named after, the likeliest first."""
     plain = without_token(name)
     if not plain.endswith(_BLOCKED):
         return
@@ -88,12 +88,12 @@ def blocked_values(name: str) -> Iterator[str]:
 
 
 def cast_value(name: str) -> str:
-    """Returns the value that an inserted Cast converted; "" if the name is not from an inserted Cast."""
+    """Return the value that an inserted Cast converted; "" if the name is not from an inserted Cast."""
     return without_token(name).removeprefix(_CAST) if name.startswith(_CAST) else ""
 
 
 def node_names(name: str, *, copies: bool) -> Iterator[str]:
-    """Lists the original node names that a node may have had, the likeliest first."""
+    """List the original node names that a node may have had, the likeliest first."""
     yield name
     plain = without_token(name)
     if plain.endswith(_DUPLICATE):
@@ -103,7 +103,7 @@ def node_names(name: str, *, copies: bool) -> Iterator[str]:
 
 
 def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
-    """Returns whether name and operator alone show that ONNX Runtime inserted a node."""
+    """Return whether name and operator alone show that ONNX Runtime inserted a node."""
     if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
         # One that reads or writes channels last also does the work of a Transpose of the model.
         return not channels_last

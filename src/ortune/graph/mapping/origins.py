@@ -40,7 +40,7 @@ class Origins:
     makes none helps those that read what it makes; with them it shares what they stand for.
 
     Attributes:
-        of: Each step that was not inserted to its originals, in the model's order; () where none is known.
+        of: Each step that was not inserted to its originals, in the model's order; () if none is known.
         left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
         merged: Steps of the user's model that computed the same as another, which alone is left.
     """
@@ -68,7 +68,7 @@ class Origins:
         self._add_twins()
 
     def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
-        """The steps that make known values with what each step makes; a graph is saved in order."""
+        """Return the steps that make known values with what each step makes; a graph is saved in order."""
         owners_of: dict[Step, list[Step]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
@@ -180,7 +180,7 @@ class Origins:
                     self.of[step] = rest
 
     def _where(self) -> dict[Step, list[Step]]:
-        """The steps that each of the user's is in."""
+        """Return the steps that each of the user's is in."""
         where: dict[Step, list[Step]] = {}
         for step, sources in self.of.items():
             for was in sources:
@@ -199,7 +199,7 @@ class Origins:
                         self.of[step] = ordered({*self.of[step], twin})
 
     def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
-        """The sources without those that do nothing beside the step that does the work."""
+        """Return the sources without those that do nothing beside the step that does the work."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:
@@ -241,21 +241,21 @@ def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
 
 
 def _reads_stored(step: Step, was: Step) -> bool:
-    """Returns whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
+    """Return whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
     return was.op_type == "DequantizeLinear" and step.op_type not in {
         user.op_type for user in was.outputs[0].users
     }
 
 
 def _is_unchanged(step: Step, was: Step) -> bool:
-    """Returns whether a step is the user's own still: nothing was built into its attributes or inputs."""
+    """Return whether a step is the user's own still: nothing was built into its attributes or inputs."""
     mine, theirs = (signature(one.node, small_contents) for one in (step, was))
     is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
     return is_same and len(step.inputs) == len(was.inputs)
 
 
 def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
-    """What all segments have in common; of that, what has the helper's own operator where there is such."""
+    """Return what all segments have in common; of that, what has the helper's own operator where there is such."""
     common = set.intersection(*segments)
     alike = {was for was in common if was.op_type == helper.op_type}
     return alike or common
@@ -273,7 +273,7 @@ class _Around:
         self._before |= {step: _before(step, within) for step in steps}
 
     def fits(self, was: Step, step: Step) -> bool:
-        """Returns whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
+        """Return whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
         return not any(
             (other in self._before[was] and step in self._before[taker])
             or (was in self._before[other] and taker in self._before[step])
@@ -281,7 +281,7 @@ class _Around:
         )
 
     def nearest(self, was: Step) -> Step | None:
-        """The step for the first that reads what ``was`` makes, else for the last that it reads from."""
+        """Return the step for the first that reads what ``was`` makes, else for the last that it reads from."""
         after = [other for other in self._assigned if was in self._before[other]]
         if after:
             return self._assigned[min(after, key=lambda step: step.order)]
@@ -290,7 +290,7 @@ class _Around:
 
 
 def _before(step: Step, within: set[Step]) -> set[Step]:
-    """All steps that a step depends on through these."""
+    """Return all steps that a step depends on through these."""
     ancestors: set[Step] = set()
     waiting = [step]
     while waiting:

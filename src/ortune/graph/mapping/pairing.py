@@ -24,7 +24,7 @@ _HEAD = 16  # numbers of a weight that are looked at
 
 
 def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
-    """Maps the node names of ``b`` to the names of the same nodes in ``a``."""
+    """Map the node names of ``b`` to the names of the same nodes in ``a``."""
     mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)
@@ -84,7 +84,7 @@ _OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
 
 
 def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
-    """What each step is compared by, the same number for what is equal (steps, 5)."""
+    """Return what each step is compared by, the same number for what is equal (steps, 5)."""
     codes_of = np.zeros((len(steps), 5), dtype=np.int64)
     same: dict[Step | None, Hashable] = {}
     for row, step in enumerate(steps):
@@ -121,7 +121,7 @@ def _equal_from_start(a: Codes, b: Codes) -> int:
 
 
 def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
-    """The alignment with the highest sum of scores."""
+    """Return the alignment with the highest sum of scores."""
     if not len(a) or not len(b) or len(a) * len(b) > _MOST_CELLS:
         return []
     # A longest common subsequence with weights: each cell is the best that both beginnings reach.
@@ -143,7 +143,7 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
 
 
 def _scores(traits: Codes, others: Codes) -> Codes:
-    """How well a step fits each of these; 0 where the operator is another. All names weigh less than one kind."""
+    """How well a step fits each of these; 0 if the operator is another. All names weigh less than one kind."""
     equal = (others == traits).astype(np.int64)
     # All names of all pairs together are at most 2 n: one more trait in common outweighs them.
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]

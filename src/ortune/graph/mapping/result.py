@@ -55,7 +55,7 @@ _OTHER = {"then_branch/": "else_branch/", "else_branch/": "then_branch/"}
 
 
 def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
-    """Returns the mapping with the names that a profile gives to unnamed nodes.
+    """Return the mapping with the names that a profile gives to unnamed nodes.
 
     Args:
         mapping: From ``originals``.

@@ -37,7 +37,7 @@ class Segments:
         self._merge_twins(original)
 
     def segment(self, targets: Iterable[Value]) -> set[Step]:
-        """Returns the steps between the targets and the nearest values that the optimised graph contains."""
+        """Return the steps between the targets and the nearest values that the optimised graph contains."""
         steps: set[Step] = set()
         waiting = [value.step for value in targets]
         while waiting:
@@ -52,7 +52,7 @@ class Segments:
         return steps
 
     def is_static(self, step: Step) -> bool:
-        """Returns whether a step depends on constants and shapes alone, so it may be folded."""
+        """Return whether a step depends on constants and shapes alone, so it may be folded."""
         return self._static[step]
 
     def _is_static(self, step: Step) -> bool:
@@ -80,7 +80,7 @@ class Segments:
                         self._carried.merge(value, into)
 
     def holds(self, step: Step) -> bool:
-        """Returns whether the optimised graph contains an output of a step."""
+        """Return whether the optimised graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:

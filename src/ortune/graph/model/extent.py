@@ -55,7 +55,7 @@ def require_bounded(model: ir.Model, where: str) -> None:
 
 
 def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
-    """How often each function is written out, of a model whose functions do not call themselves."""
+    """Return how often each function is written out, of a model whose functions do not call themselves."""
     calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
     times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
     # Callers go first: how often one is written out has to be final before its calls are multiplied by it.

@@ -28,11 +28,11 @@ class Flatbuffer:
         self._tables_left = self.size // 4 + 1
 
     def root(self) -> Table:
-        """The root table."""
+        """Return the root table."""
         return Table(self, self.follow(0), 0)
 
     def number(self, code: str, at: int) -> int:
-        """A little-endian integer, by its ``struct`` code."""
+        """Return a little-endian integer, by its ``struct`` code."""
         size = struct.calcsize(code)
         self.check(at, size)
         value = struct.unpack_from("<" + code, self.buffer, at)[0]
@@ -40,7 +40,7 @@ class Flatbuffer:
         return value
 
     def follow(self, at: int) -> int:
-        """Returns where the offset stored at a position leads; offsets are relative and only go forward."""
+        """Return where the offset stored at a position leads; offsets are relative and only go forward."""
         offset = self.number("I", at)
         if offset == 0:
             raise self.damaged(at, "an offset is zero")
@@ -61,7 +61,7 @@ class Flatbuffer:
             raise self.damaged(at, f"its tables nest deeper than {MAX_DEPTH} levels")
 
     def damaged(self, at: int, what: str) -> ModelError:
-        """The error for this file."""
+        """Return the error for this file."""
         return ModelError(
             f"The ORT-format file is truncated or damaged: {what}.",
             where=f"{self.where}, byte {at}",
@@ -102,15 +102,15 @@ class Table:
         return None if at is None else self._file.follow(at)
 
     def int8(self, slot: int) -> int:
-        """A byte with sign (also enumerations and union types), 0 when absent."""
+        """Return a byte with sign (also enumerations and union types), 0 when absent."""
         return self._scalar(slot, "b", 0)
 
     def int32(self, slot: int) -> int:
-        """A 32-bit integer, 0 when absent."""
+        """Return a 32-bit integer, 0 when absent."""
         return self._scalar(slot, "i", 0)
 
     def int64(self, slot: int, default: int = 0) -> int:
-        """A 64-bit integer."""
+        """Return a 64-bit integer."""
         return self._scalar(slot, "q", default)
 
     def _scalar(self, slot: int, code: str, default: int) -> int:
@@ -118,7 +118,7 @@ class Table:
         return default if at is None else self._file.number(code, at)
 
     def float32(self, slot: int) -> float:
-        """A float, 0 when absent."""
+        """Return a float, 0 when absent."""
         at = self._field(slot)
         if at is None:
             return 0.0
@@ -127,47 +127,47 @@ class Table:
         return float(value)
 
     def data(self, slot: int) -> tuple[int, int] | None:
-        """Returns where a vector of bytes or a string lies: position in the file and length in bytes."""
+        """Return where a vector of bytes or a string lies: position in the file and length in bytes."""
         return self._vector(slot, 1)
 
     def raw(self, slot: int) -> bytes:
-        """A vector of bytes or a string, empty when absent."""
+        """Return a vector of bytes or a string, empty when absent."""
         place = self.data(slot)
         return b"" if place is None else self._file.buffer[place[0] : place[0] + place[1]]
 
     def string(self, slot: int) -> str:
-        """A string, empty when absent."""
+        """Return a string, empty when absent."""
         return self._text(self.data(slot))
 
     def strings(self, slot: int) -> list[str]:
-        """A vector of strings."""
+        """Return a vector of strings."""
         return [self._text(self._items(at, 1)) for at in self._targets(slot)]
 
     def byte_strings(self, slot: int) -> list[bytes]:
-        """A vector of strings, undecoded."""
+        """Return a vector of strings, undecoded."""
         places = (self._items(at, 1) for at in self._targets(slot))
         return [self._file.buffer[at : at + count] for at, count in places]
 
     def int64s(self, slot: int) -> tuple[int, ...]:
-        """A vector of 64-bit integers."""
+        """Return a vector of 64-bit integers."""
         return struct.unpack(*self._packed(slot, "q", 8))
 
     def float32s(self, slot: int) -> tuple[float, ...]:
-        """A vector of floats."""
+        """Return a vector of floats."""
         return struct.unpack(*self._packed(slot, "f", 4))
 
     def table(self, slot: int) -> Table | None:
-        """A table that this one refers to."""
+        """Return a table that this one refers to."""
         at = self._target(slot)
         return None if at is None else Table(self._file, at, self._depth + 1)
 
     def tables(self, slot: int) -> Iterator[Table]:
-        """A vector of tables."""
+        """Yield a vector of tables."""
         for at in self._targets(slot):
             yield Table(self._file, at, self._depth + 1)
 
     def damaged(self, what: str) -> ModelError:
-        """The error that this table's contents make no sense."""
+        """Return the error that this table's contents make no sense."""
         return self._file.damaged(self._position, what)
 
     def _targets(self, slot: int) -> Iterator[int]:

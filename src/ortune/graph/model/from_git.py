@@ -39,7 +39,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def checkout(path: str, revision: str, folder: Path) -> Path:
-    """Writes the model of that revision, and external data beside it, into a folder and returns its path.
+    """Write the model of that revision, and external data beside it, into a folder and returns its path.
 
     Git LFS pointers are resolved when the object is in the local LFS store.
 
@@ -116,7 +116,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
 
 
 def _external_files(model: Path) -> set[str]:
-    """Names of the external data files, read off the graph alone."""
+    """Yield names of the external data files, read off the graph alone."""
     if model.suffix == ".ort":
         return set()
     import onnx
@@ -144,7 +144,7 @@ def _external_files(model: Path) -> set[str]:
 
 
 def _text(top: Path, *words: str, where: str) -> str:
-    """What git answers, or UsageError with what it says."""
+    """Return what git answers, or UsageError with what it says."""
     done = _git(top, *words, where=where)
     if done.code != 0:
         what = done.log.decode("utf-8", "replace").strip().splitlines()
@@ -155,7 +155,7 @@ def _text(top: Path, *words: str, where: str) -> str:
 
 
 def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.Ended:
-    """Lets git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
+    """Let git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
     environment |= {
         # A .git that is no repository must not make git look for one further up.

@@ -22,7 +22,7 @@ from ortune.graph.model.tensors import WeightFiles, payload_bytes
 
 
 def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
-    """The model, its nodes in topological order. ``proto`` is changed.
+    """Return the model, its nodes in topological order. ``proto`` is changed.
 
     Raises:
         ModelError: A tensor's data is not all there, or the graph contradicts itself.

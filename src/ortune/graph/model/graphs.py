@@ -32,7 +32,7 @@ _MOST_NODES = 10_000_000
 
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs in a node's attributes, in order."""
+    """Yield the graphs in a node's attributes, in order."""
     # Of the dict itself, in a third of the time: this is asked of every node, over and over.
     for attribute in node.attributes.data.values():
         kind = attribute.type
@@ -43,19 +43,19 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def own_name(node: ir.Node) -> str:
-    """The node's name; "" where it has none, or one of white space alone, which names nothing."""
+    """Return the node's name; "" if it has none, or one of white space alone, which names nothing."""
     name = node.name or ""
     return name if name.strip() else ""
 
 
 def name_of(node: ir.Node) -> str:
-    """The node's name; of one without, or whose name others of its model have too, that of its first output."""
+    """Return the node's name; of one without, or whose name others of its model have too, that of its first output."""
     name = "" if SHARES_NAME in node.meta else own_name(node)
     return name or next((value.name for value in node.outputs if value.name), "") or node.op_type
 
 
 def mark_shared_names(model: ir.Model) -> None:
-    """Writes into the ``meta`` of nodes that others have their names: such a name tells nobody which node is meant."""
+    """Write into the ``meta`` of nodes that others have their names: such a name tells nobody which node is meant."""
     counts = Counter(filter(None, map(own_name, nodes(model))))
     for node in nodes(model) if len(counts) < counts.total() else ():
         if counts[own_name(node)] > 1:
@@ -63,17 +63,17 @@ def mark_shared_names(model: ir.Model) -> None:
 
 
 def op_set(names: str) -> frozenset[str]:
-    """A set of operators, written as one text with spaces."""
+    """Return a set of operators, written as one text with spaces."""
     return frozenset(names.split())
 
 
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
-    """The outermost graphs: the main one and every model-local function."""
+    """Return the outermost graphs: the main one and every model-local function."""
     return [model.graph, *model.functions.values()]
 
 
 def require_signatures(model: ir.Model) -> None:
-    """Checks that nodes of ONNX's own operators have the inputs, outputs and kinds of attributes that these need.
+    """Check that nodes of ONNX's own operators have the inputs, outputs and kinds of attributes that these need.
 
     Raises:
         ValueError: One has too few, or an attribute of another kind.
@@ -120,7 +120,7 @@ class _Signature:
 
 @cache
 def _signature(domain: str, op_type: str, version: int) -> _Signature:
-    """What a node of an operator needs; nothing where ONNX does not know it."""
+    """Return what a node of an operator needs; nothing if ONNX does not know it."""
     # onnx takes the version as a C int, and a file may hold any.
     if not 0 < version < 1 << 31 or not onnx.defs.has(op_type, version, domain):
         return _Signature()
@@ -137,7 +137,7 @@ def _signature(domain: str, op_type: str, version: int) -> _Signature:
 
 
 def require_finite(model: ir.Model) -> None:
-    """Checks that functions end when they are called.
+    """Check that functions end when they are called.
 
     Raises:
         ValueError: One calls itself, or they call each other too deep or too often.
@@ -171,7 +171,7 @@ def require_finite(model: ir.Model) -> None:
 
 
 def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
-    """The functions that a function calls, once for each time."""
+    """Return the functions that a function calls, once for each time."""
     names = (node.op_identifier() for graph in nested(function) for node in graph)
     return [name for name in names if name in model.functions]
 
@@ -207,7 +207,7 @@ _listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
 
 @contextmanager
 def unchanged(model: ir.Model) -> Iterator[None]:
-    """Lists the nodes of a model once for all that look at it, none of which may change it."""
+    """List the nodes of a model once for all that look at it, none of which may change it."""
     token = _listing.set(Listing(model))
     try:
         yield
@@ -216,19 +216,19 @@ def unchanged(model: ir.Model) -> Iterator[None]:
 
 
 def listing_of(model: ir.Model) -> Listing | None:
-    """The listing of a model that is ``unchanged``; None for any other."""
+    """Return the listing of a model that is ``unchanged``; None for any other."""
     listing = _listing.get()
     return listing if listing is not None and listing.model is model else None
 
 
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
-    """Every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
+    """Yield every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
     for scope in scopes(model) if functions else [model.graph]:
         yield from nested(scope)
 
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
-    """A graph, and after it every graph that lies in one of its nodes."""
+    """Return a graph, and after it every graph that lies in one of its nodes."""
     listing = _listing.get()
     return iter(listing.graphs[graph]) if listing and graph in listing.graphs else _nested(graph)
 
@@ -243,7 +243,7 @@ def _nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
 
 
 def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
-    """Every node of every graph, in the order of ``graphs``."""
+    """Return every node of every graph, in the order of ``graphs``."""
     listing = listing_of(model)
     if listing is not None:
         return chain.from_iterable(listing.nodes.values() if functions else [listing.nodes[model.graph]])
@@ -251,7 +251,7 @@ def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
 
 
 def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Every tensor stored in the model: initializers, then tensors in node attributes, graph by graph."""
+    """Yield every tensor stored in the model: initializers, then tensors in node attributes, graph by graph."""
     for graph in graphs(model):
         yield from _stored(graph, graph)
 
@@ -263,7 +263,7 @@ def parameters(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterator[ir.TensorProtocol]:
-    """A graph's initializers, then the tensors that some of its nodes hold."""
+    """Yield a graph's initializers, then the tensors that some of its nodes hold."""
     if isinstance(graph, ir.Graph):
         yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
     for node in holders:
@@ -272,7 +272,7 @@ def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterat
 
 
 def tensor_value(attribute: ir.Attr) -> ir.TensorProtocol:
-    """The tensor that an attribute holds.
+    """Return the tensor that an attribute holds.
 
     ``Attr.as_tensor`` does the same and holds the value against the whole protocol, which took a fifth of all the time
     that rewrites of small graphs take (Python 3.11).
@@ -287,7 +287,7 @@ def tensor_value(attribute: ir.Attr) -> ir.TensorProtocol:
 
 
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
-    """The tensors that an attribute holds itself (none for a reference to a function's parameter)."""
+    """Return the tensors that an attribute holds itself (none for a reference to a function's parameter)."""
     if attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.TENSOR:
@@ -302,14 +302,14 @@ FREE_INITIALIZERS_IR = 4
 
 
 def mark_never_fed(model: ir.Model) -> None:
-    """Writes into the ``meta`` of initializers among the inputs that they are constants, below IR version 4."""
+    """Write into the ``meta`` of initializers among the inputs that they are constants, below IR version 4."""
     for value in model.graph.inputs if model.ir_version < FREE_INITIALIZERS_IR else ():
         if value.is_initializer():
             value.meta[NEVER_FED] = True
 
 
 def in_order(model: ir.Model) -> bool:
-    """Returns whether every node comes after the nodes it reads from, also from inside subgraphs."""
+    """Return whether every node comes after the nodes it reads from, also from inside subgraphs."""
     return all(_in_order(graph, set()) for graph in scopes(model))
 
 
@@ -326,7 +326,7 @@ def _in_order(graph: ir.Graph | ir.Function, visited: set[ir.Node]) -> bool:
 
 
 def type_text(value: ir.Value) -> str:
-    """A value's type in words: "float", "int64", "seq(float)", "map(int64,float)"; "" when not declared."""
+    """Return a value's type in words: "float", "int64", "seq(float)", "map(int64,float)"; "" when not declared."""
     in_words = value.meta.get(MAP_TYPE)
     if isinstance(in_words, str):
         return in_words
@@ -343,18 +343,18 @@ def _type_text(kind: ir.TypeProtocol) -> str:
 
 
 def stored_bytes(tensor: ir.TensorProtocol) -> int:
-    """Bytes of a tensor by its element type; 0 for text, whose length is not known without reading it."""
+    """Return bytes of a tensor by its element type; 0 for text, whose length is not known without reading it."""
     if tensor.dtype == ir.DataType.STRING:
         return 0
     return (tensor.size * tensor.dtype.bitwidth + 7) // 8
 
 
 def type_name(dtype: ir.DataType) -> str:
-    """An element type as people write it: "float32", "int8", "float64"."""
+    """Return an element type as people write it: "float32", "int8", "float64"."""
     name = str(dtype.name).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 def element_type(number: int) -> ir.DataType | None:
-    """The type that ONNX numbers so; None where that is none."""
+    """Return the type that ONNX numbers so; None if that is none."""
     return ir.DataType(number) if number and number in ir.DataType.__members__.values() else None

@@ -53,7 +53,7 @@ def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
 
 
 def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
-    """Reads a model as its file has it: large tensors are references that ``WeightFiles.tensor`` follows.
+    """Read a model as its file has it: large tensors are references that ``WeightFiles.tensor`` follows.
 
     Raises:
         ModelError: As ``read_onnx`` does, but for what contradicts itself within the graph.

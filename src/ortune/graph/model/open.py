@@ -59,7 +59,7 @@ class OpenModel:
     stamps: tuple[tuple[Path, int, int], ...] = ()
 
     def changed(self) -> Path | None:
-        """The file of this model, if any, that is another than the one that was opened (by size and time)."""
+        """Return the file of this model, if any, that is another than the one that was opened (by size and time)."""
         now = (stamp(path) for path, _, _ in self.stamps)
         return next((was[0] for was, is_ in zip(self.stamps, now, strict=True) if was != is_), None)
 
@@ -179,7 +179,7 @@ def stamp(path: Path) -> tuple[Path, int, int]:
 
 
 def _require_written(file: WeightFile) -> None:
-    """Refuses a huge file of which nearly nothing was written: to read its hole takes longer than any budget."""
+    """Refuse a huge file of which nearly nothing was written: to read its hole takes longer than any budget."""
     status = file.path.stat()
     n_written = getattr(status, "st_blocks", status.st_size) * BLOCK_BYTES
     if status.st_size > MOST_HOLE_BYTES and n_written < LEAST_WRITTEN * status.st_size:

@@ -17,9 +17,9 @@ PUBLIC_DOMAINS = STANDARD | {
 
 
 def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
-    """The attributes of all versions of a public operator, with their types; None of another.
+    """Return the attributes of all versions of a public operator, with their types; None of another.
 
-    A type is 0 where it is not known, or differs between versions.
+    A type is 0 if it is not known, or differs between versions.
     """
     return _schemas().get(("" if domain in STANDARD else domain, op_type))
 

@@ -11,14 +11,14 @@ KEY = "ortune.source"
 
 
 def labelled(model: ir.Model, source: ConvertedFrom) -> ir.Model:
-    """A copy of the model that says where it came from."""
+    """Return a copy of the model that says where it came from."""
     copy = model.clone()
     copy.metadata_props[KEY] = msgspec.json.encode(source).decode()
     return copy
 
 
 def source_of(model: ir.Model) -> ConvertedFrom | None:
-    """What a model says of where it came from; None where it says nothing that can be read."""
+    """Return what a model says of where it came from; None if it says nothing that can be read."""
     try:
         return msgspec.json.decode(model.metadata_props.get(KEY, ""), type=ConvertedFrom)
     except (msgspec.MsgspecError, UnicodeError):

@@ -28,7 +28,7 @@ _HELD = range(_Attribute.FLOAT, _Attribute.GRAPHS + 1)
 
 
 def is_ort(head: bytes) -> bool:
-    """Returns whether a file that begins so is in ORT format."""
+    """Return whether a file that begins so is in ORT format."""
     return head[_IDENTIFIER_AT : _IDENTIFIER_AT + 4] == IDENTIFIER
 
 
@@ -65,7 +65,7 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
 
 
 def _saved(graph: Table) -> dict[str, int]:
-    """Operators that the main graph's stored optimisations make when they are made, and how many of each."""
+    """Return operators that the main graph's stored optimisations make when they are made, and how many of each."""
     container, counts = graph.table(8), Counter[str]()
     for optimiser in container.tables(0) if container is not None else ():
         for record in optimiser.tables(1):

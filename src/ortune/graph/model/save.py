@@ -81,7 +81,7 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
 
 
 def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> None:
-    """Puts a staged model, and the file of weights beside it, in its place.
+    """Put a staged model, and the file of weights beside it, in its place.
 
     Args:
         staged: As ``staged_model`` has it.
@@ -109,7 +109,7 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
 
 
 def _require_unread(targets: Sequence[Path], place: Path) -> None:
-    """Refuses to replace a file that a model in its folder reads its weights from, other than the one that is replaced.
+    """Refuse to replace a file that a model in its folder reads its weights from, other than the one that is replaced.
 
     Raises:
         UsageError: One does.
@@ -144,7 +144,7 @@ def _named_as_unwritable(place: Path) -> Iterator[None]:
 
 
 def require_place(place: Path, *, replace: bool) -> None:
-    """Refuses, before a model is made, a place where it could not be delivered.
+    """Refuse, before a model is made, a place where it could not be delivered.
 
     Args:
         place: The model's place.
@@ -159,7 +159,7 @@ def require_place(place: Path, *, replace: bool) -> None:
 
 
 def require_free(place: Path) -> None:
-    """Refuses to replace what is there.
+    """Refuse to replace what is there.
 
     Raises:
         UsageError: Something is there.
@@ -173,7 +173,7 @@ def require_free(place: Path) -> None:
 
 
 def _unload(model: ir.Model, path: Path) -> None:
-    """Moves the weights to a file beside the model.
+    """Move the weights to a file beside the model.
 
     ONNX Runtime infers shapes before it reads that file, and refuses a model whose sizes lie there: the shape of a
     Reshape, the starts of a Slice, the parts of a Split.
@@ -194,7 +194,7 @@ def _unload(model: ir.Model, path: Path) -> None:
 
 
 def _is_weight(tensor: ir.TensorProtocol) -> bool:
-    """Returns whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
+    """Return whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL_BYTES:
         return False
     is_list = len(tensor.shape) <= 1 and tensor.dtype in _WHOLE_NUMBERS

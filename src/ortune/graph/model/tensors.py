@@ -31,7 +31,7 @@ _EXPONENTS = {
 
 
 def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
-    """How many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
+    """Return how many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
     exponent = _EXPONENTS.get(tensor.dtype)
     if exponent is None:
         return 0, 0
@@ -43,7 +43,7 @@ def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
 
 
 def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
-    """Returns whether all numbers are finite, by the largest of them read as integers.
+    """Return whether all numbers are finite, by the largest of them read as integers.
 
     Positive numbers are in the order of their bits as signed integers, the magnitudes of negative ones as unsigned.
     """
@@ -54,7 +54,7 @@ def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
 
 
 def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
-    """All numbers of a tensor of 8 bits and more, flat, a part at a time, which is gone when the next one comes.
+    """Yield all numbers of a tensor of 8 bits and more, flat, a part at a time, which is gone when the next one comes.
 
     What lies in a file is read and not mapped: a model may be larger than memory, and mapped pages count as used.
     """
@@ -79,7 +79,7 @@ class WeightFile:
         self._file: io.BufferedReader | None = None
 
     def map(self) -> mmap.mmap:
-        """The whole file, read-only; the system reads only the pages that are touched."""
+        """Return the whole file, read-only; the system reads only the pages that are touched."""
         if self._map is None:
             with self.path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -137,7 +137,7 @@ class FileTensor(ir.ExternalTensor):
         return self._file
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The values, shaped; 4-bit and other packed types are unpacked into memory."""
+        """Return the values, shaped; 4-bit and other packed types are unpacked into memory."""
         shape = self._dims
         if self.size == 0:
             return np.empty(shape, self.dtype.numpy())
@@ -149,13 +149,13 @@ class FileTensor(ir.ExternalTensor):
         return flat.reshape(shape)
 
     def head(self, n_elements: int) -> bytes:
-        """The bytes of the first elements, or of all if there are fewer; of types of 8 bits and more."""
+        """Return the bytes of the first elements, or of all if there are fewer; of types of 8 bits and more."""
         start = self.offset or 0
         n_bytes = min(self.length or 0, n_elements * self.dtype.bitwidth // 8)
         return self._file.map()[start : start + n_bytes] if n_bytes else b""
 
     def tobytes(self) -> bytes:
-        """The bytes as they lie in the file."""
+        """Return the bytes as they lie in the file."""
         start, length = self.offset or 0, self.length or 0
         return self._file.map()[start : start + length] if length else b""
 
@@ -184,7 +184,7 @@ class WeightFiles:
         self._files: dict[str, WeightFile] = {OWN_FILE: self.own}
 
     def tensor(self, proto: onnx.TensorProto) -> FileTensor:
-        """The tensor that an external TensorProto refers to, after checking that all of it is there.
+        """Return the tensor that an external TensorProto refers to, after checking that all of it is there.
 
         Raises:
             ModelError: The reference is malformed, leaves the model's folder, or the file is missing or short.
@@ -255,7 +255,7 @@ class WeightFiles:
 
 
 def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
-    """How many bytes the raw data of a tensor takes by its type and shape; None for strings.
+    """Return how many bytes the raw data of a tensor takes by its type and shape; None for strings.
 
     Raises:
         ModelError: The type is unknown or a dimension is negative.

@@ -51,13 +51,13 @@ _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 
 
 def give_back(buffer: mmap.mmap) -> None:
-    """Takes the pages that were read off the process; who reads on gets them again from the system's cache."""
+    """Take the pages that were read off the process; who reads on gets them again from the system's cache."""
     if hasattr(mmap, "MADV_DONTNEED"):
         buffer.madvise(mmap.MADV_DONTNEED)
 
 
 def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
-    """The ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
+    """Return the ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
 
     Raises:
         ModelError: The wire is truncated or damaged, nests too deep, or the graph alone passes 2 GiB.
@@ -84,7 +84,7 @@ class _Scanner:
         self._left_out = 0
 
     def message(self, start: int, end: int, kind: _Kind, depth: int) -> bytes | None:
-        """The message of ``kind`` between two positions, rewritten, or None where nothing had to change."""
+        """Return the message of ``kind`` between two positions, rewritten, or None if nothing had to change."""
         if kind == "tensor":
             return self._tensor(start, end)
         if depth > MAX_DEPTH:
@@ -110,7 +110,7 @@ class _Scanner:
         return b"".join(pieces)
 
     def _tensor(self, start: int, end: int) -> bytes | None:
-        """A TensorProto with its payload referenced, or None where it must stay as it is."""
+        """Return a TensorProto with its payload referenced, or None if it must stay as it is."""
         payloads: list[tuple[int, int, int, int, int]] = []
         data_type, position = 0, start
         while position < end:
@@ -147,7 +147,7 @@ class _Scanner:
         )
 
     def _field(self, position: int, end: int) -> tuple[int, int, int, int]:
-        """One field: its number, its wire type, and where its value begins and ends."""
+        """Return one field: its number, its wire type, and where its value begins and ends."""
         key, at = self._varint(position, end)
         number, wire = key >> 3, key & 7
         # A key is 32 bits: 29 of the field number, 3 of the wire type.
@@ -173,7 +173,7 @@ class _Scanner:
         return number, wire, at, value_end
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
-        """A varint and the position after it."""
+        """Return a varint and the position after it."""
         value = shift = 0
         buffer = self._buffer
         # 64 bits in groups of seven take ten bytes at most.

@@ -47,7 +47,7 @@ class Lengths:
 
 
 def batch_axes(model: ir.Model) -> dict[str, int]:
-    """Returns the axis of the rows by input; empty if no input has rows, or it is uncertain which axis they are on.
+    """Return the axis of the rows by input; empty if no input has rows, or it is uncertain which axis they are on.
 
     Rows are certain by the name of a dynamic dimension, or without a name for images and token ids. Two names for
     two batches (texts and images, say) are no rows: what is computed between them is meant.
@@ -69,7 +69,7 @@ def batch_axes(model: ir.Model) -> dict[str, int]:
 
 
 def masks(model: ir.Model) -> tuple[str, ...]:
-    """Returns the masks of two dimensions whose length is dynamic: with one, a shorter row can be padded."""
+    """Return the masks of two dimensions whose length is dynamic: with one, a shorter row can be padded."""
     found = []
     for value in feedable(model):
         shape = input_sizes(value)
@@ -79,7 +79,7 @@ def masks(model: ir.Model) -> tuple[str, ...]:
 
 
 def length_axes(model: ir.Model) -> Lengths | None:
-    """Returns a mask, and the axes of all inputs that have its length; None if padding a row needs other inputs."""
+    """Return a mask, and the axes of all inputs that have its length; None if padding a row needs other inputs."""
     sizes = {value.name or "": input_sizes(value) or () for value in feedable(model)}
     for mask in masks(model):
         symbol = _symbol(sizes[mask][1])
@@ -103,7 +103,7 @@ def length_axes(model: ir.Model) -> Lengths | None:
 
 
 def mixed_rows(model: ir.Model) -> MixedRows:
-    """Finds the nodes through which the rows of a batch, or a row and its padding, influence an output's rows."""
+    """Find the nodes through which the rows of a batch, or a row and its padding, influence an output's rows."""
     axes, padded = batch_axes(model), bool(masks(model))
     if not axes and not padded:
         return MixedRows()
@@ -143,19 +143,19 @@ def _either(a: Rows, b: Rows) -> Rows:
 
 
 def _of_rows(value: ir.Value, rows: Rows) -> bool:
-    """Returns whether an output has an answer for each row: a loss of all rows together has none."""
+    """Return whether an output has an answer for each row: a loss of all rows together has none."""
     if rows.axis is not None:
         return True
     return value.shape is not None and len(value.shape) > 0 and not isinstance(value.shape[0], int)
 
 
 def _symbol(size: Size) -> str:
-    """The symbol that a size is; "" for a number or a sum."""
+    """Return the symbol that a size is; "" for a number or a sum."""
     return size.terms[0][0] if len(size.terms) == 1 and not size.add and size.terms[0][1] == 1 else ""
 
 
 def _everywhere_first(model: ir.Model, symbol: str) -> bool:
-    """Returns whether all inputs and outputs begin with that dimension, and have it nowhere else."""
+    """Return whether all inputs and outputs begin with that dimension, and have it nowhere else."""
     for value in (*feedable(model), *model.graph.outputs):
         symbols = [_symbol(size) for size in input_sizes(value) or ()]
         if symbols[:1] != [symbol] or symbol in symbols[1:]:
@@ -164,7 +164,7 @@ def _everywhere_first(model: ir.Model, symbol: str) -> bool:
 
 
 def _rows_without_name(value: ir.Value, sizes: tuple[Size, ...] | None) -> bool:
-    """Returns whether an input is images or token ids, whose first dimension has no name."""
+    """Return whether an input is images or token ids, whose first dimension has no name."""
     if not sizes or not is_anonymous(_symbol(sizes[0])) or sizes[0].value is not None:
         return False
     if len(sizes) == _IMAGE_RANK:

@@ -27,7 +27,7 @@ def after(
     symbols: frozenset[str],
     padded: bool,
 ) -> list[Rows]:
-    """Returns the rows of a node's outputs.
+    """Return the rows of a node's outputs.
 
     Args:
         node: The node.
@@ -75,7 +75,7 @@ def after(
 
 
 def _floating(node: ir.Node, data: list[Rows], values: Values) -> bool:
-    """Returns whether rows are of floating-point numbers: the longest of several lengths is no answer of a row."""
+    """Return whether rows are of floating-point numbers: the longest of several lengths is no answer of a row."""
     types = [values.of(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.there]
     return all(dtype is not None and dtype.is_floating_point() for dtype in types)
 

@@ -12,7 +12,7 @@ from ortune.graph.rows.state import GONE, Found, Handler, Step
 
 
 def _over(step: Step, axes: list[int], *, keeps: bool = True) -> Found:
-    """What normalising or reducing over some axes makes of the rows."""
+    """Return what normalising or reducing over some axes makes of the rows."""
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
         return GONE
@@ -74,7 +74,7 @@ def _top_k(step: Step) -> Found:
 
 
 def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
-    """A product of the inputs at two positions."""
+    """Return a product of the inputs at two positions."""
 
     def found(step: Step) -> Found:
         rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0

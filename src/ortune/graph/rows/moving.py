@@ -138,7 +138,7 @@ def _expand(step: Step) -> Found:
 
 
 def _shared_range(step: Step) -> Found | list[Found]:
-    """One scale and one zero point for all rows."""
+    """Return one scale and one zero point for all rows."""
     axis = step.axis()
     return [GONE if axis is None else Found(axis), Found(), Found()]
 

@@ -34,7 +34,7 @@ class Rows:
 
     @property
     def there(self) -> bool:
-        """Returns whether the value depends on rows."""
+        """Whether the value depends on rows."""
         return self.axis is not None or self.lost
 
 
@@ -52,25 +52,25 @@ class Step:
     symbols: frozenset[str]
 
     def rows(self, position: int = 0) -> Rows:
-        """Returns the rows of an input."""
+        """Return the rows of an input."""
         return self.inputs[position] if position < len(self.inputs) else Rows()
 
     def axis(self, position: int = 0) -> int | None:
-        """Returns the axis of the rows of an input."""
+        """Return the axis of the rows of an input."""
         return self.rows(position).axis
 
     def rank(self, position: int = 0) -> int | None:
-        """Returns the rank of an input; None if it is unknown."""
+        """Return the rank of an input; None if it is unknown."""
         dims = self.values.dims(input_of(self.node, position))
         return None if dims is None else len(dims)
 
     def rank_out(self) -> int | None:
-        """Returns the rank of the first output; None if it is unknown."""
+        """Return the rank of the first output; None if it is unknown."""
         dims = self.values.dims(self.node.outputs[0])
         return None if dims is None else len(dims)
 
     def axes(self, position: int) -> list[int] | None:
-        """Returns the axes that an attribute or an input names: None for no such input, [] for an unknown one."""
+        """Return the axes that an attribute or an input names: None for no such input, [] for an unknown one."""
         named = ints_of(self.node, "axes")
         if named is None and (given := input_of(self.node, position)) is not None:
             numbers = constant(given)

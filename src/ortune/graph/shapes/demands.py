@@ -17,7 +17,7 @@ def study(
     solved: Mapping[str, int],
     keep: Callable[[str], int],
 ) -> SizeFacts:
-    """Walks the graph once and collects the constraints on input sizes.
+    """Walk the graph once and collects the constraints on input sizes.
 
     Args:
         model: The model; its large weights are not read.

@@ -18,13 +18,13 @@ Handler = Callable[[Walk, ir.Node], "Shape | Sequence[Shape | None] | None"]
 
 
 def axes_of(walk: Walk, node: ir.Node) -> list[int] | None:
-    """Axes as an attribute (old opsets) or as the second input; None when absent or unknown."""
+    """Return axes as an attribute (old opsets) or as the second input; None when absent or unknown."""
     listed = ints_of(node, "axes")
     return listed if listed is not None else walk.numbers(input_of(node, 1))
 
 
 def broadcast(walk: Walk, a: Shape, b: Shape) -> Shape:
-    """Broadcasts two shapes; two different numbers, neither 1, are recorded as a clash."""
+    """Broadcast two shapes; two different numbers, neither 1, are recorded as a clash."""
     rank = max(len(a), len(b))
     left = (ONE,) * (rank - len(a)) + a
     right = (ONE,) * (rank - len(b)) + b

@@ -36,13 +36,13 @@ _DEPTH = 16  # nodes looked through for a rank
 
 
 def rank_of_constant(value: ir.Value | None) -> int:
-    """Returns the rank of a constant; 0 for any other value."""
+    """Return the rank of a constant; 0 for any other value."""
     tensor = constant_tensor(value)
     return 0 if tensor is None else len(tensor.shape)
 
 
 def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
-    """Returns a lower bound of a value's rank, from its shape or its producer; 0 if unknown."""
+    """Return a lower bound of a value's rank, from its shape or its producer; 0 if unknown."""
     if value is None:
         return 0
     if value.shape is not None:
@@ -58,13 +58,13 @@ def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
 
 
 def reduced_axis(node: ir.Node) -> int | None:
-    """Returns the single axis of a reduction or Unsqueeze; None if unknown or not exactly one."""
+    """Return the single axis of a reduction or Unsqueeze; None if unknown or not exactly one."""
     axes = reduced_axes(node)
     return axes[0] if axes is not None and len(axes) == 1 else None
 
 
 def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
-    """Returns the axes of a reduction, Squeeze or Unsqueeze as written; None if unknown or omitted."""
+    """Return the axes of a reduction, Squeeze or Unsqueeze as written; None if unknown or omitted."""
     second = input_of(node, 1)
     if second is None:
         listed = ints_of(node, "axes")

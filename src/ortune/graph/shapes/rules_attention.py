@@ -26,7 +26,7 @@ def _heads(node: ir.Node, name: str = "num_heads") -> int:
 
 
 def _present(walk: Walk, node: ir.Node, at: int, fresh: Shape) -> Shape:
-    """What is kept: the past of input ``at`` with the fresh ones behind it, unless one buffer holds both."""
+    """Return what is kept: the past of input ``at`` with the fresh ones behind it, unless one buffer holds both."""
     past = walk.shape(input_of(node, at))
     if past is None or len(past) < 4:
         return fresh if input_of(node, at) is None else (None,) * len(fresh)

@@ -16,7 +16,7 @@ from ortune.graph.shapes.walk import Shape, Walk, ceil_div
 def _windows(
     walk: Walk, node: ir.Node, spatial: Shape, kernel: Sequence[Dim], ceil_mode: bool = False
 ) -> Shape:
-    """The spatial dimensions behind a sliding window."""
+    """Return the spatial dimensions behind a sliding window."""
     rank = len(spatial)
     strides = ints_of(node, "strides") or [1] * rank
     dilations = ints_of(node, "dilations") or [1] * rank

@@ -118,7 +118,7 @@ _REFUSALS = (
 
 
 def by_rule(node: ir.Node, inputs: Known, values: Mapping[int, Array]) -> Known | None:
-    """Infers output shapes by our own rule for a contributed operator; None without a rule."""
+    """Infer output shapes by our own rule for a contributed operator; None without a rule."""
     rule = _RULES.get((node.domain, node.op_type))
     try:
         if node.op_type == "STFT" and not node.domain:
@@ -135,7 +135,7 @@ def infer(
     values: Mapping[int, Array],
     opsets: Mapping[str, int],
 ) -> list[Dims | None] | None:
-    """Infers one node's output shapes with ONNX's own inference; None if it cannot.
+    """Infer one node's output shapes with ONNX's own inference; None if it cannot.
 
     Args:
         node: A node without subgraphs.

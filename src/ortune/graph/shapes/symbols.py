@@ -24,7 +24,7 @@ class Size:
 
     @classmethod
     def of(cls, symbol: str) -> Size:
-        """Makes the size that is one symbol."""
+        """Make the size that is one symbol."""
         return cls(((symbol, 1),), 0)
 
     @property
@@ -48,7 +48,7 @@ class Size:
         return Size().plus(self, factor)
 
     def over(self, divisor: int) -> Size | None:
-        """Returns ``self // divisor`` for a number or evenly divisible factors; else None."""
+        """Return ``self // divisor`` for a number or evenly divisible factors; else None."""
         if divisor == 0:
             return None
         if not self.terms:
@@ -58,7 +58,7 @@ class Size:
         return Size(tuple((s, f // divisor) for s, f in self.terms), self.add // divisor)
 
     def at(self, values: Mapping[str, int]) -> int:
-        """Evaluates the size for given values of its symbols."""
+        """Evaluate the size for given values of its symbols."""
         return self.add + sum(values[s] * f for s, f in self.terms)
 
 
@@ -73,7 +73,7 @@ LONGEST_NAME = 256
 
 
 def within(dim: Dim) -> Dim:
-    """Returns a dimension, or None if its numbers are larger than any size."""
+    """Return a dimension, or None if its numbers are larger than any size."""
     if dim is None or abs(dim.add) > MOST_SIZE:
         return None
     return None if dim.terms and any(abs(factor) > MOST_SIZE for _, factor in dim.terms) else dim
@@ -118,12 +118,12 @@ DEFAULT_SIZES: dict[str, int] = {
 
 
 def is_anonymous(symbol: str) -> bool:
-    """Returns whether a dimension's name carries no meaning ("", "?", "unk__12", our own "x[2]")."""
+    """Return whether a dimension's name carries no meaning ("", "?", "unk__12", our own "x[2]")."""
     return len(symbol) <= LONGEST_NAME and _ANONYMOUS.fullmatch(symbol.lower()) is not None
 
 
 def kind_of_name(symbol: str) -> str:
-    """Classifies a dimension's name ("batch", "seq", "past", ...); "" if it is no known kind."""
+    """Classify a dimension's name ("batch", "seq", "past", ...); "" if it is no known kind."""
     low = symbol.lower()
     if len(low) > LONGEST_NAME or is_anonymous(low):
         return ""
@@ -131,16 +131,16 @@ def kind_of_name(symbol: str) -> str:
 
 
 def has_chosen_name(symbol: str) -> bool:
-    """Returns whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
+    """Return whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
     word = re.fullmatch(r"[a-z][a-z_]+[a-z]", symbol.lower()[:LONGEST_NAME]) is not None
     return bool(kind_of_name(symbol)) or (word and not is_anonymous(symbol))
 
 
 def parse_sum(text: str) -> Size | None:
-    """Parses a dimension such as ``past_sequence_length + 1`` or ``2*batch`` as a linear expression.
+    """Parse a dimension such as ``past_sequence_length + 1`` or ``2*batch`` as a linear expression.
 
     Returns:
-        None where the text is no linear expression, e.g. a plain name with dots, or a division.
+        None if the text is no linear expression, e.g. a plain name with dots, or a division.
     """
     if len(text) > LONGEST_NAME:
         return None
@@ -182,7 +182,7 @@ def _combined(operator: ast.operator, a: Size, b: Size) -> Size | None:
 
 
 def quotient(text: str) -> tuple[str, int] | None:
-    """Parses symbol and divisor of a dimension such as ``encoder_sequence_length / 2``; else None."""
+    """Parse symbol and divisor of a dimension such as ``encoder_sequence_length / 2``; else None."""
     if len(text) > LONGEST_NAME:
         return None
     match = re.fullmatch(r"\s*(?:floor\()?\s*([A-Za-z_]\w*)\s*//?\s*(\d+)\s*\)?\s*", text)
@@ -190,7 +190,7 @@ def quotient(text: str) -> tuple[str, int] | None:
 
 
 def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
-    """Converts a declared dimension to a Size.
+    """Convert a declared dimension to a Size.
 
     Args:
         dim: The dimension as onnx_ir holds it; numbers below 0 count as unknown.
@@ -205,12 +205,12 @@ def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
 
 
 def input_sizes(value: ir.Value) -> tuple[Size, ...] | None:
-    """Returns the declared shape of a graph input; None if it has none."""
+    """Return the declared shape of a graph input; None if it has none."""
     if value.shape is None:
         return None
     return tuple(size_of(dim, f"{value.name}[{axis}]") for axis, dim in enumerate(value.shape.dims))
 
 
 def feedable(model: ir.Model) -> list[ir.Value]:
-    """Lists the inputs that must be fed: graph inputs that are not initializers (IR version 3 lists both)."""
+    """List the inputs that must be fed: graph inputs that are not initializers (IR version 3 lists both)."""
     return [v for v in model.graph.inputs if v.name not in model.graph.initializers]

@@ -48,7 +48,7 @@ _SECOND = {
 
 
 def output_types(node: ir.Node, inputs: Sequence[_Type], opset: int) -> list[_Type]:
-    """Returns each output's element type: as declared, else by the operator's schema at that opset version."""
+    """Return each output's element type: as declared, else by the operator's schema at that opset version."""
     return [_declared(value) or _of(node, i, inputs, opset) for i, value in enumerate(node.outputs)]
 
 
@@ -73,7 +73,7 @@ def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _T
 
 
 def _attribute(node: ir.Node) -> _Type:
-    """The type that an attribute names: ``to``, ``dtype``, ``output_dtype``, or that of ``value``."""
+    """Return the type that an attribute names: ``to``, ``dtype``, ``output_dtype``, or that of ``value``."""
     for name in ("to", "dtype", "output_dtype", "output_datatype"):
         number = optional_int(node, name)
         if number is not None:
@@ -87,13 +87,13 @@ def _attribute(node: ir.Node) -> _Type:
 
 
 def bits(dtype: _Type) -> float | None:
-    """Returns the bits of one stored element; None for strings and unknown types."""
+    """Return the bits of one stored element; None for strings and unknown types."""
     if dtype is None or dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
         return None
     return dtype.bitwidth
 
 
 def n_bytes(dtype: _Type, dims: Iterable[int]) -> int | None:
-    """Returns the bytes of a stored tensor, sub-byte elements packed; None for strings and unknown types."""
+    """Return the bytes of a stored tensor, sub-byte elements packed; None for strings and unknown types."""
     width = bits(dtype)
     return None if width is None else math.ceil(math.prod(dims) * width / 8)

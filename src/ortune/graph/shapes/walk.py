@@ -64,7 +64,7 @@ class Walk:
     soft: bool = False
 
     def settle(self, size: Size) -> Size:
-        """Replaces every solved symbol in a size."""
+        """Replace every solved symbol in a size."""
         while size.terms and self.bound:
             solved = [(s, f) for s, f in size.terms if s in self.bound]
             if not solved:
@@ -74,7 +74,7 @@ class Walk:
         return size
 
     def equal(self, a: Dim, b: Dim) -> Dim:
-        """Adds the constraint that two dimensions are equal; returns the more specific one."""
+        """Add the constraint that two dimensions are equal; returns the more specific one."""
         if a is None or b is None:
             return a if b is None else b
         a, b = self.settle(a), self.settle(b)
@@ -105,13 +105,13 @@ class Walk:
         return self.settle(a)
 
     def fail(self, what: str) -> None:
-        """Records a constraint that cannot hold; only the first counts."""
+        """Record a constraint that cannot hold; only the first counts."""
         if self.clash or self.soft:
             return
         self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
 
     def shape(self, value: ir.Value | None) -> Shape | None:
-        """Returns a value's shape with solved symbols replaced; None if its rank is unknown.
+        """Return a value's shape with solved symbols replaced; None if its rank is unknown.
 
         What was computed counts; a number that the file declares stands where nothing was.
         """
@@ -128,7 +128,7 @@ class Walk:
         return None if shape is None else tuple(None if d is None else self.settle(d) for d in shape)
 
     def declared(self, value: ir.Value) -> Shape | None:
-        """Returns the declared shape; symbols count only if an input declares them too."""
+        """Return the declared shape; symbols count only if an input declares them too."""
         if value.const_value is not None:
             return tuple(Size((), int(d)) for d in value.const_value.shape.numpy())
         if value.shape is None:
@@ -137,7 +137,7 @@ class Walk:
         return tuple(s if all(t in self.symbols for t, _ in s.terms) else None for s in sizes)
 
     def content(self, value: ir.Value | None) -> Shape | None:
-        """Returns the elements of a small integer tensor, flat; None if unknown."""
+        """Return the elements of a small integer tensor, flat; None if unknown."""
         if value is None:
             return None
         if value in self.contents:
@@ -149,23 +149,23 @@ class Walk:
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
-        """Returns a small constant's array, defaults of inputs included unless the walk excludes them."""
+        """Return a small constant's array, defaults of inputs included unless the walk excludes them."""
         return constant(value, most=SMALL, defaults=self.defaults)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
-        """Returns the elements of a small integer tensor if all are plain numbers."""
+        """Return the elements of a small integer tensor if all are plain numbers."""
         content = self.content(value)
         if content is None or any(d is None or d.value is None for d in content):
             return None
         return [d.add for d in content if d is not None]
 
     def set_content(self, value: ir.Value, content: Shape | None) -> None:
-        """Stores a value's contents if it is small enough to follow."""
+        """Store a value's contents if it is small enough to follow."""
         if content is not None and len(content) <= _MAX_CONTENT:
             self.contents[value] = tuple(map(within, content))
 
     def index(self, table: ir.Value | None, axis: int, indices: ir.Value | None) -> None:
-        """Records that ``indices`` select along ``axis`` of ``table``."""
+        """Record that ``indices`` select along ``axis`` of ``table``."""
         shape = self.shape(table)
         if shape is None or indices is None or not -len(shape) <= axis < len(shape):
             return
@@ -175,7 +175,7 @@ class Walk:
         self.index_rows(rows.value, indices)
 
     def index_rows(self, rows: int, indices: ir.Value) -> None:
-        """Records that the values of ``indices`` must be below ``rows``."""
+        """Record that the values of ``indices`` must be below ``rows``."""
         if indices in self.sources:
             name = self.sources[indices]
             self.rows[name] = min(rows, self.rows.get(name, rows))
@@ -184,7 +184,7 @@ class Walk:
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
-    """Returns the element count as (factor, symbols with repetition); None if a dimension is no monomial."""
+    """Return the element count as (factor, symbols with repetition); None if a dimension is no monomial."""
     factor, symbols = 1, []
     for dim in shape:
         if dim is None:

@@ -20,7 +20,7 @@ CODE = "ENV001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds one for each runtime whose packages overlap."""
+    """Find one for each runtime whose packages overlap."""
     for report in facts.runtimes:
         if len(report.overlapping) < 2:
             continue

@@ -23,7 +23,7 @@ _WORTH_SAYING_RATIO = 0.01
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where a group of this process was stopped, or heat was seen."""
+    """Find it where a group of this process was stopped, or heat was seen."""
     groups = [
         level
         for level in facts.sensors.throttling

@@ -23,7 +23,7 @@ CODE = "ENV004"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where the processor's features are known; of a model, where it has weights that 8 bits could hold."""
+    """Find it where the processor's features are known; of a model, where it has weights that 8 bits could hold."""
     if not lacks_it(facts.host) or facts.host is None:
         return
     measures = "measure int8 before shipping it"

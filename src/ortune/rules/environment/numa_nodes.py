@@ -19,7 +19,7 @@ CODE = "ENV008"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where there are two or more."""
+    """Find it where there are two or more."""
     nodes = facts.topology.numa_nodes
     if len(nodes) > 1:
         yield Finding(

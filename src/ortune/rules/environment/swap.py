@@ -23,7 +23,7 @@ _WORTH_SAYING_BYTES = 64 * _MIB
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where more than idle pages are swapped out."""
+    """Find it where more than idle pages are swapped out."""
     used = facts.sensors.swap_bytes or 0
     if used >= _WORTH_SAYING_BYTES:
         yield Finding(

@@ -22,7 +22,7 @@ _SHARE = 0.3
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profile of either kind."""
+    """Find it in a profile of either kind."""
     looked = facts.trusted_operators()
     top = looked.nodes[0] if looked is not None and len(looked.nodes) > 1 else None
     share = looked.share_of_run(top.time_ns) if looked is not None and top is not None else 0.0

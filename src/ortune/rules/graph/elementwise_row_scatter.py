@@ -58,7 +58,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_rows(node: ir.Node, values: Values) -> bool:
-    """Returns whether the indices are a column that is repeated along the rows, or was when they were stored."""
+    """Return whether the indices are a column that is repeated along the rows, or was when they were stored."""
     axis, shape = int_of(node, "axis", 0), values.dims(node.inputs[0])
     # Data, indices and updates have as many axes.
     rank = next((len(dims) for value in node.inputs if (dims := values.dims(value)) is not None), 0)
@@ -76,7 +76,7 @@ def _of_rows(node: ir.Node, values: Values) -> bool:
 
 
 def _repeats(indices: np.ndarray, row: tuple[object, ...]) -> bool:
-    """Returns whether stored indices have one number a row, and rows as long as those that they go to."""
+    """Return whether stored indices have one number a row, and rows as long as those that they go to."""
     if indices.ndim < 2 or indices.shape[1:] != row or not indices.size or indices[0].size < 2:
         return False
     rows = indices.reshape(len(indices), -1)

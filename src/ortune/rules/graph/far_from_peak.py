@@ -28,7 +28,7 @@ _WORTH_NAMING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run, where the machine's peak is known."""
+    """Find it in a profiled run, where the machine's peak is known."""
     times = _TIMES * (_SCALE_IN_A_PAGE if facts.provider.in_page else 1.0)
     far = [
         n

@@ -59,7 +59,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _length(node: ir.Node, values: Values) -> int:
-    """The length of a transform; 0 where it is not a constant."""
+    """Return the length of a transform; 0 if it is not a constant."""
     is_framed = is_op(node, "STFT")
     length = source_of(input_of(node, 3 if is_framed else 1))
     if length is not None:

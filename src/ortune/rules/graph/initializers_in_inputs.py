@@ -24,7 +24,7 @@ CODE = "GRA002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it as the rewrite that takes them out proposes itself."""
+    """Find it as the rewrite that takes them out proposes itself."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     graph = facts.model.ir.graph
@@ -53,5 +53,5 @@ def _share(facts: Facts, weights: set[str]) -> float | None:
 
 
 def _reads(share: float | None) -> str:
-    """How much it is about."""
+    """Return how much it is about."""
     return "" if share is None else f"nodes that read them take {percent(share)} of the run"

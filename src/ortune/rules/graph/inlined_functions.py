@@ -52,12 +52,12 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """Two blocks of these."""
+    """Return two blocks of these."""
     return _model(2, "block")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the calls of the main graph."""
+    """Find it in the calls of the main graph."""
     if facts.model is None or not facts.model.ir.functions:
         return
     model = facts.model.ir

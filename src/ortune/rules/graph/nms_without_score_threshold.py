@@ -62,13 +62,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _keeps_all(node: ir.Node) -> bool:
-    """Returns whether no score can be below the threshold of a NonMaxSuppression."""
+    """Return whether no score can be below the threshold of a NonMaxSuppression."""
     least = scalar(source_of(input_of(node, _THRESHOLD)))
     return least is not None and (least == -math.inf or (least <= 0 and _positive(input_of(node, _SCORES))))
 
 
 def _positive(scores: ir.Value | None, depth: int = _DEPTH) -> bool:
-    """Returns whether all scores are probabilities, or products of them."""
+    """Return whether all scores are probabilities, or products of them."""
     maker = maker_of(scores)
     if maker is None or not depth:
         return False

@@ -31,7 +31,7 @@ _OLDER_IN_ORT = frozenset({"LayerNormalization"})
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds the nodes of each reason, in every graph."""
+    """Find the nodes of each reason, in every graph."""
     if facts.model is None or facts.model.facts.format == "ort":
         return
     model = facts.model.ir
@@ -71,7 +71,7 @@ def _reason(node: ir.Node, opset: int) -> tuple[str, str] | None:
 
 
 def _of_attribute(op: str, name: str, opset: int) -> tuple[str, str]:
-    """The same of an attribute that an operator does not have in an opset."""
+    """Return the same of an attribute that an operator does not have in an opset."""
     versions = _versions(op)
     having = [version for version in versions if name in defs.get_schema(op, version, "").attributes]
     if not having:
@@ -85,7 +85,7 @@ def _of_attribute(op: str, name: str, opset: int) -> tuple[str, str]:
 
 @cache
 def _versions(op: str) -> tuple[int, ...]:
-    """The opsets in which an operator of ONNX's own got a new definition, the first one first."""
+    """Return the opsets in which an operator of ONNX's own got a new definition, the first one first."""
     found: list[int] = []
     newest = defs.get_schema(op, "").since_version if defs.has(op, "") else 0
     while newest > 0 and defs.has(op, newest, ""):

@@ -23,7 +23,7 @@ _OLD = 13
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the file alone."""
+    """Find it from the file alone."""
     opset = facts.model.facts.opsets.get("", 0) if facts.model else 0
     if 0 < opset < _OLD:
         yield Finding(

@@ -40,7 +40,7 @@ classified (float[n,3] x) => (float[n,3] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it at the outputs."""
+    """Find it at the outputs."""
     nodes = zip_maps(facts.model.ir) if facts.model is not None else []
     if nodes:
         finding = Finding(

@@ -59,7 +59,7 @@ def _model(grown: bool) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """What each step makes is put into the list."""
+    """Return what each step makes is put into the list."""
     return _model(grown=True)
 
 
@@ -69,7 +69,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the bodies of loops."""
+    """Find it in the bodies of loops."""
     nodes = insertions(facts.model.ir) if facts.model is not None else []
     if nodes:
         yield Finding(

@@ -25,7 +25,7 @@ _FEW_NODES = 8.0
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     share = facts.share("between-nodes")
     if share <= _WORTH_SAYING or facts.profile is None:
         return

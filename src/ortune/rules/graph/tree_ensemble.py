@@ -72,13 +72,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _rows(facts: Facts) -> int:
-    """How many are fed at a call, where that is known; 0 where it is not."""
+    """Return how many are fed at a call, where that is known; 0 if it is not."""
     choices = facts.work.cases[0].inputs if facts.work is not None and facts.work.cases else ()
     return max((choice.shape[0] for choice in choices if choice.shape), default=0)
 
 
 def _trees(node: ir.Node) -> int:
-    """How many trees it has: the lists of the older operators say of each node which it is in."""
+    """Return how many trees it has: the lists of the older operators say of each node which it is in."""
     name = _TREES[node.op_type]
     listed = ints_of(node, name)
     return length_of(node, name) if listed is None else len(set(listed))

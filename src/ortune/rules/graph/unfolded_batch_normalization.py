@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:
-    """Returns whether a product of constant weights and its bias feed this normalisation alone."""
+    """Return whether a product of constant weights and its bias feed this normalisation alone."""
     bias = _alone(norm.inputs[0])
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False

@@ -69,5 +69,5 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _normalises(scale: ir.Node, product: ir.Node) -> bool:
-    """Returns whether a node is the BatchNormalization behind a product, which a rule of its own tells."""
+    """Return whether a node is the BatchNormalization behind a product, which a rule of its own tells."""
     return is_op(scale, "BatchNormalization") and scale.inputs[0] is product.outputs[0]

@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Why a product stays apart from its bias; "" where it does not, or where there is none."""
+    """Return why a product stays apart from its bias; "" if it does not, or where there is none."""
     product, weight = node.outputs[0], _sizes(node.inputs[1])
     sums = [use.node for use in product.uses() if is_op(use.node, "Add")]
     bias = _sizes(other_input(sums[0], product)) if sums else None
@@ -73,6 +73,6 @@ def _reason(node: ir.Node) -> str:
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
-    """The sizes of a constant, which is not read for it; None of other values."""
+    """Return the sizes of a constant, which is not read for it; None of other values."""
     tensor = constant_tensor(value)
     return None if tensor is None else tuple(map(int, tensor.shape.numpy()))

@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _apart(node: ir.Node) -> str:
-    """The operator that would be one with a convolution, were that not read elsewhere too; "" where none is."""
+    """Return the operator that would be one with a convolution, were that not read elsewhere too; "" if none is."""
     value = node.outputs[0]
     users = [use.node for use in value.uses()]
     follows = next((user.op_type for user in users if is_op(user, *_FUSED)), "")

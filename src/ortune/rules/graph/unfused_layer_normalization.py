@@ -86,7 +86,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
-    """Why each layer normalisation is not fused, by the node that ends it."""
+    """Return why each layer normalisation is not fused, by the node that ends it."""
     opset = model.facts.opsets.get("", 0)
     ends = with_operator(model.ir, "Div", "Mul") if holds(model.ir, "ReduceMean") else ()
     unfused = [normalization for end in ends if (normalization := layer_normalization_ending(end, opset))]

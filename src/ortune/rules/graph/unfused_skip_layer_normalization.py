@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Why a sum stays apart from the layer normalisation behind it; "" where it does not, or where there is none."""
+    """Why a sum stays apart from the layer normalisation behind it; "" if it does not, or where there is none."""
     total = node.outputs[0]
     norms = [use.node for use in total.uses() if is_op(use.node, "LayerNormalization") and use.idx == 0]
     # With a constant it is a bias, and no second value.

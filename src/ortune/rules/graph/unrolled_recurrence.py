@@ -63,12 +63,12 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """A loop of as few steps as are as fast written out."""
+    """Return a loop of as few steps as are as fast written out."""
     return _cells(4, "step")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in every graph: cells that are recognised, then the weights that stand most often."""
+    """Find it in every graph: cells that are recognised, then the weights that stand most often."""
     if facts.model is None:
         return
     look, cells = Look(facts.model.ir), list[Recurrence]()
@@ -94,7 +94,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_cells(cells: Sequence[Recurrence]) -> Finding:
-    """What is said of the recurrences of a model: one finding, with all their nodes."""
+    """Return what is said of the recurrences of a model: one finding, with all their nodes."""
     every = [node for recurrence in cells for node in recurrence.nodes]
     kinds = Counter(node.op_type for node in every)
     named = ", ".join(f"{kinds[op]} {op}" for op in _NAMED if kinds[op])
@@ -115,7 +115,7 @@ def _product(node: ir.Node) -> bool:
 
 
 def _steps(graph: ir.Graph | ir.Function, weight: ir.Value) -> int:
-    """The most products with these weights on one way through the graph."""
+    """Return the most products with these weights on one way through the graph."""
     depth: dict[ir.Value, int] = {}
     most = 0
     for node in graph:

@@ -29,7 +29,7 @@ _MOVES = MOVES | op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the profile of a first look."""
+    """Find it in the profile of a first look."""
     profile = facts.trusted_operators()
     moving = [o for o in profile.operators if o.op_type in _MOVES] if profile else []
     share = sum(o.share_ratio for o in moving)

@@ -25,7 +25,7 @@ _BOUND = frozenset({"com.microsoft.nchwc.Conv", "com.microsoft.nchwc.ReorderInpu
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the file alone."""
+    """Find it from the file alone."""
     if facts.model is None or facts.provider.in_page:
         return  # there it is worse: blocked-layout
     blocked = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]

@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_one(node: ir.Node) -> bool:
-    """Returns whether a convolution would use the blocked layout if it had a second dimension."""
+    """Return whether a convolution would use the blocked layout if it had a second dimension."""
     value = node.inputs[1]
     weight = constant_tensor(source_of(value)) if value is not None else None
     if weight is None or weight.dtype != ir.DataType.FLOAT:

@@ -20,5 +20,5 @@ CODE = "LAY002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     return part_of_run(facts, CODE, "casts-and-layout", "spent in casts, transposes and quantization")

@@ -45,7 +45,7 @@ frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the main graph."""
+    """Find it in the main graph."""
     graph = facts.model.ir.graph if facts.model else ()
     appends = [
         node for node in graph if is_op(node, "Concat") and _is_output(node.outputs[0]) and _appends(node)
@@ -61,13 +61,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_output(value: ir.Value) -> bool:
-    """Returns whether a value is an output of the graph, or a copy of it is."""
+    """Return whether a value is an output of the graph, or a copy of it is."""
     copies = [use.node.outputs[0] for use in value.uses() if is_op(use.node, "Identity")]
     return value.is_graph_output() or any(map(_is_output, copies))
 
 
 def _appends(node: ir.Node) -> bool:
-    """Returns whether something is appended to an input that has axes of a cache and grows along one."""
+    """Return whether something is appended to an input that has axes of a cache and grows along one."""
     past = source_of(node.inputs[0])
     if past is None or not past.is_graph_input() or past.is_initializer() or past.shape is None:
         return False

@@ -22,7 +22,7 @@ CODE = DEFAULT_BROKEN
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where the first run failed, and a lower level of optimisation ran."""
+    """Find it where the first run failed, and a lower level of optimisation ran."""
     broken = facts.broken_level
     if broken is None:
         return

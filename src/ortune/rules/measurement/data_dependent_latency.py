@@ -28,7 +28,7 @@ _FIX = "pass real inputs with --inputs PATH"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where several kinds of feed were timed in one process."""
+    """Find it where several kinds of feed were timed in one process."""
     if len(facts.kinds) < 2:
         return
     suspects = outputs.value_dependent_ops(facts.model.ir)[:8] if facts.model else ()

@@ -21,7 +21,7 @@ CODE = FUNCTIONAL_ONLY
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where a page told of its adapter, or a plug-in took the CPU."""
+    """Find it where a page told of its adapter, or a plug-in took the CPU."""
     if facts.page is not None and facts.page.software:
         yield Finding(
             code=CODE,

@@ -22,7 +22,7 @@ CODE = "MSR005"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run, where the machine's peak is known."""
+    """Find it in a profiled run, where the machine's peak is known."""
     below = below_floor(facts.nodes())
     if below:
         names = ", ".join(called(node) for node in below[:NAMED])

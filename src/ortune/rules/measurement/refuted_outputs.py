@@ -22,7 +22,7 @@ CODE = REFUTED
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where the outputs were compared with the model in float64."""
+    """Find it where the outputs were compared with the model in float64."""
     exact = facts.exact
     if exact is None or exact.right is not False or exact.right_level or exact.outputs is None:
         return

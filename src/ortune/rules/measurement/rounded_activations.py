@@ -20,7 +20,7 @@ CODE = "MSR017"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where outputs were compared with those of the model without optimisation."""
+    """Find it where outputs were compared with those of the model without optimisation."""
     check = facts.level_check
     if check is None or check.outputs.cause != "int8-activations":
         return

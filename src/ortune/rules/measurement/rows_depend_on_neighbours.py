@@ -28,7 +28,7 @@ _BROKEN = 0.1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where a row was compared with itself."""
+    """Find it where a row was compared with itself."""
     check = facts.row_check
     if check is None or not check.differing:
         return

@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _bytes(node: ir.Node) -> int:
-    """The bytes that a node makes from constants alone, four an element; 0 where that is not known."""
+    """Return the bytes that a node makes from constants alone, four an element; 0 if that is not known."""
     if node.op_type not in _MAKERS:
         return 0
     operands = [constant(source_of(value), most=SMALL) for value in node.inputs]

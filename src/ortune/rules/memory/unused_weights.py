@@ -44,7 +44,7 @@ def _model(reader: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Both products read the same weights."""
+    """Return both products read the same weights."""
     return _model("weights")
 
 
@@ -54,7 +54,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in every graph; weights that callers may feed are theirs."""
+    """Find it in every graph; weights that callers may feed are theirs."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     model = facts.model.ir

@@ -45,7 +45,7 @@ floats (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Nodes that are left for the type of their integers alone."""
+    """Yield nodes that are left for the type of their integers alone."""
     partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None:
         return

@@ -52,7 +52,7 @@ whole (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the provider's operators and demands."""
+    """Find it from the provider's operators and demands."""
     partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None or len(partition.regions) <= _MOST:
         return

@@ -79,5 +79,5 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _alone(target: str, why: NodeReason) -> bool:
-    """Returns whether a provider leaves a QDQ node that belongs to no other for its form; QNN and XNNPACK take none."""
+    """Return whether a provider leaves a QDQ node that belongs to no other for its form; QNN and XNNPACK take none."""
     return target == COREML.target or (target == NNAPI.target and why.code in (*_FORMS, "not-constant"))

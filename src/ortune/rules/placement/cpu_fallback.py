@@ -29,7 +29,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     run = facts.profile
     nodes = facts.nodes()
     elsewhere = {node.provider for node in nodes} - ON_CPU
@@ -57,7 +57,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _copies_of(copies: Sequence[ProfiledNode]) -> str:
-    """How many copies a run has, and how much they copy where the profile tells."""
+    """Return how many copies a run has, and how much they copy where the profile tells."""
     if not copies:
         return ""
     count = round(sum(node.calls for node in copies))
@@ -72,7 +72,7 @@ def _copies_of(copies: Sequence[ProfiledNode]) -> str:
 
 
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
-    """Nodes on the CPU that take, through copies and each other, from a device, and give to one."""
+    """Return nodes on the CPU that take, through copies and each other, from a device, and give to one."""
     by_name = {node.name: node for node in nodes}
     sources = {
         name: [name_read for name_read in node.reads if name_read in by_name]
@@ -93,7 +93,7 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
 
 
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
-    """Returns where one comes from a device, going on over what is on the CPU."""
+    """Return where one comes from a device, going on over what is on the CPU."""
     waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
     reached: set[str] = set()
     while waiting:

@@ -20,5 +20,5 @@ CODE = "PLC003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     return part_of_run(facts, CODE, "device-copies", "spent in copies between devices")

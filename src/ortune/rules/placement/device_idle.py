@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.15
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a trace of kernels alone."""
+    """Find it in a trace of kernels alone."""
     return share_of_run(
         facts,
         CODE,

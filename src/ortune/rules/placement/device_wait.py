@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     return share_of_run(
         facts,
         CODE,

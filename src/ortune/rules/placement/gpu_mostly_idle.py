@@ -67,7 +67,7 @@ class _Cause:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run, or in a trace of kernels alone."""
+    """Find it in a profiled run, or in a trace of kernels alone."""
     run = facts.profile
     devices = profiled(lambda p: p.target and p.queues)
     nodes = [node for node in facts.nodes() if node.provider in devices]
@@ -99,7 +99,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> float | None:
-    """The GPU's own time in one run, or the most that it can be; None where the profile does not tell."""
+    """Return the GPU's own time in one run, or the most that it can be; None if the profile does not tell."""
     if run.trace.device_only:
         return run.wall_ns * (1 - facts.share("device-idle"))
     if run.device_ns:
@@ -121,7 +121,7 @@ def _causes(
     islands: Sequence[Finding],
     commands: GpuCommands,
 ) -> Iterator[_Cause]:
-    """The causes that take a part of the run worth saying."""
+    """Yield the causes that take a part of the run worth saying."""
     queued = [node for node in nodes if node.category != "device-copies"]
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns
@@ -203,7 +203,7 @@ def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
 
 
 def _little_work(run: ProfileResult) -> list[str]:
-    """How few operations a run has, where they are few or a CPU computes them in less than half of the time."""
+    """Return how few operations a run has, where they are few or a CPU computes them in less than half of the time."""
     at_work = [node.flops for node in run.nodes if node.category == "kernels"]
     flops = 0.0 if None in at_work else sum(operations or 0.0 for operations in at_work)
     peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0

@@ -23,7 +23,7 @@ CODE = "PLC006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     asked, nodes = facts.plan.provider_names[0], facts.nodes()
     ran = {node.provider for node in nodes if node.provider}
     if asked != CPU.name and not facts.plan.is_web and ran == {CPU.name}:

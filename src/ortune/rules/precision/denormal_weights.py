@@ -41,17 +41,17 @@ def _model(value: float) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Weights of 1e-40."""
+    """Return weights of 1e-40."""
     return _model(1e-40)
 
 
 def good() -> onnx.ModelProto:
-    """Weights that are small, and not denormal."""
+    """Return weights that are small, and not denormal."""
     return _model(1e-30)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in float32 weights, each read as a whole."""
+    """Find it in float32 weights, each read as a whole."""
     if (
         facts.model is None
         or facts.target != CPU.target
@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(tensor: ir.TensorProtocol) -> float:
-    """The share of denormal numbers among all of a tensor, counted."""
+    """Return the share of denormal numbers among all of a tensor, counted."""
     # Without an exponent, but not zero.
     n_denormal = sum(
         int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0)))

@@ -81,7 +81,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _between_casts(model: ir.Model, values: Values) -> list[ir.Node]:
-    """Returns the nodes that compute float16 which a Cast made of float32, if a Cast makes float32 of it again."""
+    """Return the nodes that compute float16 which a Cast made of float32, if a Cast makes float32 of it again."""
     halves: set[ir.Value] = set()
     computing, leaves = list[ir.Node](), False
     for node in nodes(model):

@@ -54,6 +54,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_last(cast: ir.Node) -> bool:
-    """Returns whether a Cast only makes an output of the model."""
+    """Return whether a Cast only makes an output of the model."""
     output = cast.outputs[0]
     return output.is_graph_output() and not output.uses()

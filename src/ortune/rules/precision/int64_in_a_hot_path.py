@@ -50,7 +50,7 @@ GOOD = BAD.replace("512", "16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the main graph, where a CPU runs it."""
+    """Find it in the main graph, where a CPU runs it."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir
@@ -85,7 +85,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reads_large(node: ir.Node, values: Values) -> bool:
-    """Returns whether a node reads a large tensor of int64 that is no constant."""
+    """Return whether a node reads a large tensor of int64 that is no constant."""
     return any(
         values.of(value).dtype == ir.DataType.INT64 and _is_large(value, values) and not is_constant(value)
         for value in node.inputs

@@ -55,17 +55,17 @@ def _model(operator: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """A mask that is multiplied by minus infinity."""
+    """Return a mask that is multiplied by minus infinity."""
     return _model("Mul")
 
 
 def good() -> onnx.ModelProto:
-    """One to which it is added."""
+    """Return one to which it is added."""
     return _model("Add")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in initializers and constants of floating-point types."""
+    """Find it in initializers and constants of floating-point types."""
     if facts.model is None:
         return
     functions = facts.model.ir.functions
@@ -108,13 +108,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _multiplies(node: ir.Node, place: int) -> bool:
-    """Returns whether a node multiplies what it reads at a place; it adds a bias."""
+    """Return whether a node multiplies what it reads at a place; it adds a bias."""
     scales = place == _SCALE and node.op_type in _SCALED
     return scales or (node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED))
 
 
 def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
-    """The stored tensor of a value, and the Cast to float16 in between, if any."""
+    """Return the stored tensor of a value, and the Cast to float16 in between, if any."""
     maker = value.producer()
     if maker is None or cast_to(maker) != ir.DataType.FLOAT16:
         return constant_tensor(value), None
@@ -122,7 +122,7 @@ def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
 
 
 def _overflows(tensor: ir.TensorProtocol) -> int:
-    """How many finite numbers of a tensor are beyond float16, or infinite already."""
+    """Return how many finite numbers of a tensor are beyond float16, or infinite already."""
     if tensor.dtype not in FLOATS:
         return 0
     with np.errstate(over="ignore"):

@@ -30,7 +30,7 @@ _LEAST = 1024
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds one for each type of such weights."""
+    """Find one for each type of such weights."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _readers(value: ir.Value) -> Iterator[ir.Node]:
-    """The nodes that read a value, or a copy of it."""
+    """Yield the nodes that read a value, or a copy of it."""
     for node, _ in value.uses():
         if is_op(node, "Identity"):
             yield from _readers(node.outputs[0])

@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Why a convolution between quantized values is computed in float; "" where it is not, or is not between any."""
+    """Why a convolution between quantized values is computed in float; "" if it is not, or is not between any."""
     if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
     quantize, why = closing(node)

@@ -55,6 +55,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _unused(host: Host | None) -> str:
-    """The 8-bit instructions that a static quantization would use."""
+    """Return the 8-bit instructions that a static quantization would use."""
     there = [name for name in host.features if name in DOT_PRODUCTS] if host is not None else []
     return f"static quantization would use this CPU's {' and '.join(there)}" if there else ""

@@ -50,12 +50,12 @@ def _model(hidden: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """A state of 16."""
+    """Return a state of 16."""
     return _model(16, "bad_lstm")
 
 
 def good() -> onnx.ModelProto:
-    """A state of 64, which is faster in 8 bits."""
+    """Return a state of 64, which is faster in 8 bits."""
     return _model(64, "lstm")
 
 

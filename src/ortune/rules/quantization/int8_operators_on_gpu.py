@@ -67,6 +67,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _signed_product(node: ir.Node) -> bool:
-    """Returns whether a node is the one integer product that CUDA has a kernel for: of int8 on both sides."""
+    """Return whether a node is the one integer product that CUDA has a kernel for: of int8 on both sides."""
     types = [value.dtype for value in node.inputs[:2] if value is not None]
     return node.op_type == "MatMulInteger" and types == [ir.DataType.INT8, ir.DataType.INT8]

@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Why a product between quantized values is computed in float; "" where it is not, or is not between any."""
+    """Return why a product between quantized values is computed in float; "" if it is not, or is not between any."""
     x, weight = node.inputs[:2]
     quantize, why = closing(node)
     if dequantized(x) and dequantized(weight):

@@ -66,7 +66,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_off(node: ir.Node) -> bool:
-    """Returns whether a product's three scales are known and do not fit."""
+    """Return whether a product's three scales are known and do not fit."""
     x = _scale(dequantizer(input_of(node, 0)))
     weight, bias = (_scale(maker_of(input_of(node, place))) for place in (1, 2))
     if x is None or weight is None or bias is None or x.size != 1:
@@ -78,5 +78,5 @@ def _is_off(node: ir.Node) -> bool:
 
 
 def _scale(maker: ir.Node | None) -> np.ndarray | None:
-    """The scale of a DequantizeLinear; None of other nodes."""
+    """Return the scale of a DequantizeLinear; None of other nodes."""
     return constant(maker.inputs[1]) if maker is not None and is_op(maker, "DequantizeLinear") else None

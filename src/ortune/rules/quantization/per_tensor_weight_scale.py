@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _weights(node: ir.Node) -> np.ndarray | None:
-    """The 8-bit weights of a product that have one scale, around their zero point; None of others."""
+    """Return the 8-bit weights of a product that have one scale, around their zero point; None of others."""
     turned = False
     if node.op_type in _WEIGHTS:
         at, scale_at, zero_at = _WEIGHTS[node.op_type]
@@ -104,7 +104,7 @@ def _weights(node: ir.Node) -> np.ndarray | None:
 
 
 def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
-    """How many channels use next to none of the steps, and how many there are; none where no channel uses many."""
+    """How many channels use next to none of the steps, and how many there are; none if no channel uses many."""
     # Output channels lie on the first axis of a Conv, and of a Gemm whose weights are transposed; else on the
     # last.
     first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))

@@ -82,7 +82,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
-    """A product's constant weights, straight or behind a DequantizeLinear; None of others."""
+    """Return a product's constant weights, straight or behind a DequantizeLinear; None of others."""
     place = _WEIGHTS.get(node.op_type)
     if place is None or len(node.inputs) <= place:
         return None

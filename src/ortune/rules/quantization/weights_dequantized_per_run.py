@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_alone(node: ir.Node) -> bool:
-    """Returns whether a node makes weights for products that are computed in float."""
+    """Return whether a node makes weights for products that are computed in float."""
     tensor = constant_tensor(source_of(node.inputs[0]))
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
@@ -86,7 +86,7 @@ def _is_alone(node: ir.Node) -> bool:
 
 
 def _stays(product: ir.Node, weights: ir.Node) -> bool:
-    """Returns whether ONNX Runtime makes no MatMulNBits of a product."""
+    """Return whether ONNX Runtime makes no MatMulNBits of a product."""
     user = only_user(product.outputs[0])
     x = product.inputs[0]
     flat = x is not None and x.shape is not None and len(x.shape) == _AXES

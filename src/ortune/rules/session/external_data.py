@@ -21,7 +21,7 @@ CODE = "SES001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the file alone."""
+    """Find it from the file alone."""
     if facts.model is not None and facts.model.facts.external_bytes:
         in_a_page = facts.provider.in_page
         files = sorted({tensor.file.path.name for tensor in facts.model.external})

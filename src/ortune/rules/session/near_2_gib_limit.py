@@ -22,7 +22,7 @@ _NEAR_BYTES = int(1.8 * 2**30)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the file's size."""
+    """Find it from the file's size."""
     if (
         facts.model is not None
         and facts.model.facts.format == "onnx"

@@ -24,7 +24,7 @@ CODE = "SES002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings, unless they keep outputs right that all optimisations would make wrong."""
+    """Find it in the settings, unless they keep outputs right that all optimisations would make wrong."""
     if facts.wrong_when_optimised:
         return
     settings, without = facts.plan.settings, facts.plan.settings.get(WITHOUT.name)

@@ -60,12 +60,12 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """A number of threads."""
+    """Return a number of threads."""
     return _model(intra_op_num_threads=2)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the model's metadata."""
+    """Find it in the model's metadata."""
     text = facts.model.ir.metadata_props.get(_ENTRY) if facts.model else None
     if text is None:
         return
@@ -79,7 +79,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _wrong(text: str, cpus: int | None) -> list[str]:
-    """What is wrong with the entry, part by part, on a machine that can run threads on so many CPUs."""
+    """Return what is wrong with the entry, part by part, on a machine that can run threads on so many CPUs."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -102,7 +102,7 @@ def _wrong(text: str, cpus: int | None) -> list[str]:
 
 
 def _unknown(key: str) -> str:
-    """A key that ONNX Runtime does not read here, and what it may be meant for."""
+    """Return a key that ONNX Runtime does not read here, and what it may be meant for."""
     places = {
         knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
     }

@@ -22,7 +22,7 @@ CODE = "SHP001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where inputs were chosen."""
+    """Find it where inputs were chosen."""
     if facts.model is None or facts.work is None:
         return
     declared = {value.name: value for value in facts.model.ir.graph.inputs}

@@ -47,7 +47,7 @@ class _Computed(Walk):
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the main graph's outputs."""
+    """Find it in the main graph's outputs."""
     if facts.model is None:
         return
     graph = facts.model.ir.graph
@@ -72,7 +72,7 @@ def _called(value: ir.Value) -> str:
 
 
 def _made(walk: Walk, value: ir.Value) -> str:
-    """The shape that a value has in truth, where it is not the declared one; "" where it is, or is not known."""
+    """Return the shape that a value has in truth, where it is not the declared one; "" if it is, or is not known."""
     own = walk.shapes.get(value)
     if own is None or value.shape is None:
         return ""

@@ -87,7 +87,7 @@ def _seen(point: _Point) -> str:
 
 
 def _points(facts: Facts) -> list[_Point]:
-    """The sizes that were measured with an interval, the smallest first."""
+    """Return the sizes that were measured with an interval, the smallest first."""
     cases = {case.name: case for case in facts.work.cases} if facts.work else {}
     points = [_point(cases[row.case], row) for row in facts.rows if row.case in cases]
     return sorted((point for point in points if point is not None), key=lambda point: point.elements)
@@ -102,14 +102,14 @@ def _point(case: Case, row: BenchRow) -> _Point | None:
 
 
 def _exponent(small_value: float, large_value: float, small: _Point, large: _Point) -> float:
-    """The power of the number of elements that a quantity grows with."""
+    """Return the power of the number of elements that a quantity grows with."""
     if small_value <= 0 or large_value <= 0:
         return 0.0
     return math.log(large_value / small_value) / math.log(large.elements / small.elements)
 
 
 def _nodes_that_grow(model: OpenModel, small: _Point, large: _Point) -> tuple[str, ...]:
-    """The nodes whose work grows faster than the inputs, those that add most first."""
+    """Return the nodes whose work grows faster than the inputs, those that add most first."""
     try:
         before, after = (_work(model, point.case) for point in (small, large))
     except InputError:
@@ -133,6 +133,6 @@ def _work(model: OpenModel, case: Case) -> Mapping[str, NodeCost]:
 
 
 def _amount(cost: NodeCost) -> float:
-    """Operations and bytes of a node in one run: a kernel is bound by one or the other."""
+    """Return operations and bytes of a node in one run: a kernel is bound by one or the other."""
     # Weights are read once at any size of the inputs, and would hide growth at the small one.
     return float(cost.times) * (cost.flops + cost.bytes_read + cost.bytes_written - cost.weight_bytes)

@@ -22,7 +22,7 @@ CODE = "THR003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     threads = facts.plan.settings.get(THREADS.name)
     if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(MODE.name) != "parallel":
         yield Finding(

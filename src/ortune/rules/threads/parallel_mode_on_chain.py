@@ -31,7 +31,7 @@ _LARGE = op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the main graph, where the setting is made."""
+    """Find it in the main graph, where the setting is made."""
     if facts.model is None or facts.plan.settings.get(EXECUTION_MODE.name) != "parallel":
         return
     total, longest = _chain(facts.model.ir.graph)

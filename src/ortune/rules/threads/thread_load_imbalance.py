@@ -29,7 +29,7 @@ _WORTH_SAYING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run on ONNX Runtime's own threads."""
+    """Find it in a profiled run on ONNX Runtime's own threads."""
     run = facts.profile
     spread = run.variance.spread_ratio if run and run.variance else None
     if run is None or spread is None or spread < _UNEQUAL or not run.wall_ns:

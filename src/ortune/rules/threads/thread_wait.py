@@ -26,7 +26,7 @@ _UNEVEN = 2.0
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a profiled run."""
+    """Find it in a profiled run."""
     share = facts.share("thread-wait")
     if min(share, _undisturbed(facts)) <= _WORTH_SAYING:
         return

@@ -24,7 +24,7 @@ _BUFFER, _MEMORY = 2 << 30, 4 << 30
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the sizes of the files."""
+    """Find it from the sizes of the files."""
     if facts.model is None or not facts.provider.in_page:
         return
     file = facts.model.facts

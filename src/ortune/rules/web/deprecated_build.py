@@ -22,7 +22,7 @@ CODE = "WEB014"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     if facts.target == WEB_WEBGPU.target and shows_build(facts) and build_run(facts) == JSEP:
         yield Finding(
             code=CODE,

@@ -25,7 +25,7 @@ _RIGHT = "object"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     settings = facts.plan.settings
     captures = bool(settings.get(CAPTURE.name)) and build_run(facts) in NATIVE
     if captures and settings.get(FORM.name, _RIGHT) != _RIGHT:

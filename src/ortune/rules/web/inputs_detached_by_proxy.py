@@ -20,7 +20,7 @@ CODE = "WEB013"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     if facts.plan.settings.get(PROXY.name):
         yield Finding(
             code=CODE,

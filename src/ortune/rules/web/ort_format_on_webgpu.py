@@ -27,7 +27,7 @@ CODE = "WEB003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the file's format, where WebGPU runs it."""
+    """Find it in the file's format, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU or facts.model.facts.format != "ort":
         return
     fused = [node for node in nodes(facts.model.ir) if is_fused(node, FUSED_CONV)]

@@ -23,7 +23,7 @@ CODE = "WEB015"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     build = build_run(facts)
     if facts.target == WEB_WASM.target and shows_build(facts) and build not in ("", WEB_WASM.web_alone):
         yield Finding(

@@ -28,7 +28,7 @@ _FEW = 2  # processors of which onnxruntime-web would take one in any case
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in what the page is, where its program was watched."""
+    """Find it in what the page is, where its program was watched."""
     settings = facts.plan.settings
     cpus = facts.page.cpus if facts.page else 0
     left_open = THREADS.name not in settings and settings.get(ISOLATION.name) is False

@@ -23,7 +23,7 @@ CODE = "WEB010"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the settings."""
+    """Find it in the settings."""
     build, mode = facts.plan.settings.get(BUILD.name), facts.plan.settings.get(PROFILING.name, "off")
     if build in NATIVE and mode != "off":
         yield Finding(

@@ -30,7 +30,7 @@ _ON = {
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in what a watched page asked for."""
+    """Find it in what a watched page asked for."""
     switches = [name for name, values in _ON.items() if facts.asked.get(name) in values]
     ignored = facts.plan.settings.get(BUILD.name) in NATIVE
     if facts.asked and not ignored and facts.plan.settings.get(PROFILING.name, "off") != "off":

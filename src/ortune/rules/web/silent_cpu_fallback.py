@@ -22,7 +22,7 @@ CODE = "WEB012"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in the plan's providers."""
+    """Find it in the plan's providers."""
     first, *others = facts.plan.provider_names
     if facts.plan.is_web and first != WEB_WASM.name and WEB_WASM.name in others:
         yield Finding(

@@ -42,7 +42,7 @@ large (float[512,512] x, float[512,512] w) => (float[512,512] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it from the operations of a run, where all sizes are declared."""
+    """Find it from the operations of a run, where all sizes are declared."""
     if facts.model is None or facts.target != TARGET:
         return
     flops = _flops(facts.model)
@@ -56,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _flops(model: OpenModel) -> float:
-    """The operations of one run; 0 where they are not known."""
+    """Return the operations of one run; 0 if they are not known."""
     if model.facts.n_nodes > _MOST_NODES:
         return 0.0
     from ortune.graph.cost import costs  # of a browser's GPU alone

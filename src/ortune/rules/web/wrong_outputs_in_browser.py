@@ -22,7 +22,7 @@ CODE = "WEB018"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where both were run."""
+    """Find it where both were run."""
     check = facts.native
     if check is not None and not check.ok:
         yield Finding(

@@ -43,7 +43,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def measured() -> Measured:
-    """The table as it is in the package."""
+    """Return the table as it is in the package."""
     return msgspec.json.decode(TABLE.read_bytes(), type=Measured) if TABLE.is_file() else Measured()
 
 

@@ -32,7 +32,7 @@ FIRST = 10
 
 
 def render(document: Document, verb: str, envelope: Envelope[Any] | None = None, *, stored: str = "") -> str:
-    """The page as one HTML document; it fetches nothing.
+    """Return the page as one HTML document; it fetches nothing.
 
     Args:
         document: What is said.
@@ -78,7 +78,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
 
 
 def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) -> str:
-    """The sentence that is the page's heading; "" where none is an answer."""
+    """Return the sentence that is the page's heading; "" if none is an answer."""
     spoken = next((line.text for line in answers if line.tone in ANSWERS), "")
     kind = stored_kind(verb)
     if spoken or kind is None or envelope is None or not isinstance(envelope.result, kind.result):
@@ -87,13 +87,13 @@ def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) 
 
 
 def _model(envelope: Envelope[Any] | None) -> str:
-    """The model's name, without its folder; of a git revision all that was typed."""
+    """Return the model's name, without its folder; of a git revision all that was typed."""
     path = envelope.model.path if envelope is not None and envelope.model is not None else ""
     return path if "@" in path else PurePath(path).name
 
 
 def _answers(blocks: Sequence[Block]) -> list[Line]:
-    """The lines that a document begins with."""
+    """Return the lines that a document begins with."""
     lines = []
     for block in blocks:
         if not isinstance(block, Line):
@@ -119,7 +119,7 @@ def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
 
 
 def _table_class(block: Table) -> str:
-    """What the style sheet and the script do with a table."""
+    """Return what the style sheet and the script do with a table."""
     kinds = [column.kind for column in block.columns]
     # What holds sentences has no room for columns on a phone.
     sentences = ["texts"] if "text" in kinds[1:] else []

@@ -29,7 +29,7 @@ def page(
     scripts: Sequence[str] = ("page.js",),
     **content: object,
 ) -> str:
-    """A page as one HTML document; it fetches nothing.
+    """Return a page as one HTML document; it fetches nothing.
 
     Args:
         template: What fills the frame.
@@ -84,7 +84,7 @@ _WHOLE = re.compile(r"-&gt;|(?<![\w-])--[a-z][\w-]*|(?<![\w-])\d[\d.]*-\d[\d.]*x
 
 
 def _prose(text: str) -> Markup:
-    """A sentence or a cell in which no line end parts an arrow, an option or an interval."""
+    """Return a sentence or a cell in which no line end parts an arrow, an option or an interval."""
     escaped = str(escape(shown(text)))
     return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', escaped))
 

@@ -20,7 +20,7 @@ LEAST_TEXT = 0.02
 
 
 def _tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """One element; attribute names are written with underscores, every value is escaped."""
+    """Return one element; attribute names are written with underscores, every value is escaped."""
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(_number(value))}"' for key, value in attributes.items()
     )
@@ -33,7 +33,7 @@ def _safe(text: str) -> Markup:
 
 
 def _picture(alt: str, marks: Iterable[Markup], *, height: int | None = None) -> Markup:
-    """A drawing with its text alternative; ``height`` in pixels, None fills its box."""
+    """Return a drawing with its text alternative; ``height`` in pixels, None fills its box."""
     size = {} if height is None else {"height": height}
     return _tag("svg", *marks, class_="plot", role="img", aria_label=alt, **size)
 
@@ -43,7 +43,7 @@ def _number(value: str | float) -> str:
 
 
 def _share(value: float) -> str:
-    """A place as a percentage: 0.5 is "50%"."""
+    """Return a place as a percentage: 0.5 is "50%"."""
     return f"{_number(100 * value)}%"
 
 
@@ -54,7 +54,7 @@ def cell(content: Cell, column: Column) -> Markup:
 
 
 def head(column: Column) -> Markup:
-    """The labels of a column of charts; hidden from who cannot see them, as every row says its numbers."""
+    """Return the labels of a column of charts; hidden from who cannot see them, as every row says its numbers."""
     return _below(column.axis) if column.axis else Markup("")
 
 
@@ -101,7 +101,7 @@ def _beside(axis: Axis, height: int) -> Markup:
 
 
 def _lines(axis: Axis, *, across: bool) -> Iterator[Markup]:
-    """A line at each tick: upright on an axis across, level on one that goes up."""
+    """Yield a line at each tick: upright on an axis across, level on one that goes up."""
     for value, _ in axis.ticks:
         at = axis.at(value)
         kind = "strong" if value == axis.strong else "grid"

@@ -11,7 +11,7 @@ CERTIFICATE_S = 30.0
 
 
 def create(address: str, scratch: Path) -> tuple[Path, Path]:
-    """A certificate for one address and its key, by the user's openssl.
+    """Return a certificate for one address and its key, by the user's openssl.
 
     Raises:
         UsageError: There is no openssl, or it makes none.

@@ -90,7 +90,7 @@ class DevTools:
         threading.Thread(target=self._read, daemon=True).start()
 
     def call(self, method: str, limit_s: float = CALL_S, **parameters: object) -> dict[str, Any]:
-        """Asks the page, or the browser where there is no page yet, and waits for the answer.
+        """Ask the page, or the browser where there is no page yet, and waits for the answer.
 
         Raises:
             DevToolsError: It refused, did not answer in time, or ended.
@@ -98,7 +98,7 @@ class DevTools:
         return self._call(method, self._session, limit_s, parameters)
 
     def show(self, url: str, limit_s: float = CALL_S) -> None:
-        """Opens the page and stays out of it: of what happens there, its crash alone is told.
+        """Open the page and stays out of it: of what happens there, its crash alone is told.
 
         Args:
             url: Its address.
@@ -123,7 +123,7 @@ class DevTools:
         return [self._session, *self._workers]
 
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
-        """Opens the page, listens to it, and waits until it has loaded what it names itself.
+        """Open the page, listen to it, and waits until it has loaded what it names itself.
 
         Args:
             url: Its address.
@@ -140,7 +140,7 @@ class DevTools:
             raise DevToolsError(f"{url} did not load within {limit_s:.0f} s")
 
     def attach(self, *, rewrite: Rewrite | None = None, limit_s: float = CALL_S) -> None:
-        """Opens an empty page and listens to it.
+        """Open an empty page and listen to it.
 
         Args:
             rewrite: Is called with each document and script before it runs, from a thread each, and gives what runs
@@ -162,7 +162,7 @@ class DevTools:
             self.call("Fetch.enable", limit_s, patterns=SCRIPTS)
 
     def navigate(self, url: str, limit_s: float = CALL_S) -> bool:
-        """Loads an address in the page that is attached; whether what it names itself came within the limit.
+        """Load an address in the page that is attached; whether what it names itself came within the limit.
 
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
@@ -186,7 +186,7 @@ class DevTools:
         return answer["result"].get("value")
 
     def close(self) -> None:
-        """Makes sure that nothing of it is left."""
+        """Make sure that nothing of it is left."""
         self._closed = True
         self.child.end()
 
@@ -251,7 +251,7 @@ class DevTools:
             self._happened(PageEvent(kind="gone", text="the browser ended"))
 
     def _message(self, text: bytes, *, whole: bool) -> None:
-        """Takes a message; who waits for one that cannot be read is told so."""
+        """Take a message; who waits for one that cannot be read is told so."""
         try:
             if not whole:
                 raise ValueError(f"it has more than {MOST_MESSAGE >> 20} MiB")

@@ -53,7 +53,7 @@ def without_halves(text: bytes) -> bytes:
 
 
 def shown(value: Mapping[str, Any]) -> str:
-    """An argument of the console's, as it would show it."""
+    """Return an argument of the console's, as it would show it."""
     if "value" in value:
         content = value["value"]
         return content if isinstance(content, str) else json.dumps(content)
@@ -61,6 +61,6 @@ def shown(value: Mapping[str, Any]) -> str:
 
 
 def thrown(details: Mapping[str, Any]) -> str:
-    """An exception that nobody caught, as the console would show it."""
+    """Return an exception that nobody caught, as the console would show it."""
     exception = details.get("exception", {})
     return str(exception.get("description") or exception.get("value") or details.get("text", "an exception"))

@@ -34,7 +34,7 @@ class Given:
 
 
 def model_of(path: Path) -> Given:
-    """What a model's file tells; read once as long as that stays as it is, since every trial asks.
+    """Return what a model's file tells; read once as long as that stays as it is, since every trial asks.
 
     Raises:
         CannotServe: A file is larger than a page can fetch, or lies outside of the model's folder.
@@ -50,7 +50,7 @@ def model_of(path: Path) -> Given:
 
 
 def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """A case's inputs: what each is, and its bytes as a typed array of JavaScript has them.
+    """Return a case's inputs: what each is, and its bytes as a typed array of JavaScript has them.
 
     Raises:
         CannotServe: One has no counterpart in JavaScript.

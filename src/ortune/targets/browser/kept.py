@@ -48,7 +48,7 @@ class Kept:
         self.folder = scratch / "compiled" / name
 
     def awaited(self) -> bool:
-        """Returns whether something was kept, or this was asked before: then nobody need wait for it any more."""
+        """Return whether something was kept, or this was asked before: then nobody need wait for it any more."""
         mark = self.folder.with_suffix(".awaited")
         if self.folder.is_dir() or mark.exists():
             return True
@@ -57,7 +57,7 @@ class Kept:
         return False
 
     def give(self, profile: Path) -> bool:
-        """Puts it into a profile that no browser has yet; returns whether there is any."""
+        """Put it into a profile that no browser has yet; returns whether there is any."""
         if not self.folder.is_dir():
             return False
         for part in _PARTS:
@@ -65,11 +65,11 @@ class Kept:
         return True
 
     def lacks(self, profile: Path) -> bool:
-        """Returns whether a browser has compiled more than those before it."""
+        """Return whether a browser has compiled more than those before it."""
         return _compiled_bytes(profile) > max(_LEAST_BYTES, _compiled_bytes(self.folder))
 
     def gains(self, profile: Path, compiling_s: Callable[[], float], *, began_compiled: bool) -> bool:
-        """Returns whether a browser leaves compiled code of use; waits a moment for it to be written.
+        """Return whether a browser leaves compiled code of use; waits a moment for it to be written.
 
         While V8 is at work, all that begin with what it leaves do that work again.
 
@@ -91,7 +91,7 @@ class Kept:
         return quiet
 
     def take(self, profile: Path) -> None:
-        """Keeps what a browser leaves that has compiled more than those before it; its profile is not used again."""
+        """Keep what a browser leaves that has compiled more than those before it; its profile is not used again."""
         if not self.lacks(profile):
             return
         shutil.rmtree(self.folder, ignore_errors=True)

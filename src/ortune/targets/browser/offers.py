@@ -15,7 +15,7 @@ from ortune.targets.browser.devtools_messages import DevToolsError
 
 @cache
 def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
-    """Why the browser cannot run an execution provider, by its name; "" where it can.
+    """Return why the browser cannot run an execution provider, by its name; "" if it can.
 
     Starts the browser.
 

@@ -47,9 +47,9 @@ class Outputs:
     Args:
         folder: Gets a folder a case, as the native worker leaves them; None keeps none.
         cases: Their names, in order.
-        declared: By the model: the element type of each output ("" where that is no tensor's) and its sizes, None
-            where one is left open; None where the file does not tell.
-        reference: Folder of the same cases' outputs by another; None where there is none.
+        declared: By the model: the element type of each output ("" if that is no tensor's) and its sizes, None
+            where one is left open; None if the file does not tell.
+        reference: Folder of the same cases' outputs by another; None if there is none.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Outputs:
         self._kept: list[dict[int, dict[str, Any]]] = [{} for _ in cases]
 
     def expect(self, about: str, size: int) -> _About:
-        """What is said of an output, before its bytes are read.
+        """Return what is said of an output, before its bytes are read.
 
         Raises:
             Unlike: It is none of the model's, of another type, or larger than it can be.
@@ -93,7 +93,7 @@ class Outputs:
         return output
 
     def keep(self, about: str, body: bytes) -> None:
-        """Keeps an output as the native worker does.
+        """Keep an output as the native worker does.
 
         Raises:
             Unlike: It is none of the model's, or its bytes are not what is said of them.
@@ -119,7 +119,7 @@ class Outputs:
         (folder / "outputs.json").write_text(json.dumps(index), encoding="utf-8")
 
     def missing(self) -> str:
-        """An output that was asked for and did not come, in words; "" where all did."""
+        """Return an output that was asked for and did not come, in words; "" if all did."""
         if self._folder is None:
             return ""
         for name, kept in zip(self._cases, self._kept, strict=True):
@@ -129,7 +129,7 @@ class Outputs:
         return ""
 
     def _most_bytes(self, output: _About) -> int:
-        """Bytes that an output may have."""
+        """Return bytes that an output may have."""
         text = output.onnx_type == "string"
         sizes = self._declared[output.name][1] if self._declared is not None else None
         bounds = [
@@ -148,7 +148,7 @@ class Outputs:
 
 
 def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
-    """The number of elements of each output in a folder, and of text the characters of the longest."""
+    """Return the number of elements of each output in a folder, and of text the characters of the longest."""
     try:
         listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
     except FileNotFoundError:

@@ -107,7 +107,7 @@ class Page(Process):
     # --- what the worker has a process for
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Starts the server and the browser; where that cannot be, its end says so."""
+        """Start the server and the browser; where that cannot be, its end says so."""
         del settings, arguments
         try:
             program = "" if self.machine.remote else setup.program(self.machine.browser)
@@ -191,7 +191,7 @@ class Page(Process):
             self.server.send(msgspec.json.encode(message))
 
     def loaded(self) -> bool:
-        """Waits a moment; whether it has loaded the model, or failed to, and sleeps.
+        """Wait a moment; whether it has loaded the model, or failed to, and sleeps.
 
         Of a group in a browser elsewhere each page is opened once those before it have loaded: it finds their files
         kept, and does not ask for them at the same time.
@@ -211,14 +211,14 @@ class Page(Process):
         return self._memory.count(self.child.pid) if self.child is not None and self.live else 0
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Times a batch of runs in its turn."""
+        """Time a batch of runs in its turn."""
         self._began_s = self._began_s or monotonic.now_s()
         super().batch(runs, unmeasured)
         self._ended_s = monotonic.now_s()
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def close(self) -> None:
-        """Makes sure that neither browser nor server is left."""
+        """Make sure that neither browser nor server is left."""
         leaves = False
         try:
             leaves = self._leaves_code()
@@ -242,11 +242,11 @@ class Page(Process):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
 
     def log(self) -> tuple[str, ...]:
-        """The end of what the page printed, or else the browser."""
+        """Return the end of what the page printed, or else the browser."""
         return tuple(map(self._without_tokens, super().log()))
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """What became of it, with what was seen from outside."""
+        """Return what became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
             wrong = untrue(self.end, self.task.request.feeds)
             lacking = self._outputs.missing() if self._outputs is not None else ""
@@ -286,7 +286,7 @@ class Page(Process):
             self.console += [self._without_tokens(line) for line in lines[:room]]
 
     def _without_tokens(self, text: str) -> str:
-        """What a browser says of an address that failed names the whole address."""
+        """Return what a browser says of an address that failed names the whole address."""
         for token in self._tokens:
             text = text.replace(token, "…")
         return text
@@ -324,7 +324,7 @@ class Page(Process):
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
     def _leaves_code(self) -> bool:
-        """Returns whether the browser ends with compiled code of use to later trials."""
+        """Return whether the browser ends with compiled code of use to later trials."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
         return self._kept.gains(

@@ -60,7 +60,7 @@ def prepare(
     alone: bool,
     elsewhere: bool,
 ) -> PageJob:
-    """Reads model and inputs, and says what the page is to do with them.
+    """Read model and inputs, and says what the page is to do with them.
 
     Args:
         task: The trial.
@@ -144,10 +144,10 @@ def prepare(
 
 
 def build_name(name: str) -> str:
-    """The build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
+    """Return the build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
     return "webgl" if name == FILES["webgl"] else build_of_file(name)
 
 
 def is_on(value: object) -> bool:
-    """Returns whether a switch is on, however a page or a plan writes that."""
+    """Return whether a switch is on, however a page or a plan writes that."""
     return value not in (False, 0, "0", "false", "off", "")

@@ -81,7 +81,7 @@ class PageMessage(msgspec.Struct, kw_only=True):
 
 
 def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
-    """What cannot be in a page's report, which may be a stranger's, and in words; None where nothing is wrong.
+    """Return what cannot be in a page's report, which may be a stranger's, and in words; None if nothing is wrong.
 
     Args:
         done: The report.
@@ -107,7 +107,7 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
 
 
 def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
-    """Returns which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
+    """Return which nodes each execution provider has, out of ONNX Runtime's log; () if it does not tell."""
     placements: dict[str, Placement] = {}
     name = ""
     for line in console:
@@ -128,7 +128,7 @@ def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
 
 
 def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
-    """The nodes that the provider has no kernel for, as the log gives the reason."""
+    """Return the nodes that the provider has no kernel for, as the log gives the reason."""
     matches = (_WITHOUT.search(line) for line in console)
     return tuple(dict.fromkeys(f"{match['op']} {match['name']}".strip() for match in matches if match))[
         :MOST_FALLBACKS
@@ -148,7 +148,7 @@ MOST_FALLBACKS = 200
 def environment(
     about: About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
-    """What the page and its environment are, from what it tells, its console, and what was sent to it."""
+    """Return what the page and its environment are, from what it tells, its console, and what was sent to it."""
     adapter = about.adapter or _Adapter()
     words = [adapter.vendor, adapter.architecture, adapter.description]
     run = about.gpu_run
@@ -181,7 +181,7 @@ def _same(actual: object, asked: object) -> bool:
 
 
 def read_back(setting: Applied, about: About, sent: Sequence[str]) -> ReadBack:
-    """What the page saw of a setting."""
+    """Return what the page saw of a setting."""
     if setting.channel == "web_env":
         value_seen = about.env.get(setting.key)
         return ReadBack(

@@ -79,7 +79,7 @@ class Ran:
 
 
 def described(hello: Hello) -> Host:
-    """The browser's machine, as far as it tells of it."""
+    """Return the browser's machine, as far as it tells of it."""
     name = browser_name(hello.agent)
     system = _SYSTEM.search(hello.agent)
     memory_bytes = int(hello.memory_gib * 2**30)
@@ -97,7 +97,7 @@ def described(hello: Hello) -> Host:
 
 
 def browser_name(agent: str) -> str:
-    """The browser's name and version, out of what it sends to every server."""
+    """Return the browser's name and version, out of what it sends to every server."""
     for mark, name in (
         ("Edg/", "Edge"),
         ("Firefox/", "Firefox"),
@@ -110,7 +110,7 @@ def browser_name(agent: str) -> str:
 
 
 def heat(ran: Sequence[Ran]) -> float | None:
-    """The time of a run in the last minute over that in the first; None where they would overlap.
+    """Return the time of a run in the last minute over that in the first; None if they would overlap.
 
     Compared within each plan and shape, so that what ran when is not taken for heat.
     """
@@ -132,7 +132,7 @@ class Remote:
 
     Args:
         site: Where it is opened.
-        say: Is told what somebody must do.
+        say: Callback for progress messages.
 
     Attributes:
         site: The same.
@@ -157,7 +157,7 @@ class Remote:
         self.url = site.open(self)
 
     def timed(self, plan: str, done: TrialDone, start_s: float, end_s: float) -> None:
-        """Keeps what a trial took, and when: a device that grows hot is seen over all trials alone."""
+        """Keep what a trial took, and when: a device that grows hot is seen over all trials alone."""
         self.ran += [
             Ran(plan=plan, case=case.case, start_s=start_s, end_s=end_s, latency_ns=case.latency_ns)
             for case in done.cases
@@ -165,7 +165,7 @@ class Remote:
         ]
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
-        """Waits until a browser is there; False where none came, or a stop was asked for."""
+        """Wait until a browser is there; False if none came, or a stop was asked for."""
         until = monotonic.now_s() + limit_s
         with self._changed:
             while not self._connected and monotonic.now_s() < until and not stop():
@@ -188,7 +188,7 @@ class Remote:
             self._touch()
 
     def lost(self, url: str) -> str:
-        """Why a page is no more, or never was; "" while it may be there."""
+        """Return why a page is no more, or never was; "" while it may be there."""
         with self._changed:
             had = self._pages.get(_path(url), "")
             if had and self._connected and had != self._loaded:
@@ -200,7 +200,7 @@ class Remote:
             return ""
 
     def builds(self, dist: Path) -> str:
-        """The address of an onnxruntime-web for all pages that load it, so that the browser compiles it once."""
+        """Return the address of an onnxruntime-web for all pages that load it, so that the browser compiles it once."""
         # One address each: the browser keeps what it fetched from there, and two sides may load two of them.
         name = hashlib.sha256(str(dist).encode()).hexdigest()[:16]
         self._dists[name] = dist
@@ -222,7 +222,7 @@ class Remote:
     # --- what it asks for
 
     def get(self, path: str, request: Request) -> None:
-        """Answers what is asked for, by its path below the token."""
+        """Answer what is asked for, by its path below the token."""
         kind, _, rest = path.partition("/")
         if path in ("", "remote.js"):
             request.own(path or "remote.html")
@@ -237,11 +237,11 @@ class Remote:
         return build_of(dist, file) if (dist := self._dists.get(name)) else None
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """What a browser tells of itself is short."""
+        """Return what a browser tells of itself is short."""
         return size <= MOST_HELLO
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Takes what it tells of itself; of the first browser alone."""
+        """Take what it tells of itself; of the first browser alone."""
         if path != "hello":
             request.answer(404)
             return
@@ -299,5 +299,5 @@ class Remote:
 
 
 def _path(url: str) -> str:
-    """A page of the site as the browser has it, whatever it calls the site: a tunnel has a name of its own."""
+    """Return a page of the site as the browser has it, whatever it calls the site: a tunnel has a name of its own."""
     return urlsplit(url).path

@@ -44,7 +44,7 @@ class PageServer:
         said: Is called with each message of the page, from another thread.
         printed: The same with the lines that it printed.
         expected: Asked, with what describes an output and with the bytes that it has, whether it may be sent.
-        output: Is called with what describes an output, and its bytes; False where it is not taken.
+        output: Is called with what describes an output, and its bytes; False if it is not taken.
         used_s: By what the page asks for, what tells the CPU seconds that the browser has taken for it.
         site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
             watched by who opened it: browsers hold few connections to one site.
@@ -110,7 +110,7 @@ class PageServer:
     # --- what a page asks for
 
     def get(self, path: str, request: Request) -> None:
-        """Answers what is asked for, by its path below the token."""
+        """Answer what is asked for, by its path below the token."""
         kind, _, rest = path.partition("/")
         served = self._served
         if path in ("", "page.js"):
@@ -137,7 +137,7 @@ class PageServer:
             request.answer(404)
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Limits an output to what the model can have, words to less; what is sent again must be as long as before."""
+        """Limit an output to what the model can have, words to less; what is sent again must be as long as before."""
         if path != "output":
             return size <= MOST_SAID
         with self._posting:  # the first may be about to be kept
@@ -146,7 +146,7 @@ class PageServer:
             return self._expected(_about(request), size)
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Takes what is sent to a path, once where it is sent again with the same number."""
+        """Take what is sent to a path, once where it is sent again with the same number."""
         number = _number(request)
         with self._posting:
             if self._closed.is_set():
@@ -162,7 +162,7 @@ class PageServer:
         request.answer(204)
 
     def _take(self, path: str, body: bytes, request: Request) -> int:
-        """Hands on what was sent; the status to answer with."""
+        """Hand on what was sent; the status to answer with."""
         if path == "say":
             # Of itself a page says that it is there, what it loaded, and what went wrong; else it answers.
             if self._n_said >= len(self._outbox) + UNASKED:

@@ -67,7 +67,7 @@ class OrtWeb:
 
     Attributes:
         dist: The folder with its builds.
-        version: As its ``package.json`` has it; "" where there is none.
+        version: As its ``package.json`` has it; "" if there is none.
     """
 
     dist: Path
@@ -75,7 +75,7 @@ class OrtWeb:
 
 
 def program(setup: BrowserSetup) -> str:
-    """The browser.
+    """Return the browser.
 
     Raises:
         RuntimeNotFound: None is here, or not where the user says.
@@ -99,7 +99,7 @@ def program(setup: BrowserSetup) -> str:
 
 
 def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
-    """The onnxruntime-web that is measured; fetched from npm into the user's cache where it must be.
+    """Return the onnxruntime-web that is measured; fetched from npm into the user's cache where it must be.
 
     Args:
         setup: What the user asked for.
@@ -126,7 +126,7 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
 
 
 def of_runtime(runtime: Runtime) -> OrtWeb | None:
-    """The onnxruntime-web of one side; None for one that says nothing of it."""
+    """Return the onnxruntime-web of one side; None for one that says nothing of it."""
     return OrtWeb(dist=Path(runtime.ort_web_dist), version=runtime.ort_web) if runtime.ort_web_dist else None
 
 
@@ -194,7 +194,7 @@ def _unfetched(version: str, why: str) -> RuntimeNotFound:
 
 
 def _blocked(npm: str, folder: Path) -> str:
-    """Why npm's registry cannot be connected to; "" where it can, or where a proxy is asked instead.
+    """Return why npm's registry cannot be connected to; "" if it can, or where a proxy is asked instead.
 
     npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
     """
@@ -217,14 +217,14 @@ def _blocked(npm: str, folder: Path) -> str:
 
 
 def _patience() -> list[str]:
-    """How long npm waits for a registry that does not answer, unless the user has said how long."""
+    """Return how long npm waits for a registry that does not answer, unless the user has said how long."""
     if "npm_config_fetch_timeout" in os.environ:
         return []
     return ["--fetch-retries=0", f"--fetch-timeout={_SILENCE_MS}"]
 
 
 def _reason(said: str) -> str:
-    """What npm gives as its reason, among codes and names of its log."""
+    """Return what npm gives as its reason, among codes and names of its log."""
     lines = [re.sub(r"^npm (error|ERR!) ", "", line) for line in said.strip().splitlines()]
     lines = [line for line in lines if not re.match(r"(code|errno|syscall) |A complete log", line)]
     return next((line.removeprefix("network ") for line in lines if line.strip()), "no message")
@@ -250,13 +250,13 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
 
 
 def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0) -> list[str]:
-    """The browser's arguments: a profile of its own, and nothing that fetches or asks by itself.
+    """Return the browser's arguments: a profile of its own, and nothing that fetches or asks by itself.
 
     Args:
         wanted: Those without which a provider is not offered.
         headful: Whether it has a window.
         profile: Folder of the profile.
-        port: Where the server of ``HOST`` listens; 0 where it has none.
+        port: Where the server of ``HOST`` listens; 0 if it has none.
     """
     arguments = [
         "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
@@ -275,7 +275,7 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What a browser is started with: nothing of the user's own folders.
+    """Return what a browser is started with: nothing of the user's own folders.
 
     Args:
         home: Takes their place; removed when the browser has ended.

@@ -51,19 +51,19 @@ class Room(Protocol):
 
     @property
     def isolated(self) -> bool:
-        """Returns whether its pages get the headers that threads need."""
+        """Whether its pages get the headers that threads need."""
         ...
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Returns whether so many bytes may be sent to a path; they are read after that."""
+        """Return whether so many bytes may be sent to a path; they are read after that."""
         ...
 
     def get(self, path: str, request: Request) -> None:
-        """Answers what is asked for, by its path below the token."""
+        """Answer what is asked for, by its path below the token."""
         ...
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Takes what is sent to a path."""
+        """Take what is sent to a path."""
         ...
 
 
@@ -85,7 +85,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             room.get(path, self)
 
     def do_POST(self) -> None:
-        """Takes."""
+        """Take."""
         if (target := self._room()) is None:
             return
         length = self.headers.get("Content-Length", "")
@@ -106,7 +106,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             room.post(path, body, self)
 
     def _body(self, length: int) -> bytes | None:
-        """What is sent; None where it was cut off."""
+        """Return what is sent; None if it was cut off."""
         self.connection.settimeout(STALLED_S)
         try:
             body = self.rfile.read(length)
@@ -135,7 +135,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.close_connection = True  # the page is gone
 
     def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
-        """Begins an answer; one of no size goes on until its connection ends."""
+        """Begin an answer; one of no size goes on until its connection ends."""
         self.send_response(status)
         for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
             self.send_header(name, value)
@@ -155,7 +155,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.answer(200, data, TYPES[name[name.rindex(".") :]])
 
     def file(self, path: Path, *, keeps: str = "no-store") -> bool:
-        """Answers with a file, and says how long a browser may keep it; False where it is not there."""
+        """Answers with a file, and says how long a browser may keep it; False if it is not there."""
         try:
             source = open_file(path)  # a pipe would hold this thread for ever
             size = os.fstat(source.fileno()).st_size
@@ -200,13 +200,13 @@ class _Server(http.server.ThreadingHTTPServer):
         return match
 
     def known(self, request: socket.socket) -> None:
-        """Keeps a connection that has shown a token that is good."""
+        """Keep a connection that has shown a token that is good."""
         if request in self._open:
             self._open[request] = math.inf
 
     @contextlib.contextmanager
     def held(self, room: Room, size: int) -> Iterator[bool]:
-        """Counts a body's bytes once there is room for them; False where there was none until others were cut off."""
+        """Count a body's bytes once there is room for them; False if there was none until others were cut off."""
 
         def fits() -> bool:
             return not self._held[room] or self._held[room] + size <= MOST_HELD
@@ -230,7 +230,7 @@ class _Server(http.server.ThreadingHTTPServer):
                 self._cut(request)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a connection in a thread of its own."""
+        """Serve a connection in a thread of its own."""
         strangers = [known for known, until in list(self._open.items()) if until < math.inf]
         if len(self._open) >= MOST_CONNECTIONS and not strangers:
             self.shutdown_request(request)
@@ -244,23 +244,23 @@ class _Server(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forgets a connection that is over."""
+        """Forget a connection that is over."""
         self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Listens no more, and ends what is connected."""
+        """Listen no more, and ends what is connected."""
         super().server_close()
         for request in list(self._open):
             self._cut(request)
 
     def _cut(self, request: socket.socket) -> None:
-        """Ends a connection; its thread sees that."""
+        """End a connection; its thread sees that."""
         with contextlib.suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """Ignores a browser that drops its connections; what became of the page is told by other means."""
+        """Ignore a browser that drops its connections; what became of the page is told by other means."""
 
 
 class Site:
@@ -295,23 +295,23 @@ class Site:
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
     def open(self, room: Room, token: str = "") -> str:
-        """Lets in who has the token, or a new one; returns the address with it."""
+        """Let in who has the token, or a new one; returns the address with it."""
         token = token or secrets.token_urlsafe(24)
         self._http.rooms[token] = room
         return f"{self._start}/{token}/"
 
     def shut(self, url: str) -> None:
-        """Takes back a token, which opens nothing any more."""
+        """Take back a token, which opens nothing any more."""
         self._http.rooms.pop(token_of(url), None)
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         self._http.shutdown()
         self._http.server_close()
 
 
 def token_of(url: str) -> str:
-    """What lets in, of an address that a site opened."""
+    """Return what lets in, of an address that a site opened."""
     return url.rstrip("/").rpartition("/")[2]
 
 

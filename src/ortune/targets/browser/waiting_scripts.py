@@ -49,7 +49,7 @@ class WaitingScripts:
         self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
 
     def paused(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
+        """Hand on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
         with self._lock:
             few = self._n_scripts < MOST_SCRIPTS
             self._n_scripts += few
@@ -62,7 +62,7 @@ class WaitingScripts:
             self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
 
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits, as it is or rewritten; then the next one."""
+        """Hand on a script that waits, as it is or rewritten; then the next one."""
         request = {"requestId": paused["requestId"]}
         try:
             self._hand_on(session, paused, request)
@@ -83,7 +83,7 @@ class WaitingScripts:
                 self._ask("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
 
     def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer that takes the place of a server's; None where that stays."""
+        """Return the answer that takes the place of a server's; None if that stays."""
         if paused.get("responseStatusCode") != _FOUND:
             return None
         try:

@@ -110,7 +110,7 @@ def watch(
     folder: Path,
     stop: Callable[[], bool],
 ) -> Watched:
-    """Loads a page and watches it.
+    """Load a page and watches it.
 
     Args:
         url: Its address.
@@ -200,7 +200,7 @@ class _Watch:
     # --- while it runs
 
     def _rewritten(self, kind: ScriptKind, text: bytes) -> bytes | None:
-        """The script with the hook in it; None where it has no such class.
+        """Return the script with the hook in it; None if it has no such class.
 
         A document is asked to take the changed script: without the digests of what its servers send.
         """
@@ -212,7 +212,7 @@ class _Watch:
         return changed if n_env + n_class else None
 
     def _env(self, match: re.Match[bytes]) -> bytes:
-        """The environment's literal, whose parts are kept where the hook finds them."""
+        """Return the environment's literal, whose parts are kept where the hook finds them."""
         kept = self._kept
         return (
             b"wasm:" + kept + b".wasm={},webgl:{},webgpu:" + kept + b".webgpu={},versions:" + kept
@@ -314,7 +314,7 @@ class _Watch:
         return Watched(page=page, models=models)
 
     def _main_thread(self, tools: DevTools) -> tuple[float, float]:
-        """Seconds that the page's main thread was at work, and those of them in WebAssembly."""
+        """Return seconds that the page's main thread was at work, and those of them in WebAssembly."""
         try:
             return thread_times(tools.call("Profiler.stop", 2 * _ASKED_S)["profile"])
         except (DevToolsError, KeyError):
@@ -336,14 +336,14 @@ class _Watch:
 
 
 def _is_trouble(event: PageEvent) -> bool:
-    """Returns whether something went wrong; the log that was asked for here comes as errors too, and is none."""
+    """Return whether something went wrong; the log that was asked for here comes as errors too, and is none."""
     if event.kind == "console":
         return event.level == "warning" or bool(_WRONG.search(event.text))
     return event.level == "error" and "/favicon.ico" not in event.text
 
 
 def _asked(tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]) -> _Known | None:
-    """What a context answers; None where it is gone, is at work all the time, or answers with something else."""
+    """Return what a context answers; None if it is gone, is at work all the time, or answers with something else."""
     try:
         return msgspec.convert(tools.evaluate(question, limit_s, context=context), kind)
     except (DevToolsError, msgspec.ValidationError):

@@ -72,7 +72,7 @@ class PageModels:
     def _read(
         self, session: WatchedSession, part: int, size: int, path: Path, before: int
     ) -> tuple[str, int]:
-        """A session's model, or the file of that number with its weights: where it came from, and its bytes.
+        """Return a session's model, or the file of that number with its weights: where it came from, and its bytes.
 
         Raises:
             DevToolsError: It cannot be read; the words say why.
@@ -104,7 +104,7 @@ class PageModels:
 
 
 def _beside(model: Path, name: str) -> Path:
-    """The place of weights that a page calls so; the model names them by the same name.
+    """Return the place of weights that a page calls so; the model names them by the same name.
 
     Raises:
         DevToolsError: That is not beside the model.

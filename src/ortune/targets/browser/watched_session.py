@@ -100,7 +100,7 @@ class WatchedSession:
     n_reads: int = 0
 
     def ran(self, ms: float) -> None:
-        """Counts a run."""
+        """Count a run."""
         self.n_runs, self.total_ms, self.longest_ms = (
             self.n_runs + 1, self.total_ms + ms, max(self.longest_ms, ms),
         )  # fmt: skip
@@ -109,7 +109,7 @@ class WatchedSession:
 
 
 def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
-    """Seconds of a sampled profile in which anything ran, and in which WebAssembly was on the stack."""
+    """Return seconds of a sampled profile in which anything ran, and in which WebAssembly was on the stack."""
     parents: dict[int, int] = {}
     frames: dict[int, Mapping[str, Any]] = {}
     for node in profile["nodes"]:
@@ -144,7 +144,7 @@ def _ns(ms: float) -> int:
 def session_record(
     session: WatchedSession, model: PageModel, about: BrowserFacts, loaded: Sequence[str]
 ) -> PageSession:
-    """What is kept of a session.
+    """Return what is kept of a session.
 
     Args:
         session: As it was watched.
@@ -195,20 +195,20 @@ def session_record(
 
 
 def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
-    """The tensors of the first run, and what else is declared."""
+    """Return the tensors of the first run, and what else is declared."""
     return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
 
 
 def plan_of(
     options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool | None, file: str
 ) -> Plan:
-    """What a page asked for, as ortune's settings; what it left open is left out.
+    """Return what a page asked for, as ortune's settings; what it left open is left out.
 
     Args:
         options: Of the session.
         environment: Of onnxruntime-web.
         isolated: Whether the page is cross-origin isolated; None of one that ended before it was asked.
-        file: Of WebAssembly that onnxruntime-web loaded; "" where that is not known.
+        file: Of WebAssembly that onnxruntime-web loaded; "" if that is not known.
     """
     text = options.get("executionProviders", "")
     asked = _json(text) or text

@@ -65,7 +65,7 @@ KINDS: dict[str, Export] = {
 
 
 def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
-    """Writes one export; an existing file is replaced once the new one is whole.
+    """Write one export; an existing file is replaced once the new one is whole.
 
     Raises:
         UsageError: There is no such kind, or the file cannot be written.
@@ -81,7 +81,7 @@ def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
 
 
 def parse(texts: Sequence[str]) -> Wanted:
-    """What ``--export`` asks for.
+    """Return what ``--export`` asks for.
 
     Raises:
         UsageError: A text names no format, two exports the same file, or one could not be written there.
@@ -111,7 +111,7 @@ def _parse(text: str) -> tuple[str, Path]:
 
 
 def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, str]:
-    """Writes them all; files by kind (``kind``, ``kind 2`` and so on where one is asked for twice).
+    """Write them all; files by kind (``kind``, ``kind 2`` and so on where one is asked for twice).
 
     Raises:
         UsageError: One cannot be written; those before it are.

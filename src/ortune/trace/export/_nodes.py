@@ -7,6 +7,6 @@ from ortune.trace.table import Trace
 
 
 def nodes_of(trace: Trace, result: ProfileResult) -> list[ProfiledNode | None]:
-    """The node of each text of ``Trace.name`` in the mean steady run; None for one that ran in none."""
+    """Return the node of each text of ``Trace.name`` in the mean steady run; None for one that ran in none."""
     node_of = {(node.name, node.op_type, node.provider): node for node in result.nodes}
     return [node_of.get(key) for key in trace.node_keys]

@@ -61,12 +61,12 @@ class _Tracks:
         self._lane = lane
 
     def of_kernel(self, at: int) -> int:
-        """The track of a kernel."""
+        """Return the track of a kernel."""
         return self.device[int(self._lane[at])]
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Streams the events; memory does not grow with the trace."""
+    """Stream the events; memory does not grow with the trace."""
     encode = msgspec.json.Encoder().encode
     start = b"[\n"
     for events in _chunks(trace, result):
@@ -139,7 +139,7 @@ def _rows(
 
 
 def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
-    """The arguments that are not simply a column."""
+    """Return the arguments that are not simply a column."""
     args: dict[str, Any] = {}
     index = trace.nodes.index[int(trace.name.codes[row])]
     if index != ABSENT:
@@ -161,7 +161,7 @@ def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | No
 
 
 def _raw(text: str) -> msgspec.Raw | None:
-    """JSON that goes into the file as it is; None where it is none."""
+    """JSON that goes into the file as it is; None if it is none."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

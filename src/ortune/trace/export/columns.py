@@ -71,7 +71,7 @@ _PLAIN = (
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Writes the arrays, compressed."""
+    """Write the arrays, compressed."""
     of = nodes_of(trace, result)
     arrays: dict[str, Any] = {name: getattr(trace, name) for name in _PLAIN}
     arrays |= {
@@ -107,7 +107,7 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def _texts(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.str_]]:
-    """A table of texts; one that is too long loses its end."""
+    """Return a table of texts; one that is too long loses its end."""
     return np.array([text[:LONGEST] for text in texts], dtype=np.str_)
 
 

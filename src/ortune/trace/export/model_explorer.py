@@ -48,14 +48,14 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def owner(node: ProfiledNode) -> str:
-    """The one node of the user's model that a node's time is shown at."""
+    """Return the one node of the user's model that a node's time is shown at."""
     if not node.originals or node.name in node.originals:
         return node.name
     return node.originals[0]
 
 
 def _keys(node: ProfiledNode, named: Mapping[str, ProfiledNode]) -> set[str]:
-    """All ids that the node may have; those that no node has colour nothing."""
+    """Return all ids that the node may have; those that no node has colour nothing."""
     plain = owner(node)
     unfolded = {plain}
     around = named.get(node.inside)

@@ -38,7 +38,7 @@ class _Frames:
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Streams the file; events are put together thread by thread."""
+    """Stream the file; events are put together thread by thread."""
     frames = _Frames()
     nodes = [frames(n, op) for n, op in zip(trace.name.texts, trace.nodes.op_type, strict=True)]
     runs = [frames(f"run {run}") for run in range(trace.n_runs)]
@@ -125,7 +125,7 @@ def _events(
 
 
 def _around(trace: Trace, rows: Numbers, owned: Numbers) -> list[int]:
-    """The item that each item (the owned runs, then the rows) lies in; -1 for none."""
+    """Return the item that each item (the owned runs, then the rows) lies in; -1 for none."""
     item_of_row = {row: len(owned) + at for at, row in enumerate(rows.tolist())}
     item_of_run = {run: at for at, run in enumerate(owned.tolist())}
     around = [-1] * len(owned)

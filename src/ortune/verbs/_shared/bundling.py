@@ -30,7 +30,7 @@ def with_bundle(
     force: bool,
     again: Sequence[str],
 ) -> Envelope[R]:
-    """Writes the bundle while the session's files are still there.
+    """Write the bundle while the session's files are still there.
 
     Args:
         run: What was measured.
@@ -93,13 +93,13 @@ def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
 
 
 def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:
-    """The answer, which says what of the bundle could not be written."""
+    """Return the answer, which says what of the bundle could not be written."""
     status = "interrupted" if envelope.status == "interrupted" else "error"
     return msgspec.structs.replace(envelope, status=status, error=error)
 
 
 def _later(run: Tuning, again: Sequence[str]) -> str:
-    """The command that writes the bundle of what was measured; "" where that is not stored."""
+    """Return the command that writes the bundle of what was measured; "" if that is not stored."""
     if not run.log.id or run.log.trouble:
         return ""
     resume = shlex.join([*again, "--resume", run.log.id])
@@ -107,7 +107,7 @@ def _later(run: Tuning, again: Sequence[str]) -> str:
 
 
 def _model_settings(plan: Plan) -> tuple[str, ...]:
-    """The settings that hardware-bound rewrites brought into a plan, by name."""
+    """Return the settings that hardware-bound rewrites brought into a plan, by name."""
     bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
     settings = rewrites.settings_for(bound).items()
     return tuple(name for name, value in settings if plan.settings.get(name) == value)

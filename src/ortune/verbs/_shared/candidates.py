@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _FLAGS = ("0", "1")
 
 Candidate = tuple[str, str]
-"""A word, and what it is; "" where the word says it."""
+"""A word, and what it is; "" if the word says it."""
 
 
 def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
-    """Return what completes the values of an option or argument; None where the shell completes files."""
+    """Return what completes the values of an option or argument; None if the shell completes files."""
     from ortune.verbs._shared.spelling import Argument, Option
 
     spelling = field.spelling

@@ -31,7 +31,7 @@ def browser_elsewhere(
         options: Where it is waited for.
         targets: What is to run there.
         scratch: Folder of this invocation.
-        watch: Is told what somebody must do.
+        watch: Progress and cancellation callbacks.
 
     Raises:
         UsageError: It cannot be listened there, or that browser cannot run the targets.
@@ -76,7 +76,7 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
 
 @contextlib.contextmanager
 def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
-    """Listens for the one browser, beyond loopback by HTTPS only."""
+    """Listen for the one browser, beyond loopback by HTTPS only."""
     from ortune.targets.browser.remote import Remote
     from ortune.targets.browser.site import Site
 
@@ -112,7 +112,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
 
 
 def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:
-    """The user's certificate, or one that is made for this run and forgotten with it."""
+    """Return the user's certificate, or one that is made for this run and forgotten with it."""
     from ortune.targets.browser import certificate
 
     cert, key = Path(options.cert), Path(options.key)

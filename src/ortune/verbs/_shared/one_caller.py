@@ -10,7 +10,7 @@ from ortune.verbs.look import words as look_words
 
 
 def one_caller(work: Workload) -> Workload:
-    """Returns the workload with one caller, back to back, and a note if it has another load.
+    """Return the workload with one caller, back to back, and a note if it has another load.
 
     A profile of several callers mixes the nodes of their runs.
     """

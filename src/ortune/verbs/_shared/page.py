@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def write_page(
     envelope: Envelope[Any], page: Path, watcher: Watcher | None, log: SessionLog | None = None
 ) -> None:
-    """Writes an answer as a page.
+    """Write an answer as a page.
 
     Raises:
         UsageError: It cannot be written; where the answer is stored, that is said.

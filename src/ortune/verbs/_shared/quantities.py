@@ -16,7 +16,7 @@ MOST_S, MOST_BYTES = 1e9, 1 << 60
 
 
 def seconds(text: str | float, option: str) -> float:
-    """Reads 90s, 2m, 30ms or a plain number of seconds."""
+    """Read 90s, 2m, 30ms or a plain number of seconds."""
     match = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
     value = float(match.group(1)) * _UNITS[match.group(2)] if match else MOST_S
     if value >= MOST_S:
@@ -25,7 +25,7 @@ def seconds(text: str | float, option: str) -> float:
 
 
 def share(text: str | float | None, option: str) -> float | None:
-    """Reads 5% or 0.05, both as 0.05."""
+    """Read 5% or 0.05, both as 0.05."""
     if text is None:
         return None
     match = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
@@ -38,7 +38,7 @@ def share(text: str | float | None, option: str) -> float | None:
 
 
 def size_bytes(text: str | float, option: str) -> int:
-    """Reads 512m, 2g, 2Gi or a plain number of bytes."""
+    """Read 512m, 2g, 2Gi or a plain number of bytes."""
     match = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
     value = (
         # The place in the text is the power of 1024: no unit 0, k 1, m 2, g 3.
@@ -54,7 +54,7 @@ NETWORKS = {"3g": 1.6e6, "4g": 10e6, "5g": 100e6}
 
 
 def bits_a_second(text: str, option: str) -> float:
-    """Reads 10mbit, 1.5gbit, 800kbit or the name of a network."""
+    """Read 10mbit, 1.5gbit, 800kbit or the name of a network."""
     if text.lower() in NETWORKS:
         return NETWORKS[text.lower()]
     match = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())

@@ -111,11 +111,11 @@ class TwoSides(_Named):
         return str(self.a).rstrip("/").endswith(".ortune")
 
     def alters(self, letter: str) -> str:
-        """The first thing that is said of a side alone, "" for nothing."""
+        """Return the first thing that is said of a side alone, "" for nothing."""
         return next((name for name in _ALTERING if getattr(self, f"{letter}_{name}")), "")
 
     def side(self, letter: str) -> SideText:
-        """One side as it was written."""
+        """Return one side as it was written."""
         from ortune.measuring.sides import SideText
 
         place = LETTERS.index(letter)
@@ -185,7 +185,7 @@ class Sides(TwoSides):
         return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
 
     def require_difference(self, *, same: bool = False) -> None:
-        """Requires a second side, or one that differs: A's model against itself is asked for by naming it twice.
+        """Require a second side, or one that differs: A's model against itself is asked for by naming it twice.
 
         Args:
             same: The same model on both sides is meant.

@@ -169,7 +169,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
 
 
 def _wrong_default(run: Tuning) -> Figures | None:
-    """Returns the figures of the default whose outputs are wrong: of its blocks, else of its single trial."""
+    """Return the figures of the default whose outputs are wrong: of its blocks, else of its single trial."""
     race = run.search.race
     if race.timed_only is None:
         return None
@@ -178,7 +178,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
 
 
 def _rewritable(run: Tuning) -> list[Finding]:
-    """What stands out in the file and a rewrite mends, each with what the race measured of that alone."""
+    """Return what stands out in the file and a rewrite mends, each with what the race measured of that alone."""
     if run.side.model.info.format == "ort":
         return []
     pace = run.answer_pace()
@@ -192,7 +192,7 @@ def _rewritable(run: Tuning) -> list[Finding]:
 
 
 def _raced(search: Search, plan: Plan) -> Comparison | None:
-    """A plan against the default in the blocks of the race; None where too few hold it."""
+    """Return a plan against the default in the blocks of the race; None if too few hold it."""
     names = {spec.name for spec in plan.rewrites}
     entries = search.race.entries.values()
     alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
@@ -201,7 +201,7 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
 
 
 def _stays(search: Search) -> Plan:
-    """What runs where nothing is changed."""
+    """Return what runs where nothing is changed."""
     return search.current if search.current is not None else search.default
 
 
@@ -211,7 +211,7 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
     Args:
         shipped: The plan that a bundle has first.
         default: Its outputs were seen right.
-        current: What runs today; None where that was not said.
+        current: What runs today; None if that was not said.
         today: That against the default, on fresh blocks.
 
     Returns:
@@ -229,7 +229,7 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
 def _decide(
     search: Search, against_default: Comparison | None, current: Comparison | None
 ) -> tuple[Plan, Refused | None]:
-    """What is shipped, and the race's leader where that is not it."""
+    """Return what is shipped, and the race's leader where that is not it."""
     race, stays = search.race, _stays(search)
     if search.winner is None or against_default is None:
         return stays, None
@@ -265,7 +265,7 @@ def _decide(
 
 
 def _faster_under_load(search: Search) -> list[str]:
-    """Plans of the confirmation that are faster than the winner under load alone."""
+    """Return plans of the confirmation that are faster than the winner under load alone."""
     if search.winner is None:
         return []
     compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
@@ -279,7 +279,7 @@ def _faster_under_load(search: Search) -> list[str]:
 
 
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
-    """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
+    """Return a default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
     if statistic == "memory" or len(values) < LEAST_SEEN:
         return []
@@ -293,7 +293,7 @@ def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
 
 
 def _failed_leader(search: Search) -> str:
-    """The leader that failed while it was confirmed."""
+    """Return the leader that failed while it was confirmed."""
     winner = search.winner
     if winner is None or winner.status != "failed" or not search.confirmation:
         return ""
@@ -301,7 +301,7 @@ def _failed_leader(search: Search) -> str:
 
 
 def rejected(search: Search) -> str:
-    """The fastest plan that the race rejected because something else gets worse, for those who do not mind."""
+    """Return the fastest plan that the race rejected because something else gets worse, for those who do not mind."""
     least = float(np.log1p(-search.race.worth))
     if search.default_worsens:
         ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
@@ -349,7 +349,7 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 
 
 def _conditions(search: Search) -> str:
-    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU.
+    """Return how busy the machine was while calibrating, by the share of time in which some task waited for a CPU.
 
     Of a search without a calibration, in its blocks.
     """
@@ -375,5 +375,5 @@ def _conditions(search: Search) -> str:
 
 
 def _trials(blocks: Sequence[Block]) -> list[Measured]:
-    """Every completed trial, whichever arm, dropped blocks included."""
+    """Return every completed trial, whichever arm, dropped blocks included."""
     return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]

@@ -49,7 +49,7 @@ def make_result(
     elapsed_s: float,
     reproduce: str,
 ) -> BenchResult:
-    """Makes the answer of a bench."""
+    """Make the answer of a bench."""
     side, work = baseline.side, baseline.work
     rows = []
     for i, case in enumerate(work.cases):
@@ -110,7 +110,7 @@ def _row(
 
 
 def typical(values: Sequence[float]) -> Estimate:
-    """The middle of one figure a process, with its interval where there are enough processes."""
+    """Return the middle of one figure a process, with its interval where there are enough processes."""
     interval = typical_interval(values)
     if interval is None:
         return Estimate(value=float(np.median(values)), single=True)
@@ -155,7 +155,7 @@ def _process(t: CaseTrial, work: Workload) -> BenchProcess:
 
 
 def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
-    """Each output's name, shape and, where it is no plain value, how it would be compared."""
+    """Return each output's name, shape and, where it is no plain value, how it would be compared."""
     shapes = trial.done.cases[0].output_shapes
     kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
     return tuple(
@@ -165,7 +165,7 @@ def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
 
 
 def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> list[str]:
-    """Threads that sessions add up to, and processes that never became steady."""
+    """Return threads that sessions add up to, and processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
         notes.append("shape weights are ignored: each shape is measured in its own processes")
@@ -184,7 +184,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> 
 
 
 def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
-    """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
+    """Return threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
     pool = plan.settings.get(POOL.name)
     # The size of a pool counts the caller, who works along.
@@ -193,7 +193,7 @@ def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
 
 
 def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
-    """What the sensors say about the machine while it was measured; [] for a quiet one.
+    """Return what the sensors say about the machine while it was measured; [] for a quiet one.
 
     Args:
         trials: Every process that was measured.

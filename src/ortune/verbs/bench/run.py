@@ -51,7 +51,7 @@ FAILURES = 2  # of a shape one after the other, before it is given up
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
-    """Measures one plan and returns the whole document.
+    """Measure one plan and return the whole document.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -62,7 +62,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 
 
 def check(verb: str, options: OneBench) -> None:
-    """Raises UsageError for what cannot be measured."""
+    """Raise UsageError for what cannot be measured."""
     model = str(options.model)
     if model.endswith(".json"):
         raise UsageError(
@@ -89,7 +89,7 @@ def measured(
     pool: bool = False,
     arena: bool = False,
 ) -> Envelope[BenchResult]:
-    """Measures one plan for a verb, on a machine that was made already or on this one.
+    """Measure one plan for a verb, on a machine that was made already or on this one.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -113,7 +113,7 @@ def measured(
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
-    """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
+    """Return the plan with what its sessions share put in; a number of threads that it has becomes the pool's.
 
     Raises:
         UsageError: A setting of the sessions' own pools or arenas stands against it.
@@ -130,7 +130,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
 
 
 def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
-    """Puts a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
+    """Put a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
@@ -181,11 +181,11 @@ class _Run:
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
     def _left_ns(self) -> float:
-        """Nanoseconds of the budget that remain after reserving time for the answer."""
+        """Return nanoseconds of the budget that remain after reserving time for the answer."""
         return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
-        """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
+        """Return what a device elsewhere lost while it grew warm; nothing tells its temperature."""
         remote = self.experiment.machine.remote
         if remote is None:
             return []
@@ -193,7 +193,7 @@ class _Run:
         return [bench_words.warmed(browser_name(name), heat(remote.ran))]
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
-        """How each shape's processes spend their time, and what one costs, nanoseconds."""
+        """Return how each shape's processes spend their time, and what one costs, nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
         runs = runs_to_look(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
@@ -248,7 +248,7 @@ class _Run:
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
-        """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
+        """Round of one process a shape, in random order so that drift hits all alike. True when stopped."""
         order = random.Random(self.options.feeds.seed)
         cases = self.baseline.work.cases
         live = list(range(len(cases)))
@@ -280,7 +280,7 @@ class _Run:
         return False
 
     def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
-        """One process of one shape, journalled as what a session that is cut off can tell."""
+        """Return one process of one shape, journalled as what a session that is cut off can tell."""
         self.baseline.executor.timing = timing
         case = self.baseline.work.cases[i].name
         outcome = self.baseline.executor.trial(self.baseline.arm(BASE, refs=(ref,)))
@@ -301,7 +301,7 @@ class _Run:
 
 
 def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
-    """The trial of several shapes as if only one had been timed in it, by one caller."""
+    """Return the trial of several shapes as if only one had been timed in it, by one caller."""
     done = trial.done
     times = done.cases[i]
     wall_ns = int(np.sum(times.latency_ns)) + gap_ns * len(times.latency_ns)

@@ -25,7 +25,7 @@ SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
 
 
 def headline(row: BenchRow, result: BenchResult) -> str:
-    """The answer for one shape in one sentence."""
+    """Return the answer for one shape in one sentence."""
     if finding_words.functional_only(result.findings):
         return functional(row, result)
     value, interval = time(row.median_ns)
@@ -70,20 +70,20 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Mean, fastest and slowest request: name, value and interval; [] where the document has none."""
+    """Mean, fastest and slowest request: name, value and interval; [] if the document has none."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
     ends = (("min", row.min_ns), ("max", row.max_ns))
     return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
-    """The tails of each row; p99.9 only where some row knows it, since most benches cannot."""
+    """Return the tails of each row; p99.9 only where some row knows it, since most benches cannot."""
     rare = any(t.latency_ns is not None for row in rows for t in row.tails if t.quantile > 0.99)
     return [tuple(t for t in row.tails if rare or t.quantile <= 0.99) for row in rows]
 
 
 def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
-    """One quantile's name, value and interval."""
+    """Return one quantile's name, value and interval."""
     name = tail_name(item)
     if item.latency_ns is None:
         return (
@@ -96,33 +96,33 @@ def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
 
 
 def tail_name(item: TailEstimate) -> str:
-    """A quantile as people call it: p99, p99.9."""
+    """Return a quantile as people call it: p99, p99.9."""
     return f"p{100 * item.quantile:.4g}"
 
 
 def no_slo(result: BenchResult) -> str:
-    """Why a tail of these requests is no service level: nothing ever waited in a queue."""
+    """Return why a tail of these requests is no service level: nothing ever waited in a queue."""
     load = "no load" if result.load.startswith("one caller") else "closed loop"
     return f"{load}: not valid for an SLO"
 
 
 def time(item: Estimate) -> tuple[str, str]:
-    """A duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
+    """Return a duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
     return _scaled(item, TIMES)
 
 
 def cpu_time(item: Estimate) -> tuple[str, str]:
-    """Words the CPU time of a run, which a browser elsewhere does not tell."""
+    """Return words the CPU time of a run, which a browser elsewhere does not tell."""
     return time(item) if item.value else ("not known", "not reported by the browser")
 
 
 def memory(item: Estimate | None) -> tuple[str, str]:
-    """A size and its interval."""
+    """Return a size and its interval."""
     return ("not known", "not available on this system") if item is None else _scaled(item, SIZES)
 
 
 def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """The peak of the timed processes, then that over several sizes in turn; or that one size was fed."""
+    """Return the peak of the timed processes, then that over several sizes in turn; or that one size was fed."""
     value, interval = memory(row.peak_bytes)
     peak = result.peak_in_turn
     if peak is None:
@@ -178,7 +178,7 @@ def supported(value: float, low: float | None, high: float | None) -> int:
 
 
 def number(value: float, decimals: int) -> str:
-    """The number with that many decimals; with negative ones, rounded to tens, hundreds, ..."""
+    """Return the number with that many decimals; with negative ones, rounded to tens, hundreds, ..."""
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
@@ -192,7 +192,7 @@ def _outward(value: float, decimals: int, *, up: bool) -> float:
 
 
 def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
-    """What supports the figures, each with its name."""
+    """Return what supports the figures, each with its name."""
     side, runtime = result.side, result.side.runtime
     counts = [f"{row.n_processes} processes, {row.n_requests:,} requests" for row in result.rows]
     processes = counts[0]
@@ -243,19 +243,19 @@ def document(envelope: Envelope[BenchResult]) -> Document:
 
 
 def _transfer(result: BenchResult) -> list[tuple[str, str]]:
-    """Says whether times contain it; nothing where no times are shown."""
+    """Says whether times contain it; nothing if no times are shown."""
     emulated = finding_words.functional_only(result.findings)
     return [] if emulated else transfer_words.included([result.side.plan])
 
 
 def _given(result: BenchResult) -> str:
-    """The plan, each of its settings with how far its arrival was verified."""
+    """Return the plan, each of its settings with how far its arrival was verified."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
     return "; ".join(read.values()) or result.side.plan.describe()
 
 
 def _next(envelope: Envelope[BenchResult]) -> list[str]:
-    """What makes it faster, where the time goes, and what supports the figures."""
+    """Return what makes it faster, where the time goes, and what supports the figures."""
     result, work = envelope.result, envelope.workload
     said = work and as_said(work)
     if finding_words.functional_only(result.findings):
@@ -268,7 +268,7 @@ def _next(envelope: Envelope[BenchResult]) -> list[str]:
 
 
 def _measured(result: BenchResult) -> list[Block]:
-    """Every figure; none of an emulated device."""
+    """Return every figure; none of an emulated device."""
     if finding_words.functional_only(result.findings):
         return []
     return _figures(result) if len(result.rows) == 1 else _shapes(result)
@@ -326,7 +326,7 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
 
 
 def warmed(browser: str, ratio: float | None) -> str:
-    """The last minute in a browser elsewhere against its first; None where it did not run for two."""
+    """Return the last minute in a browser elsewhere against its first; None if it did not run for two."""
     if ratio is None:
         return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
     change = 100 * (ratio - 1)
@@ -343,7 +343,7 @@ STORED = StoredKind(result=BenchResult, document=document, headline=headlines)
 
 
 def load_words(work: Workload) -> str:
-    """What the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
+    """Return what the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
     apart = f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back"
     if work.callers * work.sessions == 1:
         return f"one caller, {apart}"

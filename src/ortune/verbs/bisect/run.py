@@ -43,7 +43,7 @@ Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "floa
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResult]:
-    """Finds where the values of two sides part.
+    """Find where the values of two sides part.
 
     Returns:
         The whole document; ``result`` is a BisectResult, ``verdict`` "same", "found" or "not-found".
@@ -187,7 +187,7 @@ class _Run:
     def _judged(
         self, side: Side, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
     ) -> Judged:
-        """The wrong side and what shows it: A's model in float64, or without ONNX Runtime's optimiser."""
+        """Return the wrong side and what shows it: A's model in float64, or without ONNX Runtime's optimiser."""
         baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
         levels = Levels(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
         if wrong := wrong_of_two(baseline, (a, b), levels):
@@ -201,7 +201,7 @@ class _Run:
         return wrong, "optimiser-off" if wrong else ""
 
     def _worst(self, first: Measured, trial: Measured) -> int:
-        """The case in which the outputs are farthest apart."""
+        """Return the case in which the outputs are farthest apart."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
         outputs = [self.baseline.comparer.compared(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))

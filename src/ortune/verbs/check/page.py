@@ -11,7 +11,7 @@ from ortune.verbs.check.result import CheckedModel, CheckResult
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
-    """The findings as a page shows them: their number, then each with its share of the work."""
+    """Return the findings as a page shows them: their number, then each with its share of the work."""
     result = envelope.result
     answer, *more = check_words.end(result)
     blocks: list[Block] = [answer]
@@ -24,7 +24,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
 
 
 def _head(result: CheckResult) -> Head:
-    """The number of findings in large letters."""
+    """Return the number of findings in large letters."""
     n = sum(len(model.findings) for model in result.models)
     failed = sum(model.error is not None and not model.n_nodes for model in result.models)
     unread = f", {count(failed, 'file')} not read" if failed else ""
@@ -36,7 +36,7 @@ def _head(result: CheckResult) -> Head:
 
 
 def _findings(model: CheckedModel) -> Table:
-    """A row for each finding, with its share of the estimated work as a bar."""
+    """Return a row for each finding, with its share of the estimated work as a bar."""
     shares = [finding.share_ratio or 0.0 for finding in model.findings]
     rows = [
         (

@@ -21,7 +21,7 @@ _OF_ONNX = ("rewrite", "target", "ort_web")
 
 
 def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
-    """The base, what is held against it in the order of the letters, and why a way to run a source is left out.
+    """Return the base, what is held against it in the order of the letters, and why a way to run a source is left out.
 
     Further ways in which a framework runs its model come last.
 
@@ -75,7 +75,7 @@ def _source_sides(
 
 
 def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experiment) -> int:
-    """Threads of an operator: as said of this side, else as ONNX Runtime has them, by default one a core."""
+    """Return threads of an operator: as said of this side, else as ONNX Runtime has them, by default one a core."""
     own = knobs.parse_settings(list(settings), option)
     for name in own:
         if name != INTRA_OP.name:

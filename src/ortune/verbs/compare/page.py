@@ -18,7 +18,7 @@ TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """The document as a page shows it."""
+    """Return the document as a page shows it."""
     result, plain = envelope.result, compare_words.document(envelope)
     blocks = list(plain.blocks)
     answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
@@ -62,7 +62,7 @@ def _head(result: CompareResult) -> Head:
 
 
 def _intervals(result: CompareResult) -> Table:
-    """Each side's interval around "as fast as A"."""
+    """Return each side's interval around "as fast as A"."""
     compared = [(c.name, c.side, c.comparison) for c in result.candidates] or [
         (result.name, result.new, result.comparison)
     ]

@@ -57,7 +57,7 @@ _TYPES = {
 
 
 def is_phone_result(path: Path) -> bool:
-    """Returns whether a file is the result of a bench on a phone."""
+    """Return whether a file is the result of a bench on a phone."""
     if path.suffix != ".json" or not files.is_file(path):
         return False
     with path.open("rb") as file:
@@ -65,7 +65,7 @@ def is_phone_result(path: Path) -> bool:
 
 
 def read(path: Path) -> PhoneResult:
-    """The result of a bench.
+    """Return the result of a bench.
 
     Raises:
         UsageError: It cannot be read, or makes no sense.
@@ -97,7 +97,7 @@ def _is_sound(trial: PhoneTrial) -> bool:
 
 
 def compared(result: PhoneResult, scratch: Path) -> CompareResult:
-    """The files of a bench, each against the first that ran.
+    """Return the files of a bench, each against the first that ran.
 
     Args:
         result: As read.
@@ -182,7 +182,7 @@ def _side(
 
 
 def _record(entry: MatrixEntry, result: PhoneResult) -> Side:
-    """What a document says of a file of the set."""
+    """Return what a document says of a file of the set."""
     name = of_target(entry.provider).name
     providers = () if entry.provider == CPU.target or not name else (ProviderSpec(name=name),)
     return Side(
@@ -231,7 +231,7 @@ def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDif
 
 
 def _written(entry: PhoneEntry, folder: Path) -> Path:
-    """An entry's outputs as a worker leaves them."""
+    """Return an entry's outputs as a worker leaves them."""
     folder.mkdir(exist_ok=True)
     listed = []
     for number, output in enumerate(entry.outputs):

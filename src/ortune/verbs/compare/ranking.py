@@ -44,7 +44,7 @@ class New:
         pairs: Its inputs to A's.
         contestant: None before its inputs are written.
         trials: Those alone, which show how long it takes to start; its outputs are the first one's.
-        difference: Of its outputs from the base's; None where it does not run.
+        difference: Of its outputs from the base's; None if it does not run.
         wrong: ONNX Runtime's optimiser makes its outputs wrong.
         failed: Why it does not run.
         first_load_ns: Of the load that wrote what a setting keeps on disk; None without one.
@@ -76,7 +76,7 @@ class New:
 
     @property
     def comparable(self) -> bool:
-        """Returns whether the side's times say anything beside the base's."""
+        """Whether the side's times say anything beside the base's."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
@@ -108,7 +108,7 @@ class Raced:
         counts_as: What an undecided gate counts as.
         base: The plan of the base.
         host: The machine.
-        state, design: None where no side could be timed.
+        state, design: None if no side could be timed.
     """
 
     work: Workload
@@ -127,12 +127,12 @@ class Raced:
 
 
 def rank(raced: Raced, news: Sequence[New], base_figures: Figures | None) -> list[ComparedSide]:
-    """Returns every new side, the fastest first; what cannot be compared after these, and what does not run last.
+    """Return every new side, the fastest first; what cannot be compared after these, and what does not run last.
 
     Args:
         raced: What was measured.
         news: The new sides.
-        base_figures: Figures of the base; None where nothing was timed.
+        base_figures: Figures of the base; None if nothing was timed.
 
     Raises:
         MeasurementError: All that could be timed failed again and again.
@@ -184,7 +184,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
 
 
 def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) -> Comparison:
-    """The comparison with the other programs that may explain it."""
+    """Return the comparison with the other programs that may explain it."""
 
     def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
         assert raced.design is not None
@@ -196,7 +196,7 @@ def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) ->
 
 
 def _gate(raced: Raced, new: New, comparison: Comparison | None) -> Gate | None:
-    """The gate's answer: outputs beyond the tolerance fail it, and so does what does not run.
+    """Return the gate's answer: outputs beyond the tolerance fail it, and so does what does not run.
 
     A difference that other programs may explain decides nothing.
     """
@@ -216,7 +216,7 @@ def _gate(raced: Raced, new: New, comparison: Comparison | None) -> Gate | None:
 
 
 def _may_be_load(gate: Gate, comparison: Comparison) -> bool:
-    """Returns whether a gate's answer may come from other programs.
+    """Return whether a gate's answer may come from other programs.
 
     If they made A slower, a regression of B may be hidden. A slower B that passes is even faster without its waiting.
     """

@@ -52,7 +52,7 @@ from ortune.verbs.compare.ranking import New, Raced, rank, wrong_sides
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
-    """Compares two sides and returns the whole document.
+    """Compare two sides and return the whole document.
 
     Raises:
         OrtuneError: Nothing could be compared; the exit code is the error's.
@@ -84,7 +84,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
 
 
 def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
-    """What a bench on a phone measured: nothing is run here."""
+    """Return what a bench on a phone measured: nothing is run here."""
     if options.b is not None:
         what = "the result of a phone already contains all measured sides"
         raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
@@ -104,7 +104,7 @@ def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
 
 
 def _described(runtime: Runtime, a: Resolved) -> str:
-    """What is not A's of a runtime: of pages that another onnxruntime-web runs, that one alone."""
+    """Return what is not A's of a runtime: of pages that another onnxruntime-web runs, that one alone."""
     pages = runtime.ort_web_dist and runtime.python == a.runtime.python
     return runtime.build if pages else runtimes.describe(runtime)
 
@@ -161,7 +161,7 @@ class _Run:
         return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
 
     def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Adds how the graphs that ran differ, where times show no reason: that is certain without a clock."""
+        """Add how the graphs that ran differ, where times show no reason: that is certain without a clock."""
         result = envelope.result
         shown = (
             envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
@@ -232,7 +232,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
-        """What rules find on the slower side alone."""
+        """Return what rules find on the slower side alone."""
         about_models = rules.Selection().rules(rules.ABOUT_MODELS)
         causes, healthy = (
             rules.found_by(
@@ -250,7 +250,7 @@ class _Run:
         return tuple(finding for finding in causes if finding.code not in on_both)
 
     def _frames(self, blocks: Sequence[Block]) -> list[str]:
-        """What the main thread's figure is to who looks at the page."""
+        """Return what the main thread's figure is to who looks at the page."""
         if self.options.objective != "main-thread":
             return []
         arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
@@ -319,7 +319,7 @@ class _Run:
 
 
 def _verdict(result: CompareResult) -> VerdictName:
-    """The whole comparison in one word: of its fastest side, where that is right."""
+    """Return the whole comparison in one word: of its fastest side, where that is right."""
     if {"A", result.name} & {*result.wrong_sides}:
         return "wrong-output"
     if result.comparison is not None:

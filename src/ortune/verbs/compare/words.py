@@ -53,7 +53,7 @@ REASONS = "why, from profiles of both"
 
 
 def guard(item: Guard) -> str:
-    """One guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
+    """Return one guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
     name = GUARD_NAMES[item.figure]
     if not item.known or item.ratio is None:
         return f"{name} {item.note or 'not known'}"
@@ -61,7 +61,7 @@ def guard(item: Guard) -> str:
 
 
 def noise(result: CompareResult) -> str:
-    """What the controls said, and how many blocks were dropped."""
+    """Return what the controls said, and how many blocks were dropped."""
     parts = control_words(result.controls)
     dropped = result.comparison.n_dropped if result.comparison else 0
     if dropped:
@@ -70,7 +70,7 @@ def noise(result: CompareResult) -> str:
 
 
 def details(result: CompareResult) -> list[tuple[str, str]]:
-    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    """Return what supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
     candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
     rows = [
         ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
@@ -92,7 +92,7 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
 def blocks_within(
     trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
 ) -> str:
-    """What a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
+    """Return what a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
         count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
@@ -114,7 +114,7 @@ def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
 
 
 def so_far(standing: Sequence[tuple[str, float, float, float]]) -> list[str]:
-    """Returns each side's change against A with both limits, as a comparison has them so far."""
+    """Return each side's change against A with both limits, as a comparison has them so far."""
     return [
         f"{name} against A so far: {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing
     ]
@@ -126,7 +126,7 @@ _BLOCKED = "com.microsoft.nchwc:"
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """The comparison: the answer first; what supports it, where it is asked for."""
+    """Return the comparison: the answer first; what supports it, where it is asked for."""
     result = envelope.result
     why = difference_words.brief(result.why) if result.why is not None else []
     # A profile that shows no difference says nothing of one that was proven without it.
@@ -167,13 +167,13 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 
 def _transfer(result: CompareResult) -> list[tuple[str, str]]:
-    """Says of each device whether times contain it; nothing where nothing was timed."""
+    """Says of each device whether times contain it; nothing if nothing was timed."""
     plans = (result.base.plan, *(candidate.side.plan for candidate in result.candidates), result.new.plan)
     return transfer_words.included(plans) if result.comparison is not None else []
 
 
 def _became(result: CompareResult) -> list[str]:
-    """What stands in another operator's place, and for a part of the difference."""
+    """Return what stands in another operator's place, and for a part of the difference."""
     if result.why is None:
         return []
     sentences = (
@@ -184,7 +184,7 @@ def _became(result: CompareResult) -> list[str]:
 
 
 def _operators(result: CompareResult) -> list[str]:
-    """How the graphs that ran differ, where times show no reason."""
+    """Return how the graphs that ran differ, where times show no reason."""
     if not result.operators:
         return []
     shown = [
@@ -199,20 +199,20 @@ def _operators(result: CompareResult) -> list[str]:
 
 
 def _operator(name: str) -> str:
-    """An operator without ONNX Runtime's own domain: "FusedConv", "Conv in blocked layout"."""
+    """Return an operator without ONNX Runtime's own domain: "FusedConv", "Conv in blocked layout"."""
     if name.startswith(_BLOCKED):
         return f"{name.removeprefix(_BLOCKED)} in blocked layout"
     return name.removeprefix("com.microsoft:")
 
 
 def _causes(result: CompareResult) -> list[str]:
-    """What stands out on the slower side alone."""
+    """Return what stands out on the slower side alone."""
     slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
     return [f"only in {slower}: {f.sentence()}" for f in result.causes[:MOST_CAUSES]]
 
 
 def _figures(result: CompareResult) -> Table:
-    """A row a figure of two sides; of several a row a side."""
+    """Return a row a figure of two sides; of several a row a side."""
     if result.candidates:
         return ranking(result)
     a, b, c = result.base_figures, result.new_figures, result.comparison
@@ -222,7 +222,7 @@ def _figures(result: CompareResult) -> Table:
 
 
 def _called(result: CompareResult) -> list[tuple[str, str]]:
-    """What A and B are, as far as they differ; the table of several says it itself."""
+    """Return what A and B are, as far as they differ; the table of several says it itself."""
     a, b = result.base, result.new
     if result.candidates or result.comparison is None:
         return []
@@ -237,7 +237,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
 
 
 def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
-    """A plan, each of its settings with how far its arrival was verified."""
+    """Return a plan, each of its settings with how far its arrival was verified."""
     read = {item.knob: setting(item, plan) for item in read_back}
     parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
     return "; ".join(parts) if read else plan.describe()
@@ -261,7 +261,7 @@ def _read_backs(result: CompareResult) -> list[Sequence[ReadBack]]:
 
 
 def _next(envelope: Envelope[CompareResult]) -> list[str]:
-    """What settles an open question, where the time goes, and what supports the answer."""
+    """Return what settles an open question, where the time goes, and what supports the answer."""
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
@@ -278,13 +278,13 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
 
 
 def _accepting(compared: OutputDifference) -> list[str]:
-    """The tolerance that the user gave: without it a rerun may call the outputs wrong."""
+    """Return the tolerance that the user gave: without it a rerun may call the outputs wrong."""
     limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
     return ["--tolerance", limit] if limit else []
 
 
 def _of_gate(gate: Gate | None) -> list[str]:
-    """The options that made the comparison a gate: without them a rerun passes whatever it finds."""
+    """Return the options that made the comparison a gate: without them a rerun passes whatever it finds."""
     if gate is None:
         return []
     counts = ["--undecided", "fail"] if gate.undecided_counts_as == "fail" else []
@@ -292,7 +292,7 @@ def _of_gate(gate: Gate | None) -> list[str]:
 
 
 def _longer(result: CompareResult) -> list[str]:
-    """The budget that would tell, as the answer names it; ten minutes where that is not known."""
+    """Return the budget that would tell, as the answer names it; ten minutes where that is not known."""
     c = result.comparison
     # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
     told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
@@ -301,7 +301,7 @@ def _longer(result: CompareResult) -> list[str]:
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
-    """What else describes both sides (medians over trials)."""
+    """Return what else describes both sides (medians over trials)."""
     a, b = result.base_figures, result.new_figures
     if a is None or b is None:
         return []
@@ -322,7 +322,7 @@ def _tone(result: CompareResult) -> Tone:
 
 
 def _annotations(result: CompareResult) -> list[Annotation]:
-    """One for the answer, one a finding."""
+    """Return one for the answer, one a finding."""
     timed = result.comparison is not None
     level: Level = (
         "notice" if timed and result.outputs.ok else "warning" if result.outputs.comparable else "error"

@@ -62,7 +62,7 @@ def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[s
 
 
 def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding, ...]:
-    """What rules find in a converted model that another export would not have.
+    """Return what rules find in a converted model that another export would not have.
 
     The converters of other frameworks have no option that mends what these rules find.
 
@@ -87,7 +87,7 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
 
 
 def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:
-    """Says that a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" where not."""
+    """Says that a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" if not."""
     if asked or _SCRIPT not in source.exporters or not source.inputs:
         return ""
     first = source.inputs[0]

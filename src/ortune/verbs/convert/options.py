@@ -204,7 +204,7 @@ class Options(Feeding):
         return seconds(self.budget or SET_BUDGET, "--budget")
 
     def place(self, kind: SourceKind) -> Path:
-        """Returns where the model is written.
+        """Return where the model is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

@@ -51,7 +51,7 @@ RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertResult]:
-    """Converts a model, or checks a conversion.
+    """Convert a model, or checks a conversion.
 
     Returns:
         The whole document; ``result`` is a ConvertResult, ``verdict`` "written", "equal" (``--verify``),
@@ -85,7 +85,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
 
 
 def _wish(options: Options) -> _to_ort.Wish:
-    """What is asked for of ORT format."""
+    """Return what is asked for of ORT format."""
     return _to_ort.Wish(
         source=options.source,
         choice=_to_ort.choice_of(
@@ -109,7 +109,7 @@ def _wish(options: Options) -> _to_ort.Wish:
 def _set_measured(
     options: Options, envelope: Envelope[ConvertResult], watch: Watcher
 ) -> Envelope[ConvertResult]:
-    """The answer with a comparison of the set's files on the CPU here, and the set with its README."""
+    """Return the answer with a comparison of the set's files on the CPU here, and the set with its README."""
     result = envelope.result
     assert result.matrix is not None
     folder = Path(result.path)
@@ -152,7 +152,7 @@ def _compared(
 
 
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
-    """The answer with that of ``ortune tune`` for the model that was written."""
+    """Return the answer with that of ``ortune tune`` for the model that was written."""
     asked = TuneOptions(
         model=envelope.result.path,
         shape=options.shape,
@@ -194,7 +194,7 @@ class _Attempt:
 
     @property
     def ok(self) -> bool:
-        """Returns whether the outputs are the source's."""
+        """Whether the outputs are the source's."""
         return self.checked is not None and self.checked.ok
 
 
@@ -244,7 +244,7 @@ class _Run:
         return [self._blamed(attempt, good) for attempt in attempts]
 
     def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
-        """Writes the model that is right; of two the faster, else the first."""
+        """Write the model that is right; of two the faster, else the first."""
         good = [attempt for attempt in attempts if attempt.ok]
         if not good:
             wrong = any(attempt.side is not None for attempt in attempts)
@@ -272,7 +272,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
-        """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
+        """Return two exporters' models, both right, in the same blocks; None if they cannot be compared."""
         files = [attempt.exported for attempt in good if attempt.exported is not None]
         self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
         budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
@@ -283,7 +283,7 @@ class _Run:
             return None
 
     def verified(self) -> list[_Attempt]:
-        """Checks the model that was given."""
+        """Check the model that was given."""
         assert self.options.model is not None
         attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
         if attempt.ok:
@@ -294,14 +294,14 @@ class _Run:
         return [self._blamed(attempt, self._right)]
 
     def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
-        """The answer about the model that was given."""
+        """Return the answer about the model that was given."""
         envelope = self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
         fault = attempts[0].record.fault
         again = _exported.again(self.options, self.kind, fault) if fault is not None and self._right else ()
         return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, again=again))
 
     def _attempt(self, exporter: str) -> _Attempt:
-        """One exporter's model, checked."""
+        """Return one exporter's model, checked."""
         self.watch.line(f"exporting with {exporter}")
         own = Path(tempfile.mkdtemp(prefix="exported-", dir=self.process.folder))
         name = f"{self.kind.stem}.onnx"
@@ -340,7 +340,7 @@ class _Run:
         return _Attempt(record=record, side=side, checked=checked, exported=place)
 
     def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
-        """The attempt with the node at fault, where a conversion that is right shows it."""
+        """Return the attempt with the node at fault, where a conversion that is right shows it."""
         fault = attempt.record.fault
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:

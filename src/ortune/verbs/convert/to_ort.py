@@ -69,7 +69,7 @@ class Wish:
 def choice_of(
     runs_on: str, *, level: str, style: str, needed: str, aware: bool, matrix: bool, force: bool
 ) -> Choice:
-    """How the file is written.
+    """Return how the file is written.
 
     Raises:
         UsageError: The words do not fit the place, or each other.
@@ -92,7 +92,7 @@ def choice_of(
 
 
 def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
-    """Converts a model, and compares its outputs with those of its source.
+    """Convert a model, and compares its outputs with those of its source.
 
     Returns:
         The whole document; ``verdict`` is "written", "gains-nothing" (a provider-aware file, where another one is as
@@ -132,7 +132,7 @@ class _Run:
         )
 
     def file(self) -> Envelope[ConvertResult]:
-        """One file."""
+        """Return one file."""
         place = self.wish.output or Path(f"{self.model.path.stem}.ort")
         if place.suffix != ".ort":
             raise UsageError(
@@ -160,7 +160,7 @@ class _Run:
         return self._envelope("written", record=record, outputs=outputs, place=place)
 
     def matrix(self) -> Envelope[ConvertResult]:
-        """The set, with the benches that measure it."""
+        """Return the set, with the benches that measure it."""
         place = self.choice.place
         goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
         with sets.staged(goal, replace=self.wish.replace) as folder:
@@ -250,6 +250,6 @@ class _Run:
 
 
 def _takes(place: Place) -> Takes:
-    """What takes nodes at a place, by the operator tables of its provider."""
+    """Return what takes nodes at a place, by the operator tables of its provider."""
     format_ = support.find(place.name)
     return lambda model: partition(model, format_).taken

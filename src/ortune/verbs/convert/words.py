@@ -20,12 +20,12 @@ _LONGEST = 300
 
 
 def other_opset(conversion: Conversion, asked: int) -> str:
-    """An exporter wrote another opset than the user asked for."""
+    """Return an exporter wrote another opset than the user asked for."""
     return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     last = result.conversions[-1] if result.conversions else None
     if verdict == "not-converted" or last is None:
         why = _first_line(last.failed) if last is not None else "no exporter supports it"
@@ -40,13 +40,13 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def fix_first(findings: Sequence[Finding], fixed: str, name: str) -> str:
-    """What to fix in the source or its export, before the file is written."""
+    """Return what to fix in the source or its export, before the file is written."""
     what = "\n  ".join([*([fixed] if fixed else []), *(finding.sentence() for finding in findings)])
     return f"to fix in the source or its export first ({name} is written all the same):\n  {what}"
 
 
 def _checked(conversion: Conversion) -> str:
-    """How equal the outputs are, on how many inputs, at which sizes."""
+    """Return how equal the outputs are, on how many inputs, at which sizes."""
     sets = len({case.name for case in conversion.cases})
     worst = max(
         (case.outputs for case in conversion.cases if case.outputs is not None),
@@ -58,7 +58,7 @@ def _checked(conversion: Conversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult]) -> Document:
-    """What was converted by what, how its outputs compare, and what is wrong."""
+    """Return what was converted by what, how its outputs compare, and what is wrong."""
     result = envelope.result
     wrong = envelope.verdict in ("wrong-output", "not-converted")
     if result.to == "ort":
@@ -133,7 +133,7 @@ def _by(conversion: Conversion) -> str:
 
 
 def _said(conversion: Conversion) -> str:
-    """One exporter's result in a line."""
+    """Return one exporter's result in a line."""
     if conversion.failed:
         return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
     opset = (

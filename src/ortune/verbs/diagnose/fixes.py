@@ -40,7 +40,7 @@ class Fix:
         plan: The side's own with the change in it.
         codes: Of the findings that ask for it.
         outputs: How far they are from the model's own; None before it ran.
-        failed: Why it cannot be raced; "" where it can.
+        failed: Why it cannot be raced; "" if it can.
     """
 
     arm: str
@@ -57,8 +57,8 @@ class Fixes:
     Attributes:
         fixes: Each plan once; all of them together last, once they were tried.
         not_tried: Codes of fixes that nobody has allowed.
-        blocks, controls, statistic: What was raced; empty where nothing was.
-        enough_s: The budget that holds what this one did not; 0 where it held all.
+        blocks, controls, statistic: What was raced; empty if nothing was.
+        enough_s: The budget that holds what this one did not; 0 if it held all.
         checks_s: Seconds for the checks that were left out, which that budget is to hold too.
     """
 
@@ -83,7 +83,7 @@ class Fixes:
         return [fix for fix in self.fixes if not fix.failed]
 
     def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:
-        """Takes the plans of findings, each once.
+        """Take the plans of findings, each once.
 
         Args:
             findings: The weightiest first.
@@ -103,7 +103,7 @@ class Fixes:
         self.fixes = list(fixes.values())
 
     def measure(self) -> None:
-        """Tries and races what the budget holds; what could not be raced is not even tried: that takes time too."""
+        """Try and race what the budget holds; what could not be raced is not even tried: that takes time too."""
         if not self.baseline.check.claims:
             self._no_time = finding_words.NO_CLAIMS
         elif self.baseline.functional_only:  # on a GPU that is software outputs tell something, times nothing
@@ -123,7 +123,7 @@ class Fixes:
             self._race([fix.arm for fix in self.sound])
 
     def _together(self, fixes: Sequence[Fix]) -> Fix | None:
-        """All fixes as one plan: gains do not add."""
+        """Return all fixes as one plan: gains do not add."""
         if len(fixes) < 2:
             return None
         change = together([fix.change for fix in fixes], Plan())
@@ -134,7 +134,7 @@ class Fixes:
         return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
 
     def _try(self, fix: Fix) -> None:
-        """Makes the changed model and runs it once: it must run, and give the same."""
+        """Make the changed model and run it once: it must run, and give the same."""
         baseline = self.baseline
         self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
         try:
@@ -156,7 +156,7 @@ class Fixes:
         baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
 
     def _within_budget(self, arms: Sequence[str]) -> Held:
-        """What the budget holds: of too many fixes the last are left out, which are worth least."""
+        """Return what the budget holds: of too many fixes the last are left out, which are worth least."""
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
@@ -204,7 +204,7 @@ class Fixes:
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
-        """Each fix with what was measured of it, its command left open; as many claims as fixes, one error."""
+        """Return each fix with what was measured of it, its command left open; as many claims as fixes, one error."""
         level = 1 - 0.05 / max(1, len(self.sound))
         return [(fix, self._result(fix, level)) for fix in self.fixes]
 

@@ -20,7 +20,7 @@ _OPEN = "not set"
 
 
 def headline(page: WatchedPage) -> str:
-    """How many sessions and runs there were, and what they take of the page's thread."""
+    """Return how many sessions and runs there were, and what they take of the page's thread."""
     watched = f"in {page.watched_ns / 1e9:.1f} s"
     if not page.sessions:
         return f"no session of onnxruntime-web {watched}"
@@ -35,7 +35,7 @@ def headline(page: WatchedPage) -> str:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """The answer, what stands out, each session, the page, and the commands that go on."""
+    """Return the answer, what stands out, each session, the page, and the commands that go on."""
     result = envelope.result
     assert result is not None and result.page is not None
     page = result.page
@@ -63,7 +63,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
 
 
 def _told(finding: Finding, page: WatchedPage) -> str:
-    """A finding, and which sessions it is about where not all have it."""
+    """Return a finding, and which sessions it is about where not all have it."""
     which = [i for i, session in enumerate(page.sessions, 1) if finding in session.findings]
     some = len(which) < len(page.sessions)
     where = f" [session {', '.join(map(str, which))}]" if some and which else ""
@@ -140,7 +140,7 @@ def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
 
 
 def _doubt(session: PageSession, page: PageSeen) -> str:
-    """What times on WebGPU are where the CPU computes it."""
+    """Return what times on WebGPU are where the CPU computes it."""
     software = page.software and session.plan.provider_names[0] == WEBGPU.name
     return " (functional only: the GPU is emulated)" if software else ""
 

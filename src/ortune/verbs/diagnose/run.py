@@ -39,7 +39,7 @@ from ortune.verbs.diagnose.result import DiagnoseResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:
-    """Finds what slows a model down, and measures what its fixes bring.
+    """Find what slows a model down, and measures what its fixes bring.
 
     Raises:
         OrtuneError: The model does not run, or nothing can be measured on this machine now.
@@ -59,7 +59,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
 
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
-    """The user's own page, watched."""
+    """Return the user's own page, watched."""
     shown = replace(options, page=without_password(options.page))
     with experiment("diagnose", shown, watch) as opened:
         opened.begin(shown.page, {"model": shown.page})
@@ -90,7 +90,7 @@ def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseR
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:
-    """Returns whether any finding is as bad as that."""
+    """Return whether any finding is as bad as that."""
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
     return any(finding.severity in worst for finding in findings)
 
@@ -128,7 +128,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
 
 
 def _profile(options: Options, opened: Experiment, baseline: Measuring) -> ProfileResult | None:
-    """One process under the profiler; None where it does not run there, or the budget does not hold it."""
+    """Return one process under the profiler; None if it does not run there, or the budget does not hold it."""
     opened.watch.line("profiling")
     first = baseline.pilot.first
     # Where no fix can be raced, nothing else needs the time.

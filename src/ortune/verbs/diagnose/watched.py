@@ -23,7 +23,7 @@ from ortune.targets.browser.watch import BESIDES_S, watch
 def watched(
     url: str, browser: BrowserSetup, watch_s: float, folder: Path, stop: Callable[[], bool]
 ) -> tuple[WatchedPage, Side]:
-    """A page with the findings of its sessions, and its first session as a side.
+    """Return a page with the findings of its sessions, and its first session as a side.
 
     Raises:
         OrtuneError: There is no browser, or the address cannot be opened.
@@ -49,7 +49,7 @@ def watched(
 
 
 def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageModel, OpenModel | None]:
-    """The model that a page gave; one that cannot be read is told with the reason."""
+    """Return the model that a page gave; one that cannot be read is told with the reason."""
     if path is None:
         return model, None
     if monotonic.now_s() > until:
@@ -67,7 +67,7 @@ def _unread(model: PageModel) -> ModelInfo:
 
 
 def _judged(session: PageSession, opened: OpenModel | None, page: PageSeen) -> PageSession:
-    """A session with what every rule finds in it."""
+    """Return a session with what every rule finds in it."""
     provider = find(session.plan.provider_names[0])
     gpu = provider == WEBGPU
     facts = Facts(

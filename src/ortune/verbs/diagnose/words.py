@@ -54,22 +54,22 @@ def no_time(needed_s: float) -> str:
 
 
 def not_made(why: str) -> str:
-    """Why a fix was not measured: there is no model with it."""
+    """Return why a fix was not measured: there is no model with it."""
     return f"could not be created: {why}"
 
 
 def does_not_run(why: str) -> str:
-    """Why a fix was not measured: the model with it fails."""
+    """Return why a fix was not measured: the model with it fails."""
     return f"does not run: {why}"
 
 
 def moves_outputs(how: str) -> str:
-    """Why a fix was not measured: the model with it gives something else."""
+    """Return why a fix was not measured: the model with it gives something else."""
     return f"changes the outputs: {how}"
 
 
 def headline(result: DiagnoseResult) -> str:
-    """The largest proven gain; else how far the best fix came, or that none was timed, and what to do first."""
+    """Return the largest proven gain; else how far the best fix came, or that none was timed, and what to do first."""
     if result.page is not None:
         return page_words.headline(result.page)
     best = _best(result)
@@ -96,7 +96,7 @@ def headline(result: DiagnoseResult) -> str:
 
 
 def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
-    """What a fix brings."""
+    """Return what a fix brings."""
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
@@ -105,7 +105,7 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
 
 
 def _nearest(result: DiagnoseResult) -> TriedFix | None:
-    """The fix with the lowest time of those that were measured."""
+    """Return the fix with the lowest time of those that were measured."""
     return min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
 
 
@@ -114,7 +114,7 @@ def _ratio(fix: TriedFix) -> float:
 
 
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
-    """What to do where no fix is proven: in few words, and whole."""
+    """Yield what to do where no fix is proven: in few words, and whole."""
     late = [code for fix in result.tried if _wants_time(fix, result) for code in fix.codes]
     rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
     if rerun and late:
@@ -139,12 +139,12 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
-    """Returns whether a larger budget would tell what this fix brings."""
+    """Return whether a larger budget would tell what this fix brings."""
     return fix.failed.startswith(TOO_SMALL) or (fix.comparison is not None and not result.controls)
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
-    """Findings on the model whose fix is no plan, so that nothing can measure it, the most severe first."""
+    """Return findings on the model whose fix is no plan, so that nothing can measure it, the most severe first."""
     measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
     others = {*measured, *result.not_tried}
     left = [
@@ -156,7 +156,7 @@ def _by_hand(result: DiagnoseResult) -> list[Finding]:
 
 
 def _best(result: DiagnoseResult) -> TriedFix | None:
-    """The proven fix with the largest gain: all together only where that is more than each alone."""
+    """Return the proven fix with the largest gain: all together only where that is more than each alone."""
     faster = [
         fix
         for fix in (*result.tried, *([result.together] if result.together else []))
@@ -169,7 +169,7 @@ def _best(result: DiagnoseResult) -> TriedFix | None:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """The answer, a row a fix, what stands out besides, and the commands that go on."""
+    """Return the answer, a row a fix, what stands out besides, and the commands that go on."""
     result = envelope.result
     assert result is not None
     if result.page is not None:
@@ -245,7 +245,7 @@ def _change(fix: TriedFix) -> str:
 
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
-    """A finding with its share, and whether its fix was proven."""
+    """Return a finding with its share, and whether its fix was proven."""
     share = f"{whole_percent(finding.share_ratio)} of the run" if finding.share_ratio else ""
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
@@ -279,7 +279,7 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
-    """Transfer apart, where a profile has it; else that times contain it; nothing where nothing was timed."""
+    """Transfer apart, where a profile has it; else that times contain it; nothing if nothing was timed."""
     if finding_words.functional_only(result.findings):
         return []
     rows = transfer_words.rows(result.profile) if result.profile is not None else []
@@ -303,7 +303,7 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
 
 
 def _named(fix: TriedFix) -> str:
-    """What was changed, named where that is short, and what of the list below it mends."""
+    """Return what was changed, named where that is short, and what of the list below it mends."""
     codes = list(dict.fromkeys(fix.codes))
     what = _change(fix)
     if len(what) > LONGEST_PLAN:

@@ -67,7 +67,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
-    """The inventory, then noise and peaks where they can be measured."""
+    """Return the inventory, then noise and peaks where they can be measured."""
     watch = opened.watch
     environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r, o.in_browser) for r in environments)
@@ -157,7 +157,7 @@ def _result(
 
 
 def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
-    """What the machine can do at most; where that cannot be measured, why."""
+    """Return what the machine can do at most; where that cannot be measured, why."""
     watch = opened.watch
     try:
         with exclusive("doctor", watch, wait=False):
@@ -171,7 +171,7 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
 
 
 def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
-    """The noise, journalled like every measurement."""
+    """Return the noise, journalled like every measurement."""
     with opened.measuring("", wait=False):
         go_on(opened, o, [side], o.resume, model=side.label)
         baseline = opened.base(side)
@@ -183,7 +183,7 @@ def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
 
 
 def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseReport:
-    """The controls on this machine now, and what they mean for longer runs."""
+    """Return the controls on this machine now, and what they mean for longer runs."""
     watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
@@ -247,7 +247,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
 
 
 def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
-    """CPUs that other programs used meanwhile; None if the system does not tell."""
+    """Return CPUs that other programs used meanwhile; None if the system does not tell."""
     seen = [waited(trial, opened.machine.host) for trial in measured(blocks, BASE)]
     used = sorted(each.used_cpus for each in seen if each is not None)
     return used[len(used) // 2] if used else None
@@ -263,7 +263,7 @@ def _row(
     *,
     busy: bool,
 ) -> EffectRow:
-    """What a comparison of that length sees: nine blocks of four trials, then blocks of two.
+    """Return what a comparison of that length sees: nine blocks of four trials, then blocks of two.
 
     A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out. Nor is
     less than the interval of two equal sides was wide. On a busy machine more blocks narrow it by nothing known:

@@ -20,7 +20,7 @@ USUAL_MINUTES = 2.0
 
 
 def document(envelope: Envelope[DoctorResult]) -> Document:
-    """What runs here and how small a difference can be seen; then what is in the way, and what to type next."""
+    """Return what runs here and how small a difference can be seen; then what is in the way, and what to type next."""
     result = envelope.result
     return Document(
         blocks=[
@@ -54,7 +54,7 @@ def no_peak(why: str, *, postponed: bool) -> str:
 
 
 def _checks(result: DoctorResult) -> list[Line]:
-    """What passed, and what could not be measured."""
+    """Return what passed, and what could not be measured."""
     failed = (
         f"the peaks of this machine were not measured: {result.peak_failed}" if result.peak_failed else ""
     )
@@ -63,14 +63,14 @@ def _checks(result: DoctorResult) -> list[Line]:
 
 
 def _next(result: DoctorResult) -> list[str]:
-    """What can be added to run models; what only converts them is listed with -v."""
+    """Return what can be added to run models; what only converts them is listed with -v."""
     busy = result.noise is not None and result.noise.busy
     quiet = [f"ortune doctor {' '.join(others_words.WAIT)}"] if busy else []
     return [*quiet, *(addition.command for addition in result.addable if not addition.converts)]
 
 
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
-    """The machine and what runs on it; what a comparison of two minutes can show."""
+    """Return the machine and what runs on it; what a comparison of two minutes can show."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(
         p.name for r in result.runtimes for p in r.providers if p.usable and not p.emulated
@@ -164,7 +164,7 @@ def _effects(noise: NoiseReport) -> Table:
 
 
 def _peaks(peak: MachinePeak) -> Table:
-    """A row a number of threads; beneath, what has no number of threads, and what was run."""
+    """Return a row a number of threads; beneath, what has no number of threads, and what was run."""
     tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
     rows = [
         (

@@ -53,12 +53,12 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _name(text: str) -> str:
-    """A name as texts are compared: in one case, one spelling of types and one sign between words."""
+    """Return a name as texts are compared: in one case, one spelling of types and one sign between words."""
     return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
 
 
 def _entries() -> list[Described]:
-    """Every rule, rewrite and setting, each in one line."""
+    """Return every rule, rewrite and setting, each in one line."""
     return [
         *map(_of_rule, all_rules().values()),
         *(_of_module("rewrite", r.name, r.safety, _rewrite_doc(r.name)) for r in all_rewrites().values()),
@@ -67,7 +67,7 @@ def _entries() -> list[Described]:
 
 
 def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
-    """What holds all words of a text: in its name first, then in its title, then anywhere.
+    """Return what holds all words of a text: in its name first, then in its title, then anywhere.
 
     Raises:
         UsageError: Nothing does.
@@ -101,7 +101,7 @@ def _rewrite_doc(name: str) -> str:
 
 
 def _doc(entry: Described) -> str:
-    """All that an entry says of itself."""
+    """Return all that an entry says of itself."""
     if entry.kind == "rewrite":
         return _rewrite_doc(entry.name)
     return all_knobs()[entry.name].documentation if entry.kind == "setting" else all_rules()[entry.code].doc

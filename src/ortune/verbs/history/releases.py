@@ -68,7 +68,7 @@ class Releases:
         self.controls: Sequence[Control] = ()
 
     def measure(self) -> None:
-        """Runs each release alone, then all that run and that the budget holds in the same blocks.
+        """Run each release alone, then all that run and that the budget holds in the same blocks.
 
         Raises:
             MeasurementError: Only the newest release runs the model, or nothing could be measured.
@@ -116,7 +116,7 @@ class Releases:
             )
 
     def _run_alone(self, limit_s: float) -> list[str]:
-        """The older releases that run the model, with their outputs compared.
+        """Return the older releases that run the model, with their outputs compared.
 
         Args:
             limit_s: Seconds that an evaluation in float64 may take.
@@ -151,7 +151,7 @@ class Releases:
         return [release for release in older if release in arms]
 
     def _exact(self, arm: Arm, ran: Measured, right: Evaluated) -> ExactCheck:
-        """The outputs of a release against the model in float64."""
+        """Return the outputs of a release against the model in float64."""
         baseline = self.baseline
         side = replace(baseline.side, runtime=arm.runtime)
         folder = baseline.scratch / f"levels-{arm.name}"
@@ -159,7 +159,7 @@ class Releases:
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> Held:
-        """What the budget holds: of too many releases the oldest are left out, with the reason."""
+        """Return what the budget holds: of too many releases the oldest are left out, with the reason."""
         # Trials are shortened before a release is left out.
         within = held(self.baseline, running, self.budget)
         left = running[len(within.arms) :]
@@ -172,7 +172,7 @@ class Releases:
     # --- what came of it
 
     def result(self, *, again: Sequence[str], reproduce: str) -> HistoryResult:
-        """The result.
+        """Return the result.
 
         Args:
             again: The words that name model and settings to another verb.
@@ -211,7 +211,7 @@ class Releases:
         )
 
     def _against(self, release: str, older: str) -> Comparison | None:
-        """One release against an older one."""
+        """Return one release against an older one."""
         # Each release but the oldest is compared with one other: so many claims share one error.
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)
@@ -236,7 +236,7 @@ class Releases:
         return BASE if release == self.compared[0] else release
 
     def _rows(self) -> tuple[ReleaseRow, ...]:
-        """A row a release, newest first, those that are not there too."""
+        """Return a row a release, newest first, those that are not there too."""
         older = dict(itertools.pairwise(self.compared))
         rows = []
         for release in {**self.runtimes, **self.missing}:

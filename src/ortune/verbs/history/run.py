@@ -17,7 +17,7 @@ from ortune.verbs.history.result import HistoryResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:
-    """Measures the releases and names those where it changed.
+    """Measure the releases and names those where it changed.
 
     Raises:
         RuntimeNotFound: Fewer than two of the releases could be made.
@@ -57,7 +57,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
 
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
-    """The releases that are there or could be made, newest first; and of the others, why not."""
+    """Return the releases that are there or could be made, newest first; and of the others, why not."""
     runtimes, missing = {}, {}
     for release in options.releases:
         try:

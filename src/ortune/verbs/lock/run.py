@@ -32,7 +32,7 @@ from ortune.verbs.lock.result import LockResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
-    """Writes the snapshot of a model, or compares the model with the one written before.
+    """Write the snapshot of a model, or compares the model with the one written before.
 
     Returns:
         The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed".
@@ -100,7 +100,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
 def _side(
     o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
 ) -> tuple[Resolved, Plan, Plan | None]:
-    """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
+    """Return the model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
 
     A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
     its own plan is what is checked.
@@ -137,14 +137,14 @@ def _side(
 
 
 def _here(plan: Plan, cpus: int) -> Plan:
-    """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
+    """Return a stored plan on this machine: a bundle's thread counts are kept as they fit any."""
     counts = {name: thread_cap(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
 
 
 def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
-    """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
+    """Return a check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
     if was is None or o.feeds.inputs:
         return replace(o.feeds, seed=o.seed or 0)
     return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed, kept=was.run.shapes)

@@ -21,7 +21,7 @@ MOST_REGIONS = 8
 
 
 def contents(model: OpenModel) -> LookResult:
-    """Everything that is known without running the model and without input shapes."""
+    """Return everything that is known without running the model and without input shapes."""
     sizes: Counter[str] = Counter()
     count = 0
     for tensor in parameters(model.ir):

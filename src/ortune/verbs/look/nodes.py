@@ -20,7 +20,7 @@ SAVING_S, SAVING_LOADS = 1.5, 3
 
 
 def saving_s(load_ns: float) -> float:
-    """Seconds that ONNX Runtime may need to save the graph that it runs, which tells whose its nodes are."""
+    """Return seconds that ONNX Runtime may need to save the graph that it runs, which tells whose its nodes are."""
     return SAVING_S + SAVING_LOADS * load_ns / 1e9
 
 

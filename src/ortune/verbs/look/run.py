@@ -61,7 +61,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
 
 
 def _unrun(text: str, scratch: Path) -> OpenModel:
-    """The model where no runtime is there to run it."""
+    """Return the model where no runtime is there to run it."""
     git = from_git.split(text)
     if git:
         return open_model(from_git.checkout(*git, scratch / "git"), called=text)
@@ -89,7 +89,7 @@ class _Look:
         self.look = FirstLook(opened, model, options.folder)
 
     def go(self) -> Envelope[LookResult]:
-        """The whole look; what keeps the model from running ends up in the document."""
+        """Return the whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
         opened, label = self.experiment, self.side.label
         failure: OrtuneError | None = None
@@ -108,7 +108,7 @@ class _Look:
             return self.envelope(error)
 
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
-        """The document with what is known so far."""
+        """Return the document with what is known so far."""
         side = self.side = self.look.side or self.side
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
@@ -150,7 +150,7 @@ class _Look:
         )
 
     def _findings(self, pace: Pace) -> tuple[Finding, ...]:
-        """What stands out in the model and its run; what the machine is like is doctor's to say."""
+        """Return what stands out in the model and its run; what the machine is like is doctor's to say."""
         facts = rules.Facts(
             model=self.model,
             work=self.look.work,
@@ -172,13 +172,13 @@ class _Look:
         return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
 
     def _estimate(self) -> tuple[OperatorEstimate, ...]:
-        """The shares of operators as the graph lets expect, if a run was timed and none was profiled."""
+        """Return the shares of operators as the graph lets expect, if a run was timed and none was profiled."""
         cost = self.look.cost
         missing = self.look.timing is not None and self.look.profile is None and not self.look.emulated
         return estimated(cost) if missing and cost is not None else ()
 
     def _right_level(self) -> LevelCheck | None:
-        """The check of the level of optimisation; None if that is wrong, which is said before all findings."""
+        """Return the check of the level of optimisation; None if that is wrong, which is said before all findings."""
         check = self.look.level_check
         return None if check is None or check.wrong else check
 

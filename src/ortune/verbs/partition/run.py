@@ -80,7 +80,7 @@ class _Models:
 
     Attributes:
         plain: As it is.
-        fixed: With numbers for its open sizes; None where all are numbers.
+        fixed: With numbers for its open sizes; None if all are numbers.
         fixing: The rewrite that fixes them.
         inputs: The shapes that were taken, as ``--shape`` has them.
         work: What it is fed.
@@ -133,7 +133,7 @@ class _Models:
         return open_model(rewritten.path)
 
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
-        """The provider's own answer beside the table's; None where the runtime has not the provider."""
+        """Return the provider's own answer beside the table's; None if the runtime has not the provider."""
         provider, runtime = own.format.provider, self.runtime
         if provider.name not in runtime.offered:
             return None
@@ -169,26 +169,26 @@ class _Models:
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
-        """The rewrites that the model, whose sizes are numbers, calls for on a target."""
+        """Return the rewrites that the model, whose sizes are numbers, calls for on a target."""
         if target not in self._candidates:
             self._candidates[target] = Candidates(model, self.work, target, self)
         return self._candidates[target]
 
     def values(self, model: ir.Model) -> Values:
-        """Shapes and types of a model in any state."""
+        """Return shapes and types of a model in any state."""
         if model not in self._values:
             self._values[model] = shapes(model)
         return self._values[model]
 
     def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
-        """A copy of a model with these rewrites; None where one of them changed nothing."""
+        """Return a copy of a model with these rewrites; None if one of them changed nothing."""
         key = model, msgspec.json.encode(specs)
         if key not in self._rewritten:
             self._rewritten[key] = rewritten(model, specs)
         return self._rewritten[key]
 
     def shares(self, model: ir.Model) -> dict[ir.Node, float]:
-        """The share of each node in the work of a model in any state."""
+        """Return the share of each node in the work of a model in any state."""
         if model not in self._shares:
             names = {value.name for value in model.graph.inputs}
             shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
@@ -197,7 +197,7 @@ class _Models:
 
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
-    """One provider: the states, and all that is told of the one whose sizes are numbers."""
+    """Return one provider: the states, and all that is told of the one whose sizes are numbers."""
     plain = partition(models.plain.ir, target, models.release, models.values(models.plain.ir))
     states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
     shown, model = plain, models.plain.ir

@@ -15,7 +15,7 @@ MOST_BYTES = 2 << 30
 
 
 def told_apart(side: Resolved, folder: Path) -> Resolved:
-    """The side as it is, or with a copy of its file in which nodes of two branches differ by their names.
+    """Return the side as it is, or with a copy of its file in which nodes of two branches differ by their names.
 
     Args:
         side: What is to be profiled.

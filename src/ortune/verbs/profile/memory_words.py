@@ -31,7 +31,7 @@ OWNERS: dict[MemoryKind, str] = {
 
 
 def memory_line(result: ProfileResult) -> str:
-    """All that is taken at the peak, who holds it, and what the arena holds beyond."""
+    """Return all that is taken at the peak, who holds it, and what the arena holds beyond."""
     m = result.memory
     if m is None:
         return ""
@@ -50,12 +50,12 @@ def memory_line(result: ProfileResult) -> str:
 
 
 def memory_total(memory_profile: MemoryProfile) -> int:
-    """All that is taken at the peak; what the allocator tells where that was not summed."""
+    """Return all that is taken at the peak; what the allocator tells where that was not summed."""
     return memory_profile.peak_bytes if memory_profile.total_bytes is None else memory_profile.total_bytes
 
 
 def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
-    """Names who holds memory: the user's own node, or in words."""
+    """Return names who holds memory: the user's own node, or in words."""
     if owner.kind == "value":
         return called.get(owner.name, owner.name)
     return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]

@@ -32,7 +32,7 @@ def too_many_runs(steady: int, last: int) -> str:
 
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
-    """What the figures rest on, each with its name."""
+    """Return what the figures rest on, each with its name."""
     rows = [("profiling", slowdown(result)), ("machine", interference(result))]
     if len(result.providers) > 1:
         parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
@@ -50,7 +50,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
 
 
 def slowdown(result: ProfileResult) -> str:
-    """How much the profiler disturbed what it measured."""
+    """Return how much the profiler disturbed what it measured."""
     ratio = result.slowdown_ratio
     if ratio is None:
         return ""
@@ -62,7 +62,7 @@ def slowdown(result: ProfileResult) -> str:
 
 
 def interference(result: ProfileResult) -> str:
-    """How much of the mean run is other programs, interrupts and clocks; and what the system says of these."""
+    """Return how much of the mean run is other programs, interrupts and clocks; and what the system says of these."""
     parts = []
     if result.fast_ns is not None and result.wall_ns:
         beyond = max(0.0, 1 - result.fast_ns / result.wall_ns)
@@ -76,13 +76,13 @@ def interference(result: ProfileResult) -> str:
 
 
 def trace_notes(result: ProfileResult) -> list[str]:
-    """What the trace does not hold."""
+    """Return what the trace does not hold."""
     said_first = {lack.what for lack in result.trace.lacks}
     return [text for text in result.trace.missing if text not in said_first]
 
 
 def damage(result: ProfileResult) -> list[str]:
-    """What is wrong with the traces that were read, which a reader must know before any figure."""
+    """Return what is wrong with the traces that were read, which a reader must know before any figure."""
     b = result.against.b_trace if result.against else None
     if b is None:
         return _damage(result.trace, "the trace")
@@ -127,13 +127,13 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
 
 
 def uncounted(result: ProfileResult) -> str:
-    """How many values the figures of memory leave out."""
+    """Return how many values the figures of memory leave out."""
     n = result.memory.n_unknown if result.memory else 0
     return f"{n} {'value is' if n == 1 else 'values are'} of unknown size and not counted" if n else ""
 
 
 def unmapped(result: ProfileResult) -> str:
-    """How many nodes could not be mapped to the user's own, and the first of them."""
+    """Return how many nodes could not be mapped to the user's own, and the first of them."""
     if not result.unmapped:
         return ""
     first = ", ".join(shorten(name, 32) for name in result.unmapped[:3])
@@ -143,7 +143,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def untraced(reason: str) -> list[str]:
-    """Says that no kernel of the GPU is timed, and what mends it; nothing where all are."""
+    """Says that no kernel of the GPU is timed, and what mends it; nothing if all are."""
     if not reason:
         return []
     return [

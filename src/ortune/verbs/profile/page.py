@@ -14,7 +14,7 @@ from ortune.verbs.profile import words as profile_words
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:
-    """All of a profile, and all of a difference of two."""
+    """Return all of a profile, and all of a difference of two."""
     result = envelope.result
     large, unit = _large(result)
     trace, against = result.trace, result.against
@@ -43,7 +43,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 
 def _large(result: ProfileResult) -> tuple[str, str]:
-    """The number that the page begins with, and what it is."""
+    """Return the number that the page begins with, and what it is."""
     difference = result.against
     if difference is not None:
         more = difference.b_wall_ns - difference.a_wall_ns
@@ -58,7 +58,7 @@ def _large(result: ProfileResult) -> tuple[str, str]:
 
 
 def _tone(difference: ProfileDifference | None) -> Tone:
-    """How the number looks: what is within noise is neither good nor bad."""
+    """Return how the number looks: what is within noise is neither good nor bad."""
     if difference is None:
         return ""
     if difference_tables.no_difference(difference) or difference_tables.is_hidden(difference):
@@ -67,7 +67,7 @@ def _tone(difference: ProfileDifference | None) -> Tone:
 
 
 def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
-    """What the figures rest on, in few words each."""
+    """Return what the figures rest on, in few words each."""
     result = envelope.result
     rows = _sides(result.against) if result.against else []
     if result.n_runs:

@@ -61,7 +61,7 @@ OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export"
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileResult]:
-    """Profiles a model, reads a trace, or compares two of a kind.
+    """Profile a model, reads a trace, or compares two of a kind.
 
     Raises:
         OrtuneError: Nothing could be profiled or read.
@@ -90,7 +90,7 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
 
 
 def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[str] = ()) -> ProfileResult:
-    """The result with what stands out, and in words what can be won.
+    """Return the result with what stands out, and in words what can be won.
 
     Args:
         result: Of the profile.
@@ -179,7 +179,7 @@ class _Models:
         return envelope
 
     def _measured(self, sides: Sequence[Resolved]) -> tuple[Process, ProfileResult]:
-        """The process that is told in full, and what all of them tell."""
+        """Return the process that is told in full, and what all of them tell."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
         baselines, machine = self.experiment.baselines, self.experiment.machine
@@ -244,7 +244,7 @@ class _Models:
         return shown, result
 
     def _run_first(self, number: int, side: Resolved, name: str) -> None:
-        """Runs a side for the first time; B with the values that A was seen to run with, where its inputs take them."""
+        """Run a side for the first time; B with the values that A was seen to run with, where its inputs take them."""
         opened, feeds = self.experiment, self.options.feeds
         folder = self.scratch / f"side-{number}"
         folder.mkdir()
@@ -264,13 +264,13 @@ class _Models:
         return load_peak(self.experiment.machine.host, self.options.folder, side.runtime.ort_version)
 
     def _peak_s(self) -> float:
-        """What measuring this machine's peak takes at least."""
+        """Return what measuring this machine's peak takes at least."""
         last = self.experiment.baselines[0].executor.last
         start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
         return peak_s(self.experiment.machine, start_s)
 
     def _peak(self, side: Resolved, doubted: MachinePeak | None = None) -> MachinePeak | None:
-        """What the machine can do at most, measured in the time that the profile left.
+        """Return what the machine can do at most, measured in the time that the profile left.
 
         Args:
             side: Whose ONNX Runtime is measured.

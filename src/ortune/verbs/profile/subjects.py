@@ -40,7 +40,7 @@ def kind_of(text: str) -> Kind:
 
 
 def about_traces(subject: str, against: str | None, beside: Mapping[str, object]) -> bool:
-    """Returns whether traces are to be read, and not models run.
+    """Return whether traces are to be read, and not models run.
 
     Args:
         subject: The first, or only one.
@@ -92,7 +92,7 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads a trace, and what the time of its steady runs went into.
+    """Read a trace, and what the time of its steady runs went into.
 
     Raises:
         UsageError: The file cannot be read, or is no trace.

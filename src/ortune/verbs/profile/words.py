@@ -41,12 +41,12 @@ LESS = 0.1
 
 
 def subject(result: ProfileResult) -> str:
-    """What was profiled: the model's name, else the trace's file."""
+    """Return what was profiled: the model's name, else the trace's file."""
     return result.side.label if result.side else result.trace.path or "profile"
 
 
 def headline(result: ProfileResult) -> str:
-    """The answer in one sentence: what a run takes, and who owns most of it."""
+    """Return the answer in one sentence: what a run takes, and who owns most of it."""
     if result.against is not None:
         return f"{_doubt(result)}{difference_words.answer(result.against)}"
     return run_sentence(result)
@@ -58,7 +58,7 @@ def _doubt(result: ProfileResult) -> str:
 
 
 def run_sentence(result: ProfileResult) -> str:
-    """The mean steady run, and its largest owners."""
+    """Return the mean steady run, and its largest owners."""
     if not result.n_runs:
         return "no run was recorded completely, so there are no times per run"
     if not result.wall_ns:
@@ -91,7 +91,7 @@ def run_sentence(result: ProfileResult) -> str:
 
 
 def _on_device(ns: float, result: ProfileResult) -> str:
-    """How long the GPU computes, beside a run that nothing profiles: what is left is the host's."""
+    """Return how long the GPU computes, beside a run that nothing profiles: what is left is the host's."""
     plain_ns = result.wall_ns / result.slowdown_ratio if result.slowdown_ratio else 0.0
     if not plain_ns:
         return f"the GPU computes for {duration(ns)}"
@@ -100,19 +100,19 @@ def _on_device(ns: float, result: ProfileResult) -> str:
 
 
 def findings(result: ProfileResult) -> list[str]:
-    """What stands out, one sentence each."""
+    """Return what stands out, one sentence each."""
     return [finding.sentence() for finding in result.stands_out]
 
 
 def _first_findings(result: ProfileResult) -> list[str]:
-    """The weightiest, and how many there are more."""
+    """Return the weightiest, and how many there are more."""
     sentences = findings(result)
     more = len(sentences) - FEW_FINDINGS
     return sentences[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def variance(result: ProfileResult) -> str:
-    """How the runs differ and who makes the slow ones slow."""
+    """Return how the runs differ and who makes the slow ones slow."""
     v = result.variance
     if v is None:
         return ""
@@ -138,7 +138,7 @@ def variance(result: ProfileResult) -> str:
 
 
 def page_parts(run: PageParts) -> str:
-    """A run in a page, from the call of ``run()`` to its promise."""
+    """Return a run in a page, from the call of ``run()`` to its promise."""
 
     def part(name: str, ns: float) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too small to measure"
@@ -156,7 +156,7 @@ def page_parts(run: PageParts) -> str:
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:
-    """The profile: the answer first, then where the time goes."""
+    """Return the profile: the answer first, then where the time goes."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     page = [("a run() in the page", page_parts(result.page_parts))] if result.page_parts else []
@@ -187,7 +187,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 
 def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
-    """What measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
+    """Return what measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
     result = envelope.result
     fixes = [f.fix for f in result.stands_out if f.plan is not None]
     tune = (

@@ -10,7 +10,7 @@ NOT_FINAL = "NOT FINAL"
 
 
 def not_final(result: QuantizeResult) -> str:
-    """Why the answer may change with more inputs; "" where it was measured on enough of them."""
+    """Return why the answer may change with more inputs; "" if it was measured on enough of them."""
     checked = result.calibration.checked
     if not result.calibration.source:
         return f"{NOT_FINAL} (synthetic inputs)"
@@ -20,7 +20,7 @@ def not_final(result: QuantizeResult) -> str:
 
 
 def rests_on(result: QuantizeResult) -> str:
-    """How many inputs the answer rests on, and how many a final one needs."""
+    """Return how many inputs the answer rests on, and how many a final one needs."""
     calibration, needed = result.calibration, result.inputs_needed
     if not calibration.source:
         return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
@@ -54,7 +54,7 @@ def by_metric(result: QuantizeResult) -> str:
 
 
 def saturation(result: QuantizeResult) -> str:
-    """How outputs differ from processor to processor; "" where they do not."""
+    """Return how outputs differ from processor to processor; "" if they do not."""
     if result.saturation == "measured":
         return (
             "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
@@ -83,5 +83,5 @@ def _sets(count: int, kind: str = "") -> str:
 
 
 def error_text(error: float) -> str:
-    """An error as a share, in percent."""
+    """Return an error as a share, in percent."""
     return f"{100 * error:.2g} %"

@@ -35,7 +35,7 @@ def make_result(
     checked_needed: int,
     tolerance: Tolerance,
 ) -> QuantizeResult:
-    """Everything that the session knows, but for its number and its words.
+    """Return everything that the session knows, but for its number and its words.
 
     Args:
         run: The race and the confirmation.
@@ -70,13 +70,13 @@ def _is_of(winner: Model, walk: Sensitivity) -> bool:
 
 
 def _inputs_needed(calibration: Calibration) -> int:
-    """Returns how many inputs a final answer needs; 0 where there were as many, though fewer were looked at."""
+    """Return how many inputs a final answer needs; 0 if there were as many, though fewer were looked at."""
     enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
     return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
 
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:
-    """Returns where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
+    """Return where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
     spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
     if spec is None or not may_saturate(spec):
         return ""
@@ -84,7 +84,7 @@ def saturation(plan: Plan | None, host: Host) -> Saturation:
 
 
 def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
-    """A row for each model, by error; the float model first, which has none."""
+    """Return a row for each model, by error; the float model first, which has none."""
     search = run.search
     statistic = search.judgement.statistic
     rows = [
@@ -134,7 +134,7 @@ def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
 
 
 def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
-    """A row for each question in the order of the graph, and for dear layers that stayed in float anyway."""
+    """Return a row for each question in the order of the graph, and for dear layers that stayed in float anyway."""
     # What the winner keeps is told of its own means alone.
     mine = winner is not None and _is_of(winner, layers)
     kept = winner.kept if winner is not None and mine else frozenset[str]()

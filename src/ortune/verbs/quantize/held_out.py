@@ -22,11 +22,11 @@ class HeldOut:
     """Compares models that may be the answer on all held-out inputs, where slow runs left most of them out.
 
     Attributes:
-        enough_s: A budget that holds the comparison which this one did not; 0 where it did.
+        enough_s: A budget that holds the comparison which this one did not; 0 if it did.
     """
 
     def __init__(self, precision: Precision, run: Tuning) -> None:
-        """Keeps time for it, where that is a small part of the budget and a race fits beside it.
+        """Keep time for it, where that is a small part of the budget and a race fits beside it.
 
         Args:
             precision: What was compared so far.
@@ -87,7 +87,7 @@ class HeldOut:
         return not run.watch.stop() and run.budget.reserve(reserved_s).left_ns >= 0
 
     def has_seen(self, plan: Plan) -> bool:
-        """Returns whether a plan's outputs were compared on all held-out inputs."""
+        """Return whether a plan's outputs were compared on all held-out inputs."""
         return len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._plan_ids
 
     def end(self) -> None:
@@ -96,7 +96,7 @@ class HeldOut:
         self._kept_s = 0.0
 
     def calibration(self, winner: Plan) -> Calibration:
-        """What the error of the winner rests on, and that of all others."""
+        """Return what the error of the winner rests on, and that of all others."""
         summary = self._inputs.summary
         if winner.id not in self._plan_ids:
             return summary
@@ -105,10 +105,10 @@ class HeldOut:
         )
 
     def needed(self, winner: Plan | None) -> int:
-        """Held-out inputs that a final answer needs; 0 where there were as many.
+        """Held-out inputs that a final answer needs; 0 if there were as many.
 
         Args:
-            winner: The model that is the answer; None where float is kept, which no input speaks against.
+            winner: The model that is the answer; None if float is kept, which no input speaks against.
         """
         if not self._inputs.summary.source:
             return ENOUGH_INPUTS

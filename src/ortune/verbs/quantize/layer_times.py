@@ -19,7 +19,7 @@ TIMED_NS = 400_000_000
 
 
 def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """Nanoseconds of a run by node of the float and of the quantized model; empty where they cannot be profiled.
+    """Return nanoseconds of a run by node of the float and of the quantized model; empty if they cannot be profiled.
 
     Args:
         baseline: The float model.
@@ -48,7 +48,7 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
 
 
 def _by_node(baseline: Measuring, side: Resolved, process: Process) -> dict[str, float]:
-    """Nanoseconds of a run by node; what stands for several nodes is shared among these."""
+    """Return nanoseconds of a run by node; what stands for several nodes is shared among these."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
     node_origins = origins(side, baseline.work, folder, process.trace, process.graph)

@@ -33,7 +33,7 @@ class LikelyMethods:
         self._key = digest(*about, *kinds)[:32]
 
     def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
-        """The plans to test, those of the best methods first; and those that were worse in the earlier model."""
+        """Return the plans to test, those of the best methods first; and those that were worse in the earlier model."""
         known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
         if not any(_method(plan) in known.best for plan in plans):  # another version of ortune kept them
             return list(plans), []
@@ -45,7 +45,7 @@ class LikelyMethods:
         return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
 
     def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
-        """Keeps which of a session's methods were best, and which of them no later session needs to test.
+        """Keep which of a session's methods were best, and which of them no later session needs to test.
 
         Args:
             plans: Of all methods.
@@ -64,5 +64,5 @@ class LikelyMethods:
 
 
 def _method(plan: Plan) -> str:
-    """The rewrites of a plan, whichever layers they leave in float."""
+    """Return the rewrites of a plan, whichever layers they leave in float."""
     return "; ".join(map(rewrite_words.spec, changed(plan, leave="").rewrites))

@@ -29,7 +29,7 @@ LONG_BLOCK = "128"
 
 
 def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:
-    """Each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
+    """Return each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
 
     First come the methods that may differ in speed, one of each kind, then the second of each; then what has a smaller
     error at the speed of one of these. The standard configurations of ONNX Runtime's quantizers are always among them.
@@ -64,7 +64,7 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
 
 
 def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
-    """The plans that may differ in speed; of weights of 7 bits where 8 may saturate on this processor."""
+    """Return the plans that may differ in speed; of weights of 7 bits where 8 may saturate on this processor."""
     forms = _equalized(proposed, model)
     if host.machine.lower() in ("x86_64", "amd64"):
         # Kernels make signed activations unsigned there, which takes longer: as a single setting they come last.
@@ -81,7 +81,7 @@ def _singles(proposed: Sequence[Plan]) -> list[Plan]:
 
 
 def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
-    """The first plan of each kind of method."""
+    """Return the first plan of each kind of method."""
     first: dict[str, Plan] = {}
     for plan in plans:
         first.setdefault(plan.rewrites[-1].name, plan)
@@ -89,12 +89,12 @@ def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _with(plan: Plan, spec: RewriteSpec) -> Plan:
-    """The plan with another last rewrite."""
+    """Return the plan with another last rewrite."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec))
 
 
 def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
-    """The plan with a rewrite before its last one."""
+    """Return the plan with a rewrite before its last one."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec, plan.rewrites[-1]))
 
 
@@ -130,7 +130,7 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
 
 
 def _reached(model: ir.Model, plan: Plan) -> int:
-    """Bytes of the weights that a means stores in fewer bits."""
+    """Return bytes of the weights that a means stores in fewer bits."""
     reach = {
         STATIC: rewrites.PRODUCTS,
         DYNAMIC: ("MatMul", "Gemm", *rewrites.RECURRENT),

@@ -15,7 +15,7 @@ AGREEMENTS = {
 
 
 def name(result: QuantizeResult) -> str:
-    """What the metric is called, of a function without its module."""
+    """Return what the metric is called, of a function without its module."""
     said = result.judged_by.rpartition(":")[2]
     return said if result.calibration.labelled != 0 else AGREEMENTS.get(result.judged_by, said)
 
@@ -32,7 +32,7 @@ def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]
 
 
 def of_float(result: QuantizeResult) -> str:
-    """The metric of the float model."""
+    """Return the metric of the float model."""
     seen = [*(row.outputs for row in result.methods), *(row.outputs for row in result.front)]
     of_models = [outputs for outputs in seen if outputs is not None and outputs.metric is not None]
     return values(result, of_models[0])[1] if of_models else NOTHING

@@ -49,9 +49,9 @@ class Model:
     Attributes:
         plan: Makes it.
         kept: Layers in float.
-        outputs: Against the float model's, on the inputs kept for it; None where it does not run.
+        outputs: Against the float model's, on the inputs kept for it; None if it does not run.
         error: The worst slice's relative L2; infinite where nothing can be compared.
-        time_ns: Of a run: measured for a whole model, else as the profiles suggest; None where that is not known.
+        time_ns: Of a run: measured for a whole model, else as the profiles suggest; None if that is not known.
         ratio: Of a whole model against float, a single observation.
         failed: Why it does not run.
     """
@@ -87,7 +87,7 @@ class Precision:
         rows: The whole models.
         late: A model could not be made or tested in the time that the budget gave it.
         untested: Means that the budget did not hold.
-        enough_s: A budget that is expected to hold them too; 0 where it held all.
+        enough_s: A budget that is expected to hold them too; 0 if it held all.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Precision:
         watch: Watcher,
         budget: Budget,
     ) -> None:
-        """Takes what is measured, and with what.
+        """Take what is measured, and with what.
 
         Args:
             baseline: The float model, once its pilot ran.
@@ -108,7 +108,7 @@ class Precision:
             plan_runs: Makes those in fewer bits, and knows what an interrupted session measured.
             inputs: What they are calibrated on and compared with.
             tolerance: What the outputs must keep.
-            watch: Is told how far it is.
+            watch: Progress and cancellation callbacks.
             budget: The budget of the session.
         """
         self.baseline, self.model, self.inputs = baseline, model, inputs
@@ -126,7 +126,7 @@ class Precision:
         return layer_groups(self.model)
 
     def judge_by_task(self) -> OutputTask | None:
-        """Judges by what outputs are for from now on, where graph and data tell it; what was chosen."""
+        """Judge by what outputs are for from now on, where graph and data tell it; what was chosen."""
         choices = output_tasks(self.model)
         name = self.replay.once("task", str, lambda: self._fitting([choice.metric for choice in choices]))
         if not name:
@@ -156,7 +156,7 @@ class Precision:
         return self._began_s + share * (self.budget.total_s - self._began_s) - self.budget.spent_s
 
     def spent(self, share: float) -> bool:
-        """Returns whether so much of the time after the pilot is over, or a stop was asked for."""
+        """Return whether so much of the time after the pilot is over, or a stop was asked for."""
         return self.watch.stop() or self.left_s(share) < 0
 
     @property
@@ -165,7 +165,7 @@ class Precision:
         return self.outputs_s(len(self.inputs.checking), self.baseline.pilot.input_ns)
 
     def outputs_s(self, n_inputs: int, each_ns: float) -> float:
-        """Seconds of a process that runs so many inputs once each."""
+        """Return seconds of a process that runs so many inputs once each."""
         return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
@@ -174,7 +174,7 @@ class Precision:
 
     @property
     def holds_step(self) -> bool:
-        """Returns whether another step towards float may begin, and ends within the budget."""
+        """Whether another step towards float may begin, and ends within the budget."""
         return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
@@ -249,7 +249,7 @@ class Precision:
         )  # fmt: skip
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
-        """The file of a plan's model; None and why where it cannot be made."""
+        """Return the file of a plan's model; None and why where it cannot be made."""
         limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self.budget.left_s), self.budget.spent_s
         path, failed = self.plan_runs.model_of(plan, limit_s)
         # What it took is known to the next decision, whatever came of it.
@@ -258,22 +258,22 @@ class Precision:
         return path, failed
 
     def start(self, model: Model) -> Start:
-        """A whole model as a walk may begin from it."""
+        """Return a whole model as a walk may begin from it."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
         kind, ratio = model.plan.rewrites[-1].name, model.ratio
         return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
 
     def outputs_of(self, plan: Plan) -> OutputDifference:
-        """A plan's outputs against those of the float model, on the inputs kept for it."""
+        """Return a plan's outputs against those of the float model, on the inputs kept for it."""
         return self._outputs.difference(plan, lambda: self.made(plan), self.tolerance)
 
     @property
     def reference_ns(self) -> int:
-        """What the float model took for the inputs that models are compared on; 0 where it did not run."""
+        """What the float model took for the inputs that models are compared on; 0 if it did not run."""
         return self._outputs.reference_ns
 
     def compared(self, plan: Plan) -> Model:
-        """A plan's model and its outputs; it is not timed."""
+        """Return a plan's model and its outputs; it is not timed."""
         path, failed = self.made(plan)
         difference = self.outputs_of(plan)
         return Model(
@@ -282,7 +282,7 @@ class Precision:
         )  # fmt: skip
 
     def without_vnni(self, plan: Plan, limit_s: float) -> OutputDifference:
-        """A plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        """Return a plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
         self.watch.line("emulating a processor without VNNI")
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
 
@@ -292,7 +292,7 @@ def _untested(plan: Plan, why: str) -> PrecisionRow:
 
 
 def _speed(plan: Plan) -> tuple[str, ...]:
-    """What plans of about the same speed have in common: the others of their parameters change the error."""
+    """Return what plans of about the same speed have in common: the others of their parameters change the error."""
     spec = plan.rewrites[-1]
     return (
         spec.name,

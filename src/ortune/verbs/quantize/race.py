@@ -28,7 +28,7 @@ USUAL = 0.95
 
 
 def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, Model]:
-    """Races what may be the answer beside float; then confirms the winner, and with it what else is on the front.
+    """Race what may be the answer beside float; then confirms the winner, and with it what else is on the front.
 
     Returns:
         What was raced, by plan: a model that may be the answer with its outputs on all held-out inputs.
@@ -64,7 +64,7 @@ def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, M
 
 
 def _right(ranked: Sequence[Entry], by_arm: dict[str, Model], held_out: HeldOut) -> list[Entry]:
-    """What keeps the tolerance; the first of them on all held-out inputs, if there is time for that."""
+    """Return what keeps the tolerance; the first of them on all held-out inputs, if there is time for that."""
     for entry in ranked:
         if is_right(by_arm[entry.arm]):
             _look_at(entry, by_arm, held_out)
@@ -79,7 +79,7 @@ def _look_at(entry: Entry, by_arm: dict[str, Model], held_out: HeldOut) -> None:
 
 
 def contestants(models: Sequence[Model]) -> list[Model]:
-    """What may be the answer: what keeps the tolerance, the fastest first; the front of error and time.
+    """Return what may be the answer: what keeps the tolerance, the fastest first; the front of error and time.
 
     Where there is room, what is nearly as fast is raced too: its time is a single observation.
     """
@@ -98,13 +98,13 @@ def contestants(models: Sequence[Model]) -> list[Model]:
 
 
 def is_right(model: Model) -> bool:
-    """Returns whether the model's outputs keep the tolerance, and are more than nearly nothing."""
+    """Return whether the model's outputs keep the tolerance, and are more than nearly nothing."""
     outputs = model.outputs
     return outputs is not None and outputs.ok and not outputs.unjudged
 
 
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:
-    """What the race saw on the front of error and time, the fastest first; float is a point of it too."""
+    """Return what the race saw on the front of error and time, the fastest first; float is a point of it too."""
     points = [(by_arm[entry.arm].error, entry.middle) for entry in ranked]
     # The float model has no error and a log ratio of 0: what is slower than that is on no front.
     best = set(front([(0.0, 0.0), *points]))
@@ -112,7 +112,7 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
 
 
 def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) -> None:
-    """Chooses among the right models that are confirmed to be faster the one to ship, whichever the race had first.
+    """Choose among the right models that are confirmed to be faster the one to ship, whichever the race had first.
 
     Where none is confirmed, the winner of the race stays; so does one that was compared on all held-out inputs beside
     a model for which there is no time for that.

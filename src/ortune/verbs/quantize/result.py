@@ -22,7 +22,7 @@ time was left to ask; "" for one in fewer bits."""
 
 Saturation = Literal["", "measured", "elsewhere"]
 """Products of uint8 and int8 saturate on x86 processors without VNNI: on this one, so that the error includes it, or on
-others alone; "" where the winner has none, or weights of 7 bits. Signed activations are no way out: ONNX Runtime makes
+others alone; "" if the winner has none, or weights of 7 bits. Signed activations are no way out: ONNX Runtime makes
 them unsigned there."""
 
 

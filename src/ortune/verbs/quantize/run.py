@@ -61,7 +61,7 @@ WORTH = 0.01
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeResult]:
-    """Finds the fastest model in fewer bits that keeps the tolerance, and proves it.
+    """Find the fastest model in fewer bits that keeps the tolerance, and proves it.
 
     Raises:
         OrtuneError: The model does not run, holds nothing to quantize, or nothing can be measured on this machine now.
@@ -92,7 +92,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
 
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
-    """Why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
+    """Return why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
     family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
     reasons = dict.fromkeys(
         why for rewrite in family if rewrite.refuses for why in rewrite.refuses(side.model.ir)
@@ -111,7 +111,7 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
 
 
 def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
-    """What quantizing a large model takes, in words; "" for others.
+    """Return what quantizing a large model takes, in words; "" for others.
 
     Raises:
         UsageError: This machine has not the memory for any means.
@@ -229,11 +229,11 @@ class _Quantization:
 
     @property
     def _emulation_s(self) -> float:
-        """Kept for emulating a processor without VNNI: nothing where this is one."""
+        """Kept for emulating a processor without VNNI: nothing if this is one."""
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
     def _elsewhere(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
-        """Adds the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
+        """Add the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
         portable = precision.compared(changed(result.winner, range="7"))
@@ -244,7 +244,7 @@ class _Quantization:
         )
 
     def _run(self) -> Tuning:
-        """The race and the confirmation, as those of a tuning."""
+        """Return the race and the confirmation, as those of a tuning."""
         side, custom_ops = self.baseline.side, tuple(self.options.feeds.custom_ops)
         return Tuning(
             self.baseline,
@@ -282,7 +282,7 @@ class _Quantization:
         return self.budget.enough_s(precision.enough_s)
 
     def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:
-        """The whole models of methods, and those between them and float."""
+        """Return the whole models of methods, and those between them and float."""
         wholes = precision.whole_models(plans)
         walks = self._walks(precision, wholes)
         by_plan = {model.plan.id: model for model in wholes}

@@ -24,7 +24,7 @@ from ortune.store.layer_errors import LayerError
 from ortune.verbs.quantize.precision import Model, Precision
 
 LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
-"""Nanoseconds of a run by node, of the float model and of a plan's in that file; empty where nothing is profiled."""
+"""Nanoseconds of a run by node, of the float model and of a plan's in that file; empty if nothing is profiled."""
 QUESTION_TRIALS = 1.5
 """What a question takes, in trials: its model is made, loaded and run once on every input."""
 MOST_QUESTIONS = 40
@@ -58,7 +58,7 @@ class Sensitivity:
 
 
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
-    """The plan with these layers in float beside what it leaves out already."""
+    """Return the plan with these layers in float beside what it leaves out already."""
     left = left_in_float(plan.rewrites[-1])
     return changed(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 
@@ -75,7 +75,7 @@ class LayerByLayer:
         self._precision, self._times = precision, times
 
     def sensitivity(self, whole: Model) -> Sensitivity | None:
-        """What each layer costs and saves with one means; None where the model has no layer to decide on."""
+        """Return what each layer costs and saves with one means; None if the model has no layer to decide on."""
         precision = self._precision
         groups = precision.groups
         path, _ = precision.made(whole.plan)
@@ -142,13 +142,13 @@ class LayerByLayer:
         return int(max(1.0, min(MOST_QUESTIONS, fitting)))
 
     def _error(self, plan: Plan) -> float:
-        """The error of a model that is never raced, so its file goes: dozens of them would fill a disk."""
+        """Return the error of a model that is never raced, so its file goes: dozens of them would fill a disk."""
         error = self._precision.outputs_of(plan).worst_slice_l2
         self._precision.plan_runs.models.drop(plan)
         return error
 
     def _known(self, keys: Mapping[str, str]) -> list[LayerError]:
-        """What earlier sessions saw of layers of the same structure."""
+        """Return what earlier sessions saw of layers of the same structure."""
         folder = self._precision.baseline.log.folder
         return layer_errors.load(folder, keys) if folder else []
 
@@ -158,7 +158,7 @@ class LayerByLayer:
             layer_errors.keep(folder, keys, LayerError(kinds=kinds, error_ratio=error_ratio))
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
-        """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled in time."""
+        """Nanoseconds of a run by group, in float and in fewer bits; empty if they cannot be profiled in time."""
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
             return [], []
         self._precision.watch.line("profiling the float and the quantized model")
@@ -168,7 +168,7 @@ class LayerByLayer:
         return _by_group(self._precision.model, before, groups), _by_group(open_model(path).ir, after, groups)
 
     def _judged(self, model: Model) -> float:
-        """The error against the limit: what keeps the tolerance never lies above, what does not never below."""
+        """Return the error against the limit: what keeps the tolerance never lies above, what does not never below."""
         limit = self._precision.limit
         # The walk compares errors with one number. Whether outputs are right may rest on rows or a metric
         # instead, so the error is moved to the side of the limit on which the verdict is.
@@ -177,7 +177,7 @@ class LayerByLayer:
         return max(model.error, math.nextafter(limit, math.inf))
 
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
-        """Makes and compares the model with these layers in float; None where the time for that is over."""
+        """Make and compare the model with these layers in float; None if the time for that is over."""
         precision = self._precision
         if not precision.holds_step:
             return None
@@ -198,7 +198,7 @@ class LayerByLayer:
         return self._judged(model)
 
     def walk(self, of: Sensitivity) -> None:
-        """Measures the steps towards float: to the tolerance, refined there, then to a stricter and a looser error."""
+        """Measure the steps towards float: to the tolerance, refined there, then to a stricter and a looser error."""
         walk, limit = of.walk, self._precision.limit
         if walk.free:
             walk.error(walk.step(walk.free))
@@ -211,7 +211,7 @@ class LayerByLayer:
 
 
 def _file_of(plan: Plan, kind: str) -> str:
-    """What layers are known by from model to model: their structure and the kind of means, and no names."""
+    """Return what layers are known by from model to model: their structure and the kind of means, and no names."""
     return digest(plan.rewrites[-1].name, kind)[:32]
 
 

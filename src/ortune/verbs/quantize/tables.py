@@ -21,7 +21,7 @@ NOTHING = "-"
 
 
 def models_by_error(result: QuantizeResult) -> Table:
-    """A row for each model that was raced, by error."""
+    """Return a row for each model that was raced, by error."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
         Column("model", "text"), Column("layers in float"), Column("error"), *judged, Column("against float"),
@@ -61,7 +61,7 @@ def models_by_error(result: QuantizeResult) -> Table:
 
 
 def sensitivity(result: QuantizeResult) -> Table:
-    """A row for each layer, with its error and the time that it saves."""
+    """Return a row for each layer, with its error and the time that it saves."""
     columns = [
         Column("layer", "name"), Column("operator", "text"), Column("own error"), Column("of the error"),
         Column("of the time"), Column("saves"), Column("kept in float"),
@@ -85,7 +85,7 @@ def sensitivity(result: QuantizeResult) -> Table:
 
 
 def whole_models(result: QuantizeResult) -> Table:
-    """The whole model by each method that ran, a single observation each."""
+    """Return the whole model by each method that ran, a single observation each."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
         Column("whole model", "text"),
@@ -140,12 +140,12 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
 
 
 def method_name(plan: Plan) -> str:
-    """The method of a model: all its rewrites, with the layers that it leaves in float."""
+    """Return the method of a model: all its rewrites, with the layers that it leaves in float."""
     return model(Plan(rewrites=plan.rewrites))
 
 
 def _cell(plan: Plan, *, counted: bool = False) -> Cell:
-    """The method of a model on lines that fold between its parameters.
+    """Return the method of a model on lines that fold between its parameters.
 
     Args:
         plan: Makes the model.
@@ -177,7 +177,7 @@ def is_float(row: FrontRow) -> bool:
 
 
 def is_confirmed(row: FrontRow) -> bool:
-    """Returns whether fresh blocks support a row, beside those of the race."""
+    """Return whether fresh blocks support a row, beside those of the race."""
     return row.comparison is not None and row.comparison.phase == "confirm"
 
 

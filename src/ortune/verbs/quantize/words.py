@@ -70,13 +70,13 @@ def left_out(n: int) -> str:
 
 
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
-    """What quantizing a large model takes, by method, and what there is."""
+    """Return what quantizing a large model takes, by method, and what there is."""
     needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"
     return f"quantizing a model of {size(model_bytes)} needs about {needed} of memory; {size(left_bytes)} are free"
 
 
 def headline(result: QuantizeResult) -> str:
-    """What the winner gains and costs, or why float stays."""
+    """Return what the winner gains and costs, or why float stays."""
     unsure = not_final(result)
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
@@ -142,7 +142,7 @@ def _winner(result: QuantizeResult) -> FrontRow | None:
 
 
 def kept_line(row: LayerRow) -> str:
-    """One layer that stays in float, with its reason."""
+    """Return one layer that stays in float, with its reason."""
     name = row.name if len(row.members) == 1 else f"{row.name} and {len(row.members) - 1} like it"
     if row.reason == "error" and 0 < row.n_kept < len(row.members):
         name = f"{row.n_kept} of {len(row.members)} like {row.name}"
@@ -163,7 +163,7 @@ def kept_line(row: LayerRow) -> str:
 
 
 def document(envelope: Envelope[QuantizeResult]) -> Document:
-    """The answer, what stays in float, the tables.front, and what supports it."""
+    """Return the answer, what stays in float, the tables.front, and what supports it."""
     result = envelope.result
     assert result is not None
     tone: Tone = "good" if result.changes else "unsure"
@@ -215,7 +215,7 @@ def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names that contain commas themselves."""
+    """Name that contain commas themselves."""
     more = [f"{len(names) - MOST_FAILED} more"] if len(names) > MOST_FAILED else []
     return "; ".join([*names[:MOST_FAILED], *more])
 
@@ -234,13 +234,13 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
 
 
 def _full_names(result: QuantizeResult) -> list[str]:
-    """The models whose layers in float the tables only count."""
+    """Return the models whose layers in float the tables only count."""
     plans = [row.plan for row in result.front if row.n_float and not tables.is_float(row)]
     return list(dict.fromkeys(map(tables.method_name, plans)))
 
 
 def _head(result: QuantizeResult) -> Head:
-    """What a page begins with: the gain of the winner, or that the float model stays."""
+    """Return what a page begins with: the gain of the winner, or that the float model stays."""
     claim, row = result.against_default, _winner(result)
     if claim is None or row is None or claim.verdict not in heads.PROVEN:
         return Head(unit="Keep the float model", tone="unsure")

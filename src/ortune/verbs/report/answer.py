@@ -26,10 +26,10 @@ class Answer:
 
     Attributes:
         base_name, new_name: What the two are called in words ("current", "default", "A"; "winner", "B").
-        new, new_figures: None where nothing beats the base, or where nothing was timed.
+        new, new_figures: None if nothing beats the base, or where nothing was timed.
         settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
         read_back: Setting and how far it was verified.
-        hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None where the document
+        hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None if the document
             does not say.
         allowed: Guards that were let through.
         standing: Of a tuning that changes nothing, how sure that is.
@@ -58,7 +58,7 @@ class Answer:
 
 
 def answer(envelope: Envelope[Record]) -> Answer | None:
-    """The document's answer; None for a document that compares nothing."""
+    """Return the document's answer; None for a document that compares nothing."""
     if isinstance(envelope.result, CompareResult):
         return _compared(envelope.result)
     return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
@@ -122,11 +122,11 @@ def _tuned(result: TuneResult) -> Answer:
 
 
 def interval_words(comparison: Comparison) -> str:
-    """The ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
+    """Return the ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
     return f"{change(comparison.ratio)} ({span(comparison.ratio_low, comparison.ratio_high)})"
 
 
 def latency_words(figures: Figures) -> str:
-    """Median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
+    """Return median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
     low, high = duration(figures.latency_low_ns), duration(figures.latency_high_ns)
     return f"{duration(figures.latency_ns)} [{low}-{high}]"

@@ -62,7 +62,7 @@ def make(
     spins: Callable[[Plan], bool],
     bound: Collection[str] = (),
 ) -> Brief | None:
-    """The brief of a document of ``compare`` or ``tune``; None for one that compares nothing.
+    """Return the brief of a document of ``compare`` or ``tune``; None for one that compares nothing.
 
     Args:
         envelope: The document.
@@ -98,20 +98,20 @@ def make(
 
 
 def _timed(both: Answer) -> list[tuple[Plan, float]]:
-    """Each plan that was timed, with its latency in nanoseconds."""
+    """Return each plan that was timed, with its latency in nanoseconds."""
     sides = ((both.base, both.base_figures), (both.new, both.new_figures))
     return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
 def _side_words(both: Answer, side: Side) -> str:
-    """The plan, with the model's name before it where the two sides run different ones."""
+    """Return the plan, with the model's name before it where the two sides run different ones."""
     plan = plan_words(side.plan)
     same = both.new is None or both.new.label == both.base.label
     return plan if same else f"{side.label}, {plan}"
 
 
 def plan_words(plan: Plan) -> str:
-    """A plan in words; the empty one by what it is."""
+    """Return a plan in words; the empty one by what it is."""
     return "ONNX Runtime's defaults" if plan == Plan() else plan.describe()
 
 
@@ -132,7 +132,7 @@ def _decision(both: Answer) -> Decision:
 
 
 def _correction(result: Record) -> str:
-    """Says what is to be set although nothing is faster; "" where the default's outputs are right."""
+    """Says what is to be set although nothing is faster; "" if the default's outputs are right."""
     if not isinstance(result, TuneResult) or not tune_facts.corrected(result):
         return ""
     return f"the default's outputs are wrong: set {result.default.describe()}"
@@ -185,7 +185,7 @@ def _whole_answer(envelope: Envelope[Record]) -> str:
 def _figures(
     both: Answer, load: float, *, claimed: bool
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
-    """The objective, then latency, CPU time and memory; and the CPUs busy at the load.
+    """Return the objective, then latency, CPU time and memory; and the CPUs busy at the load.
 
     ``claimed`` says whether CPU time per run tells how those of the two plans differ.
     """
@@ -223,7 +223,7 @@ def _figures(
 
 
 def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
-    """The CPUs that are busy today, which is worth knowing where there is nothing to change over to."""
+    """Return the CPUs that are busy today, which is worth knowing where there is nothing to change over to."""
     if base is None or not base.cpu_per_run_ns:
         return None
     busy = base.cpu_per_run_ns / 1e9 * load
@@ -242,7 +242,7 @@ def _row(
     tuned: float | None,
     claim: Comparison | Guard | None,
 ) -> BriefFigure | None:
-    """A figure by its paired ratio; by the two medians, without an interval, where there is none."""
+    """Return a figure by its paired ratio; by the two medians, without an interval, where there is none."""
     if not today or not tuned:
         return None
     if claim is None or claim.ratio is None:
@@ -283,12 +283,12 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
 
 
 def _longer(both: Answer) -> list[str]:
-    """What settles an open comparison: a longer budget, or a machine without other programs."""
+    """Return what settles an open comparison: a longer budget, or a machine without other programs."""
     return others_words.wait_options(both.comparison) or ["--budget", "10m"]
 
 
 def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
-    """The comparison of a bundle with its own untouched model, under the same workload."""
+    """Return the comparison of a bundle with its own untouched model, under the same workload."""
     options = workload_options(work, both.notes)
     if options is None:
         return ()
@@ -297,21 +297,21 @@ def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
 
 
 def number(figure: BriefFigure, value: float) -> str:
-    """A value in the figure's unit, three digits."""
+    """Return a value in the figure's unit, three digits."""
     if figure.unit == "bytes":
         return memory(value)
     return duration(value) if figure.unit == "ns" else cpus(value)
 
 
 def cpus(value: float) -> str:
-    """CPUs busy, at most three decimals: "12.3", "0.025"; less than that is said so."""
+    """Return CPUs busy, at most three decimals: "12.3", "0.025"; less than that is said so."""
     if 0 < abs(value) < 0.001:
         return "under 0.001"
     return f"{value:.{3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
 def bounds(figure: BriefFigure) -> str:
-    """The interval of the tuned value; what the two values are where there is none."""
+    """Return the interval of the tuned value; what the two values are where there is none."""
     low, high = figure.ratio_low, figure.ratio_high
     if low is None and high is None:
         return "medians, no interval"
@@ -331,7 +331,7 @@ def unshown(figure: BriefFigure) -> str:
 
 
 def saving(figure: BriefFigure) -> str:
-    """What is saved, with its interval: "0.48 (0.40 to 0.55)"; whether there is none where it holds zero."""
+    """Return what is saved, with its interval: "0.48 (0.40 to 0.55)"; whether there is none if it holds zero."""
     low, high = figure.ratio_low, figure.ratio_high
     if figure.ratio_low is None or not figure.shown:
         return unshown(figure) if low is not None else "unknown: medians without an interval"

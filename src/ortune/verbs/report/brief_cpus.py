@@ -15,7 +15,7 @@ def pauses_note(
     sides: Iterable[tuple[Plan, float]],
     spins: Callable[[Plan], bool],
 ) -> str:
-    """What to measure with instead, where a load has pauses that were not measured; "" where that does not matter."""
+    """What to measure with instead, where a load has pauses that were not measured; "" if that does not matter."""
     if work is None or work.gap_ns:
         return ""
     callers = work.callers * work.sessions

@@ -18,7 +18,7 @@ Level = Literal["fine", "look", "stop"]
 def risks(
     both: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
 ) -> list[BriefRisk]:
-    """Every risk, those of the change first."""
+    """Return every risk, those of the change first."""
     others = []
     if interrupted:
         others.append(_risk("measurement", "look", "stopped early; partial results"))
@@ -46,7 +46,7 @@ def _risk(name: str, level: Level, what: str) -> BriefRisk:
 
 
 def blocks(comparison: Comparison) -> str:
-    """What a comparison rests on: "1 block", "16 fresh blocks"."""
+    """Return what a comparison rests on: "1 block", "16 fresh blocks"."""
     fresh = "fresh " if comparison.phase == "confirm" else ""
     return f"{comparison.n_blocks} {fresh}block{'' if comparison.n_blocks == 1 else 's'}"
 

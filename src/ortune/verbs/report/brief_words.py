@@ -21,13 +21,13 @@ RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 
 
 def load_words(brief: Brief) -> str:
-    """The load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
+    """Return the load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
     text = f"{brief.load_per_s:g} requests/s"
     return text if brief.load_given else f"{text} (an example; set yours with --load)"
 
 
 def cpu_words(brief: Brief) -> str:
-    """What the load keeps busy today, and what the other plan saves; "" where CPU time is not known."""
+    """Return what the load keeps busy today, and what the other plan saves; "" if CPU time is not known."""
     cpus = brief.cpus
     if cpus is None:
         return ""
@@ -60,12 +60,12 @@ def figure_cells(figure: BriefFigure) -> tuple[str, ...]:
 
 
 def plan_rows(brief: Brief) -> list[tuple[str, str]]:
-    """The two plans."""
+    """Return the two plans."""
     return [("today", brief.today_plan), *([("tuned", brief.tuned_plan)] if brief.tuned_plan else [])]
 
 
 def document(brief: Brief, session: StoredSession) -> Document:
-    """The answer first, then the figures it rests on, the risks, and what to do."""
+    """Return the answer first, then the figures it rests on, the risks, and what to do."""
     marks = [(Cell(MARKS[r.level], tone=RISK_TONES[r.level]), r) for r in brief.risks]
     return Document(
         title="ortune report",

@@ -72,7 +72,7 @@ class Options:
 
 
 def rate(text: str | float, option: str = "--load") -> float:
-    """Reads 200/s, 12000/min, 5e6/d or a plain number of requests a second."""
+    """Read 200/s, 12000/min, 5e6/d or a plain number of requests a second."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
     value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
     if not 0 < value < 1e12:

@@ -71,7 +71,7 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
-    """A bug report: the model's skeleton, held against it, and a text."""
+    """Return a bug report: the model's skeleton, held against it, and a text."""
     if options.brief or len(options.sessions) != 1:
         raise UsageError(
             "a bug report needs exactly one model",
@@ -113,7 +113,7 @@ class _Reader:
         return self.opened
 
     def session(self, head: SessionHead) -> StoredSession:
-        """One session as it can be told."""
+        """Return one session as it can be told."""
         header = reading.header(head)
         plain = StoredSession(
             id=head.id,
@@ -204,7 +204,7 @@ class _Reader:
         return self.session(self.store.find(text))
 
     def _bundle(self, folder: Path) -> StoredSession:
-        """A bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
+        """Return a bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
 
         Raises:
             UsageError: It is no bundle, or it is damaged.
@@ -287,7 +287,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
 
 
 def _bound() -> set[str]:
-    """Rewrites whose model is bound to the kind of CPU that it was made on."""
+    """Rewrite whose model is bound to the kind of CPU that it was made on."""
     from ortune import rewrites
 
     return {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.hardware_bound}

@@ -37,7 +37,7 @@ NOT_COMPARABLE = "their times must not be compared"
 
 
 def side_by_side(sessions: Sequence[StoredSession]) -> History:
-    """What differs between sessions, and whether their times describe the same thing."""
+    """Return what differs between sessions, and whether their times describe the same thing."""
     contrasts = [
         Contrast(name=name, values=values, breaks=breaks)
         for name, breaks, read in _PROPERTIES
@@ -72,7 +72,7 @@ def _model(session: StoredSession) -> str:
 
 
 def _workload(session: StoredSession) -> str:
-    """The inputs and the load in words; a mark tells those apart that read alike."""
+    """Return the inputs and the load in words; a mark tells those apart that read alike."""
     work = session.document.workload if session.document else None
     if work is None:
         return UNKNOWN
@@ -105,7 +105,7 @@ def _runtime(session: StoredSession) -> str:
 
 
 def _runtimes(session: StoredSession) -> list[Runtime]:
-    """What the document was measured with; [] where it does not say."""
+    """Return what the document was measured with; [] if it does not say."""
     both = _answer(session)
     if both is not None:
         return [side.runtime for side in (both.base, both.new) if side is not None]
@@ -131,7 +131,7 @@ def _new_plan(session: StoredSession) -> str:
 
 
 def _candidate(session: StoredSession) -> Plan | None:
-    """The plan that the session recommends or tries."""
+    """Return the plan that the session recommends or tries."""
     both = _answer(session)
     if both is not None:
         return both.new.plan if both.new else both.base.plan
@@ -162,7 +162,7 @@ _PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
 
 
 def _next(sessions: Sequence[StoredSession]) -> str:
-    """The comparison that would tell two sessions' models or plans apart, where it can be written down."""
+    """Return the comparison that would tell two sessions' models or plans apart, where it can be written down."""
     if len(sessions) != 2:
         return ""
     a, b = (_answer(s) for s in sessions)
@@ -190,12 +190,12 @@ COLUMNS = (
 
 
 def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """One row a session: its own base, its own new side, and its own claim with the interval."""
+    """Return one row a session: its own base, its own new side, and its own claim with the interval."""
     return [_row(s) for s in sessions]
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """The figure that was compared, a latency where none was; "" where it was not measured."""
+    """Return the figure that was compared, a latency where none was; "" if it was not measured."""
     return figure_value(figures, statistic or "p50 latency") if figures else ""
 
 
@@ -222,7 +222,7 @@ def _row(session: StoredSession) -> tuple[str, ...]:
 
 
 def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
-    """The heads of ``profile_rows``: one column a profile."""
+    """Return the heads of ``profile_rows``: one column a profile."""
     return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
 
 
@@ -257,7 +257,7 @@ def _by_operator(result: ProfileResult) -> dict[str, float]:
 
 
 def _part(ns: float | None, result: ProfileResult) -> str:
-    """A time with its share of the run."""
+    """Return a time with its share of the run."""
     if ns is None:
         return ""
     return f"{duration(ns)} ({percent(ns / result.wall_ns)})" if result.wall_ns else duration(ns)
@@ -271,7 +271,7 @@ SIDE_COLUMNS = (
 
 
 def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Both sides of every session with what describes them (medians over trials)."""
+    """Return both sides of every session with what describes them (medians over trials)."""
     table_rows: list[tuple[str, ...]] = []
     for session in sessions:
         both = _answer(session)

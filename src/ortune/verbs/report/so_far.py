@@ -33,7 +33,7 @@ class _BlockEvent(msgspec.Struct):
 
 
 def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
-    """What was measured in whole blocks before the session ended; controls are no contestants.
+    """Return what was measured in whole blocks before the session ended; controls are no contestants.
 
     A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
     """
@@ -49,7 +49,7 @@ def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
 
 
 def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outcome]]:
-    """The trials of whole blocks, each with the shape that the block was of, "" where it was of all.
+    """Yield the trials of whole blocks, each with the shape that the block was of, "" if it was of all.
 
     What runs before and between the blocks is timed in another way, or fed other inputs: it is no part of the answer.
     """

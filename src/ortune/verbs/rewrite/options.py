@@ -85,7 +85,7 @@ class Options(OnePlan):
         return rewrites.find(self.asked[-1].name).makes
 
     def place(self, model: Path) -> Path:
-        """Returns where the new model is written.
+        """Return where the new model is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

@@ -32,7 +32,7 @@ from ortune.verbs.rewrite.result import CalledFor, NearMiss, RewriteStep, Rewrit
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
-    """Rewrites a model, or says what could be rewritten.
+    """Rewrite a model, or says what could be rewritten.
 
     Returns:
         The whole document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
@@ -66,7 +66,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
 
 
 def _listed(baseline: Measuring) -> RewritingResult:
-    """What the model calls for, and what nearly fits."""
+    """Return what the model calls for, and what nearly fits."""
     model, work = baseline.side.model.ir, baseline.work
     target = targets.of(baseline.side.plan).name
     row = rewrites.pipeline(model, workload=work, target=target)
@@ -164,7 +164,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
 
 
 def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> RewritingResult:
-    """What the rewrites did to the graph."""
+    """Return what the rewrites did to the graph."""
     before, after = side.model, open_model(rewritten.path)
     changed = after.op_counts.copy()
     changed.subtract(before.op_counts)
@@ -192,7 +192,7 @@ def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> Rewriti
 
 
 def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
-    """What of the model itself may make its outputs differ, in words."""
+    """Return what of the model itself may make its outputs differ, in words."""
     random = {op for _, op in random_ops(model.ir)}
     by_values = set() if difference.comparable else {op for _, op in value_dependent_ops(model.ir)}
     return rewrite_words.may_differ(random, by_values)

@@ -20,12 +20,12 @@ MOST_REASONS = 3
 
 
 def not_installed(package: str) -> str:
-    """Why a rewrite by a package is not tried."""
+    """Return why a rewrite by a package is not tried."""
     return f"{package} is not installed in the measured environment, and ortune does not install it"
 
 
 def unseen_feature(feature: str) -> str:
-    """Why a rewrite is not said to fit before a page has run."""
+    """Return why a rewrite is not said to fit before a page has run."""
     return f"useful where the browser's GPU has {feature}, known only once a page runs; use ortune tune"
 
 
@@ -36,7 +36,7 @@ def calibrated_on_synthetic(names: Sequence[str]) -> str:
 
 
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
-    """Why outputs may differ though no rewrite is at fault; "" where the model itself has no reason for it.
+    """Return why outputs may differ though no rewrite is at fault; "" if the model itself has no reason for it.
 
     Args:
         random: Operators whose results change from run to run.
@@ -56,7 +56,7 @@ def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
 
 
 def headline(result: RewritingResult) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     if not result.steps:
         n = sum(call.in_row for call in result.called_for)
         if n:
@@ -121,13 +121,13 @@ def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
 
 
 def _some(reasons: Sequence[str]) -> list[str]:
-    """The first reasons: there may be one for every layer."""
+    """Return the first reasons: there may be one for every layer."""
     more = len(reasons) - MOST_REASONS
     return [*reasons[:MOST_REASONS], *([f"{more} more like these"] if more > 0 else [])]
 
 
 def _next(envelope: Envelope[RewritingResult]) -> list[str]:
-    """What says whether the new model is faster."""
+    """Return what says whether the new model is faster."""
     result = envelope.result
     model = envelope.model.path if envelope.model else result.base.label
     settings = [word for name, value in result.settings.items() for word in ("--b-set", f"{name}={value}")]
@@ -139,7 +139,7 @@ def _next(envelope: Envelope[RewritingResult]) -> list[str]:
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:
-    """What was done, rewrite by rewrite, and whether the outputs are the same."""
+    """Return what was done, rewrite by rewrite, and whether the outputs are the same."""
     result = envelope.result
     if not result.steps:
         return _listed(result, envelope.model.path if envelope.model else result.base.label)

@@ -18,7 +18,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
-    """Makes, removes or lists environments.
+    """Make, remove or list environments.
 
     Raises:
         UsageError: The action or a name is not known.
@@ -53,7 +53,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
-    """Refuses what is no runtime that ortune adds, such as a folder of the user's own."""
+    """Refuse what is no runtime that ortune adds, such as a folder of the user's own."""
     for name in names:
         if name not in there and not recipes(name):
             raise UsageError(
@@ -64,7 +64,7 @@ def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
 
 
 def _releases(there: Sequence[MadeRuntime]) -> set[str]:
-    """The releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
+    """Return the releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
     own = {environment.runtime.ort_version for environment in there}
     try:
         return own | {find_runtime().ort_version}

@@ -10,7 +10,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
-    """What was done, what there is with its size and licences, and what could be added."""
+    """Return what was done, what there is with its size and licences, and what could be added."""
     result = envelope.result
     assert result is not None
     if result.action == "list":
@@ -19,7 +19,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 
 
 def _changed(result: RuntimeResult) -> str:
-    """What was added or removed, in one line: "made openvino (1.21 GiB); use it with --runtime openvino"."""
+    """Return what was added or removed, in one line: "made openvino (1.21 GiB); use it with --runtime openvino"."""
     if not result.changed:
         return "nothing was installed" if result.action == "remove" else "all were already installed"
     if result.action == "remove":
@@ -31,7 +31,7 @@ def _changed(result: RuntimeResult) -> str:
 
 
 def _listed(result: RuntimeResult) -> list[Block]:
-    """What there is with its size and licences, and what could be added."""
+    """Return what there is with its size and licences, and what could be added."""
     blocks: list[Block] = []
     if result.runtimes:
         rows = [_row(runtime) for runtime in result.runtimes]

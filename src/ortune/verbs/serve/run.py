@@ -15,7 +15,7 @@ from ortune.verbs.serve.options import Options
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
-    """Waits for a browser, measures one plan in it and returns the whole document.
+    """Wait for a browser, measure one plan in it and return the whole document.
 
     Raises:
         OrtuneError: No browser came, or nothing could be measured; the exit code is the error's.

@@ -12,7 +12,7 @@ from ortune.verbs.bench.result import BenchResult
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """The document of a bench; below its headlines, the browser that somebody opened."""
+    """Return the document of a bench; below its headlines, the browser that somebody opened."""
     bench, host = bench_words.document(envelope), envelope.host
     if host is None:
         return bench

@@ -56,7 +56,7 @@ class Options(OnePlan):
         return replace(super().terms, wait=not self.no_wait)
 
     def place(self) -> Path:
-        """Returns where it is written.
+        """Return where it is written.
 
         Raises:
             UsageError: It cannot be written there, or something is there that is not to be replaced.

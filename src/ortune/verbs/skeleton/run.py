@@ -51,7 +51,7 @@ TOO_MUCH = 0.1
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonResult]:
-    """Makes the skeleton, and holds it against its original.
+    """Make the skeleton, and holds it against its original.
 
     Returns:
         The whole document; ``verdict`` is "same", "differs", or "not-run" where the original or the skeleton does not
@@ -106,7 +106,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
 def _held(
     options: Options, baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
-    """The skeleton against its original: what rules find, and where the time goes."""
+    """Return the skeleton against its original: what rules find, and where the time goes."""
     side = baseline.side
     before, after = (_findings(baseline, model) for model in (side.model, new))
     profile, trouble = None, ""
@@ -142,7 +142,7 @@ def _findings(baseline: Measuring, model: OpenModel) -> tuple[Finding, ...]:
 
 
 def _places(findings: Sequence[Finding]) -> dict[str, int]:
-    """How many places each rule names; one without places is one."""
+    """Return how many places each rule names; one without places is one."""
     counts: Counter[str] = Counter()
     for finding in findings:
         counts[finding.code] += max(1, len(finding.where))
@@ -161,7 +161,7 @@ def _inputs(work: Workload, skeleton_model: Skeleton) -> tuple[str, ...]:
 def _profile(
     baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonProfile:
-    """Both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
+    """Return both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
 
     Raises:
         OrtuneError: One of them does not run.

@@ -22,7 +22,7 @@ def runs_too_long(latency_ns: float, most_s: float) -> str:
 
 
 def headline(result: SkeletonResult) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     what = f"{size(result.bytes_after)} of {size(result.bytes_before)}"
     if result.same:
         return f"{what}: findings and profile match the original"
@@ -98,7 +98,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def document(envelope: Envelope[SkeletonResult]) -> Document:
-    """What was written, and what it shares with the original."""
+    """Return what was written, and what it shares with the original."""
     result = envelope.result
     tone: Tone = "good" if result.same else "look"
     blocks: list[Block] = [Line(f"{result.path}: {result.headline}", tone), *_blocks(result)]
@@ -159,7 +159,7 @@ def _table(profile: SkeletonProfile) -> Block:
 
 
 def issue(envelope: Envelope[SkeletonResult]) -> str:
-    """A bug report as Markdown: what to describe, the machine, the skeleton, what rules find.
+    """Return a bug report as Markdown: what to describe, the machine, the skeleton, what rules find.
 
     Of the document only what no path and no name of the user's is in.
     """

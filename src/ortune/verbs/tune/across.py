@@ -55,13 +55,13 @@ def with_targets(
 def usable_here(
     side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
 ) -> Resolved:
-    """The side with a runtime for each other target that bundles can be made for and that runs here.
+    """Return the side with a runtime for each other target that bundles can be made for and that runs here.
 
     A device that is emulated is none: what it takes says nothing of speed.
 
     Args:
         side: What the plans are held against; where its own plan names a provider, nothing else is raced.
-        say: Told what is raced too, and what is installed for it.
+        say: Callback for progress messages.
         alone: Look at the side's own runtime, not at those that ortune has made.
         install: Make what can be made here and is not there yet.
     """
@@ -102,7 +102,7 @@ def usable_here(
 
 
 def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
-    """Names the targets that are not compared though all were asked for, those with the same reason together."""
+    """Name the targets that are not compared though all were asked for, those with the same reason together."""
     emulated = {environment.name for environment in made.made() if environment.emulated}
     names: dict[str, list[str]] = {}
     for target in others:
@@ -128,7 +128,7 @@ def _runtime(
 
 
 def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
-    """Returns where plans run that have the providers and settings of one plan."""
+    """Return where plans run that have the providers and settings of one plan."""
     return Scope(
         ort_version=baseline.side.runtime_of(on).version_of(on),
         objective=objective,
@@ -164,7 +164,7 @@ def propose_elsewhere(
     row: Sequence[RewriteSpec] = (),
     spare_ns: Callable[[], float] | None = None,
 ) -> Elsewhere:
-    """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
+    """Return plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
 
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
     first run on a target that nobody asked for.
@@ -209,7 +209,7 @@ def propose_elsewhere(
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
-    """The targets asked for by name for which no time was left, each with a budget that has it."""
+    """Return the targets asked for by name for which no time was left, each with a budget that has it."""
     if not result.budget.enough_s:
         return ()
     ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
@@ -226,7 +226,7 @@ def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]
 def _in_its_own_types(
     baseline: Measuring, name: str, plan: Plan, ran: Measured
 ) -> tuple[Plan, Measured, tuple[UntestedTarget, ...]]:
-    """The plan that keeps the model's own number types, its first run, and why, where the default does not.
+    """Return the plan that keeps the model's own number types, its first run, and why, where the default does not.
 
     OpenVINO computes float32 models in bfloat16 on processors that have it, CUDA in TF32. Beyond the limit, every
     plan on top of that default would fail for its outputs, and an exact plan that is faster would never be tried.
@@ -261,7 +261,7 @@ def _rewritten(
     allow: Sequence[str],
     row: Sequence[RewriteSpec],
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Rewrites for this target alone, and those that its GPU is not for; the others are tried beside the baseline."""
+    """Rewrite for this target alone, and those that its GPU is not for; the others are tried beside the baseline."""
     model, name = baseline.side.model, targets.of(on).name
     if model.info.format == "ort":
         return [], ()
@@ -286,7 +286,7 @@ def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[PlanP
 
 
 def gpu_features(ran: Measured) -> tuple[str, ...]:
-    """What the GPU has that a page ran on, of all that rewrites may need; nothing outside of a browser."""
+    """Return what the GPU has that a page ran on, of all that rewrites may need; nothing outside of a browser."""
     page = ran.done.page
     return (rewrites.SHADERS_OF_FLOAT16,) if page is not None and page.float16 else ()
 
@@ -294,7 +294,7 @@ def gpu_features(ran: Measured) -> tuple[str, ...]:
 def without_feature(
     baseline: Measuring, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
 ) -> tuple[str, ...]:
-    """The rewrites that are not proposed since the GPU that a page ran on is not for them, in words."""
+    """Return the rewrites that are not proposed since the GPU that a page ran on is not for them, in words."""
     lacking = rewrites.lacking(
         baseline.side.model.ir,
         allow,

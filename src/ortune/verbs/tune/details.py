@@ -41,7 +41,7 @@ STATUSES: dict[PlanStatus, str] = {
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:
-    """How many rewrites and settings the winner has and how many were shown to pay, or ""."""
+    """Return how many rewrites and settings the winner has and how many were shown to pay, or ""."""
     kept = [s for s in settings if s.kept]
     if not kept:
         return ""
@@ -58,22 +58,22 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
 
 
 def pays(item: SettingWorth) -> bool:
-    """Returns whether leaving the setting out was confirmed slower."""
+    """Return whether leaving the setting out was confirmed slower."""
     return item.shown
 
 
 def setting(item: SettingWorth) -> str:
-    """A setting or rewrite as it is written in a plan."""
+    """Return a setting or rewrite as it is written in a plan."""
     return f"{item.name}={item.value}" if item.value else item.name
 
 
 def not_tried(result: TuneResult) -> list[str]:
-    """What was not tried, each with the reason."""
+    """Return what was not tried, each with the reason."""
     return [*result.not_tried, *map(untested_target, result.untested_targets)]
 
 
 def untested_target(untested: UntestedTarget) -> str:
-    """An execution provider that was not compared, or not by its default, with the reason and what to do."""
+    """Return an execution provider that was not compared, or not by its default, with the reason and what to do."""
     if untested.reason == "no-time":
         return f"{untested.target} was not tested: no time left ({more_time(untested)})"
     difference = untested.difference
@@ -86,14 +86,14 @@ def untested_target(untested: UntestedTarget) -> str:
 
 
 def more_time(untested: UntestedTarget) -> str:
-    """The option with which a target is tested for which no time was left."""
+    """Return the option with which a target is tested for which no time was left."""
     if untested.enough_s is None:
         return f"--targets {CPU.target},{untested.target} forces it"
     return f"--budget {as_option(untested.enough_s)} is enough"
 
 
 def worth(item: SettingWorth) -> str:
-    """What leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    """Return what leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
     if item.without_ratio is None:
         return "not measured on its own"
     interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
@@ -101,7 +101,7 @@ def worth(item: SettingWorth) -> str:
 
 
 def details(result: TuneResult) -> list[tuple[str, str]]:
-    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    """Return what supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
     kept = [s for s in result.settings if s.kept]
     rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
     rows.append(("winner", settings_summary(result.settings)))
@@ -149,13 +149,13 @@ def _level(item: SettingWorth) -> str:
 
 
 def alone(comparison: Comparison) -> str:
-    """The last check: what the winner does where no other trial is alive."""
+    """Return the last check: what the winner does where no other trial is alive."""
     interval = span(comparison.ratio_low, comparison.ratio_high)
     return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
 
 
 def noise(result: TuneResult) -> str:
-    """What the controls said, and how many blocks were dropped."""
+    """Return what the controls said, and how many blocks were dropped."""
     parts = control_words(result.controls)
     dropped = sum(bool(p.dropped) for p in result.points)
     if dropped:
@@ -191,7 +191,7 @@ def where_kept(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def spent(result: TuneResult) -> str:
-    """What the run took: trials, and seconds by phase."""
+    """Return what the run took: trials, and seconds by phase."""
     b = result.budget
     phases = (
         ("start and pilot", b.before_s),
@@ -207,7 +207,7 @@ def spent(result: TuneResult) -> str:
 
 
 def _unspent(b: BudgetReport, after: str) -> list[str]:
-    """What is left of a budget after its last stage, with the arithmetic."""
+    """Return what is left of a budget after its last stage, with the arithmetic."""
     if b.left_s < LEAST_LEFT_S:
         return []
     if not b.next_s:

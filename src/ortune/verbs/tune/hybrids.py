@@ -36,7 +36,7 @@ class _Node:
 
     Attributes:
         names: What the placement calls it, and nodes that were made of it.
-        on_cpu: Where they are; None where the placement does not have them.
+        on_cpu: Where they are; None if the placement does not have them.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class _Node:
 def hybrids(
     graph: ir.Graph, placement: Sequence[Placement], on: Plan, ort_version: str
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans with one border between the device and the CPU; and why none, where there are islands.
+    """Return plans with one border between the device and the CPU; and why none, where there are islands.
 
     Args:
         graph: Of the model that ran.
@@ -93,7 +93,7 @@ def hybrids(
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
-    """The nodes in the graph's order, each with where it was placed."""
+    """Return the nodes in the graph's order, each with where it was placed."""
     by_name = {name: part.provider == CPU.name for part in placement for name in part.nodes if name}
     own = {node.name or "" for node in graph}
     names_of: defaultdict[str, list[str]] = defaultdict(list)
@@ -119,7 +119,7 @@ def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
 
 
 def _islands(nodes: Sequence[_Node]) -> set[int]:
-    """Nodes on the CPU that take from a device and give to one, through whatever is between."""
+    """Return nodes on the CPU that take from a device and give to one, through whatever is between."""
     # In the order of the graph every source precedes its users, so that one pass in either direction is
     # enough.
     below_device: set[int] = set()
@@ -148,7 +148,7 @@ def _names(nodes: Sequence[_Node], numbers: Iterable[int]) -> list[str]:
 
 
 def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
-    """The setting that moves nodes to the CPU and no other; "" where parts of names cannot tell them apart."""
+    """Return the setting that moves nodes to the CPU and no other; "" if parts of names cannot tell them apart."""
     to_cpu = {_part(name, kept) for name in moved}
     # A name within a longer one of a node that stays: the longer one decides.
     to_device = {name for name in kept if any(part in name for part in to_cpu)}

@@ -12,7 +12,7 @@ from ortune.records import BrowserPlace, Failed, Plan
 
 
 def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
-    """Every target of the browser, that of the baseline first.
+    """Return every target of the browser, that of the baseline first.
 
     What the browser offers is asked in any case; the model is run there as long as there is time.
 
@@ -28,7 +28,7 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
 
 
 def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
-    """The places, beside the baseline's, where plans are to be raced."""
+    """Return the places, beside the baseline's, where plans are to be raced."""
     return tuple(place.target for place in places[1:] if place.state == "raced")
 
 

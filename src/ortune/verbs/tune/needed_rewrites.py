@@ -30,7 +30,7 @@ MOST_BYTES = 128 * 2**20
 def needed(
     baseline: Measuring, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
 ) -> tuple[RewriteSpec, ...]:
-    """The row without the clean-up that changes nothing in what ONNX Runtime runs.
+    """Return the row without the clean-up that changes nothing in what ONNX Runtime runs.
 
     Args:
         baseline: Of the model, and the interpreter that is measured.
@@ -69,7 +69,7 @@ def _digests(
     everywhere: Plan,
     ends: float,
 ) -> list[str]:
-    """The digest of the optimised graph of each try, in order."""
+    """Return the digest of the optimised graph of each try, in order."""
     pace, files = Pace(lambda: ends - monotonic.now_s()), []
     for specs in tries:
         if not pace.begins("a rewritten model"):

@@ -19,7 +19,7 @@ GAUGE_PX = 38
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """The whole report of a tuning."""
+    """Return the whole report of a tuning."""
     result = envelope.result
     deciding = tune_facts.deciding(result)
     large, unit = _large(result, deciding)
@@ -51,7 +51,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def title(result: TuneResult) -> str:
-    """The answer in very few words."""
+    """Return the answer in very few words."""
     return " ".join(part for part in _large(result, tune_facts.deciding(result)) if part)
 
 
@@ -75,7 +75,7 @@ def _bundle(result: TuneResult) -> str:
 
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
-    """The factor and what it is of; without a proven gain the verdict in words."""
+    """Return the factor and what it is of; without a proven gain the verdict in words."""
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
@@ -90,7 +90,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
 
 
 def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
-    """The interval on an axis around "no change"."""
+    """Return the interval on an axis around "no change"."""
     if claim is None:
         return []
     now = tune_facts.today(result) is not None
@@ -129,7 +129,7 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
 
 
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
-    """What the claim rests on, as names and values."""
+    """Return what the claim rests on, as names and values."""
     if claim is None:
         n = len(tune_facts.tried(result.candidates))
         share = result.smallest_effect_ratio

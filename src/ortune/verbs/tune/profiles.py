@@ -24,7 +24,7 @@ PROFILED_NODES = 10
 def default_headroom(
     run: Tuning, objective: Objective, store: Path | None
 ) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
-    """What one short profile of the default says can be won, what a page draws of it, and the whole of it.
+    """Return what one short profile of the default says can be won, what a page draws of it, and the whole of it.
 
     A session that goes on has the first two in its journal.
 
@@ -53,7 +53,7 @@ def default_headroom(
 
 
 def _short(profile: ProfileResult) -> ProfileResult:
-    """What the page draws of it."""
+    """Return what the page draws of it."""
     nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
     return ProfileResult(
         trace=profile.trace,
@@ -67,7 +67,7 @@ def _short(profile: ProfileResult) -> ProfileResult:
 
 
 def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | None:
-    """Returns where the winner's gain lies; None where there is no winner, or where telling it takes long."""
+    """Return where the winner's gain lies; None if there is no winner, or where telling it takes long."""
     executor, leader = run.baseline.executor, run.search.winner
     beside, figures = BASE, result.default_figures
     if result.current_figures is not None and run.search.race.with_current:

@@ -52,7 +52,7 @@ class Asked:
 def search(
     run: Tuning, asked: Asked, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
 ) -> None:
-    """Proposes, races and confirms.
+    """Propose, race and confirm.
 
     Args:
         run: Whose baseline was timed.
@@ -88,7 +88,7 @@ def search(
 def _proposed(
     run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans to try, best prior first; and what is not proposed, and why."""
+    """Return plans to try, best prior first; and what is not proposed, and why."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
     of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
@@ -165,7 +165,7 @@ def _one_border(run: Tuning, asked: Asked) -> tuple[list[PlanProposal], tuple[st
 
 
 def _objective(run: Tuning) -> Objective:
-    """The objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
+    """Return the objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
     objective = run.search.race.objective
     return "cold-start" if objective in FROM_START else objective
 
@@ -187,7 +187,7 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
 def _row(
     run: Tuning, everywhere: Plan, target: str, objective: Objective, pace: Pace
 ) -> tuple[RewriteSpec, ...]:
-    """The exact rewrites that are raced together."""
+    """Return the exact rewrites that are raced together."""
     model, work = run.side.model, run.baseline.work
 
     def decide() -> tuple[RewriteSpec, ...]:
@@ -206,7 +206,7 @@ def _row(
 
 
 def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None, pace: Pace) -> tuple[Finding, ...]:
-    """What rules would change of the model, of how it runs, and of what the profile shows."""
+    """Return what rules would change of the model, of how it runs, and of what the profile shows."""
     facts_of_run = replace(
         run.baseline.facts(),
         plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),

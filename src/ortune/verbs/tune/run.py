@@ -36,7 +36,7 @@ from ortune.verbs.tune.proposing import look_in_browser, search
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
-    """Finds the fastest plan and proves it. The bundle is written where one is asked for.
+    """Find the fastest plan and proves it. The bundle is written where one is asked for.
 
     Returns:
         The whole document; ``error`` says why there is no bundle where none could be written in the end.

@@ -119,7 +119,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         return tuple(name for name in names if name != CPU.target)
 
     def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
-        """The side with a runtime for each target beside its own on which plans are raced."""
+        """Return the side with a runtime for each target beside its own on which plans are raced."""
         from ortune.verbs.tune.across import usable_here, with_targets
 
         of_ours = self.target == CPU.target and self.feeds.pod is None
@@ -136,7 +136,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @cached_property
     def today(self) -> Plan | None:
-        """What the user runs today; None where it was not said."""
+        """What the user runs today; None if it was not said."""
         from ortune.measuring.plans import current_plan
 
         return None if self.current is None else current_plan(self.current, self.default)
@@ -149,7 +149,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         return tuple(rewrites.parse(text) for text in self.rewrite)
 
     def asked(self, everywhere: Plan) -> Asked:
-        """What of the search was asked for; ``everywhere`` stands in every plan."""
+        """Return what of the search was asked for; ``everywhere`` stands in every plan."""
         from ortune import targets
         from ortune.verbs.tune.proposing import Asked
 
@@ -165,7 +165,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         )
 
     def require_searchable(self) -> None:
-        """Raises UsageError for what cannot be searched or allowed."""
+        """Raise UsageError for what cannot be searched or allowed."""
         from ortune import rewrites, targets
         from ortune.catalogue import knobs
         from ortune.records import BUSY

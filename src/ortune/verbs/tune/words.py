@@ -74,7 +74,7 @@ def figures_table(result: TuneResult) -> Table:
 
 
 def sides(result: TuneResult) -> list[tuple[str, ...]]:
-    """The sides as rows of text, the heads first, with what else describes each side."""
+    """Return the sides as rows of text, the heads first, with what else describes each side."""
     shown = figures_table(result)
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
@@ -96,14 +96,14 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 
 def _standing(candidate: Candidate) -> str:
-    """What the figures of a configuration are worth that nothing confirmed."""
+    """Return what the figures of a configuration are worth that nothing confirmed."""
     if candidate.reason != "guard":
         return "exploratory, unconfirmed"
     return f"exploratory, rejected: {candidate.why.removeprefix(f'{WORSENS}: ') or WORSENS}"
 
 
 def explored(result: TuneResult) -> Table:
-    """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
+    """Return the configurations of a search that could confirm none, the fastest first; no rows of another search."""
     ran = measured_right(result.candidates)
     if not result.budget.exploratory:
         ran = []
@@ -126,7 +126,7 @@ def explored(result: TuneResult) -> Table:
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """The tuning: the answer first, with what to paste; what supports it, where that is asked for."""
+    """Return the tuning: the answer first, with what to paste; what supports it, where that is asked for."""
     result = envelope.result
     said = result.headline or headline(result)
     heads, *rows = sides(result)
@@ -172,12 +172,12 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def stays(result: TuneResult) -> bool:
-    """Returns whether nothing is to be changed."""
+    """Return whether nothing is to be changed."""
     return kept(result) and not corrected(result)
 
 
 def causes(result: TuneResult) -> list[str]:
-    """What stands out in the file and a rewrite mends: each rewrite, and what it alone was measured to win."""
+    """Return what stands out in the file and a rewrite mends: each rewrite, and what it alone was measured to win."""
     by_plan: dict[str, list[Finding]] = {}
     for finding in mended(result):
         by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)
@@ -207,7 +207,7 @@ def causes(result: TuneResult) -> list[str]:
 
 
 def _checks(result: TuneResult) -> list[Line]:
-    """What limits the claim; nothing where nothing was compared."""
+    """Return what limits the claim; nothing if nothing was compared."""
     comparison = deciding(result) or (result.refused.comparison if result.refused else None)
     more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
     unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
@@ -216,7 +216,7 @@ def _checks(result: TuneResult) -> list[Line]:
 
 
 def untested(result: TuneResult) -> str:
-    """How much was not tested, and where it is listed."""
+    """Return how much was not tested, and where it is listed."""
     counts = (
         (len(left_out(result.candidates)), "for lack of time"),
         (len(result.not_tried), "not possible or allowed here"),
@@ -234,7 +234,7 @@ def untested(result: TuneResult) -> str:
 
 
 def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
-    """What proves the winner again, or finds more; what supports the answer."""
+    """Return what proves the winner again, or finds more; what supports the answer."""
     result = envelope.result
     more: list[str] = []
     if result.budget.enough_s:
@@ -259,7 +259,7 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
 
 
 def _quiet(result: TuneResult) -> list[str]:
-    """The options with which a rerun waits for a quiet machine, if a busy one confirmed nothing."""
+    """Return the options with which a rerun waits for a quiet machine, if a busy one confirmed nothing."""
     return list(others_words.WAIT) if result.conditions == BUSY_MACHINE and claimed(result) is None else []
 
 

@@ -16,7 +16,7 @@ from ortune.search.plan_edits import merge
 
 
 def step_down(run: Tuning) -> None:
-    """Races against the highest level that is right where the default is wrong or does not run.
+    """Race against the highest level that is right where the default is wrong or does not run.
 
     The time of a wrong one is shown.
 
@@ -42,7 +42,7 @@ def step_down(run: Tuning) -> None:
 
 
 def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
-    """Returns exact rewrites after which the model is right at the level that was asked for; () if there are none.
+    """Return exact rewrites after which the model is right at the level that was asked for; () if there are none.
 
     Args:
         run: The tuning, once it has stepped down.
@@ -71,7 +71,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
 
 
 def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
-    """Returns whether the rewritten model runs at the level that was asked for, with the outputs of the right one."""
+    """Return whether the rewritten model runs at the level that was asked for, with the outputs of the right one."""
     baseline, wrong = run.baseline, run.baseline.check.wrong_plan
     assert wrong is not None
     plan = merge(wrong, Plan(rewrites=specs, settings=rewrites.settings_for(specs)))
@@ -93,7 +93,7 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
 
 
 def time_once(run: Tuning) -> None:
-    """Runs one trial of the default whose outputs are wrong, where no block held it and the time does."""
+    """Run one trial of the default whose outputs are wrong, where no block held it and the time does."""
     entry = run.search.race.timed_only
     if entry is None or entry.gives_up or measured(run.search.race.seen, entry.arm) or run.watch.stop():
         return

@@ -17,7 +17,7 @@ from ortune.records import LockedModel
 
 
 def locked_model(model: OpenModel) -> LockedModel:
-    """The model's own part of a snapshot. Reads all weights once more than the sha256 does."""
+    """Return the model's own part of a snapshot. Reads all weights once more than the sha256 does."""
     # By identity, which lasts as long as the model does: names are not unique.
     digests = {id(t): tensor_digest(t) for t in tensors(model.ir)}
     weights = [t for t in tensors(model.ir) if not is_structure(t)]
@@ -45,14 +45,14 @@ def locked_model(model: OpenModel) -> LockedModel:
 
 
 def exported_operators(model: OpenModel) -> dict[str, int]:
-    """Operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
+    """Return operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
     counts = Counter(map(operator, nodes(model.ir)))
     counts.pop("Constant", None)
     return dict(counts)
 
 
 def interface(value: ir.Value) -> str:
-    """Describes a value: "x: float[batch,3,224,224]", "?" for a dimension without a name, "[...]" without a rank."""
+    """Describe a value: "x: float[batch,3,224,224]", "?" for a dimension without a name, "[...]" without a rank."""
     kind = type_text(value) or "?"
     if "(" in kind:
         return f"{value.name}: {kind}"
@@ -63,7 +63,7 @@ def interface(value: ir.Value) -> str:
 
 
 def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    """Weights with the names of the values that they are; of a name in several graphs, the last."""
+    """Yield weights with the names of the values that they are; of a name in several graphs, the last."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             values = [(v.name or "", v.const_value) for v in graph.initializers.values()]

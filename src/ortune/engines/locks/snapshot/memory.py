@@ -38,7 +38,7 @@ class Memory:
 
 
 def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Bytes of every value of the main graph and its subgraphs, as far as they can be told without running."""
+    """Return bytes of every value of the main graph and its subgraphs, as far as they can be told without running."""
     counter = GraphCounter(model, fed)
     counter.graph(model.graph, "")
     sizes: Sizes = {}
@@ -52,7 +52,7 @@ def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
 
 
 def memory(graph: GraphProto, sizes: Sizes) -> Memory:
-    """Memory of a graph whose values have the given sizes.
+    """Return memory of a graph whose values have the given sizes.
 
     Kernels' scratch space and what the arena keeps are not in it, nor is the reuse of a buffer in place: it is a figure
     to compare two graphs by, the same on every machine.
@@ -68,7 +68,7 @@ def memory(graph: GraphProto, sizes: Sizes) -> Memory:
 
 
 def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
-    """The peak of one graph; a subgraph's own peak is added while its node runs."""
+    """Return the peak of one graph; a subgraph's own peak is added while its node runs."""
     weights = {tensor.name for tensor in graph.initializer}
     owner: dict[str, str] = {}
     last: dict[str, int] = {}
@@ -132,12 +132,12 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
 
 
 def _reads(node: NodeProto) -> list[str]:
-    """What a node reads by name, its bodies included."""
+    """Return what a node reads by name, its bodies included."""
     outer = [name for inner in graphs_of(node) for name in _outer_reads(inner)]
     return [name for name in (*node.input, *outer) if name]
 
 
 def _outer_reads(graph: GraphProto) -> list[str]:
-    """Everything that a subgraph reads by name; names of its own do no harm, they are not alive outside."""
+    """Return everything that a subgraph reads by name; names of its own do no harm, they are not alive outside."""
     names = [name for node in depth_first(graph) for name in _reads(node)]
     return names + [value.name for value in graph.output]

@@ -18,7 +18,7 @@ _SUFFIX = "_kernel_time"
 
 
 def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
-    """Bytes by value name, of the values that a run made; shapes alone are read, no times."""
+    """Return bytes by value name, of the values that a run made; shapes alone are read, no times."""
     try:
         events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError):

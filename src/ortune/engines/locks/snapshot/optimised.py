@@ -44,7 +44,7 @@ def graph_snapshot(
     exported: Mapping[str, int],
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
-    """What a lock keeps of a graph that ONNX Runtime saved."""
+    """Return what a lock keeps of a graph that ONNX Runtime saved."""
     counts, footprint = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
@@ -63,7 +63,7 @@ def graph_snapshot(
 
 
 def saved_graph(path: Path) -> SavedGraph:
-    """A graph that ONNX Runtime saved; data beside it is not read.
+    """Return a graph that ONNX Runtime saved; data beside it is not read.
 
     Raises:
         ModelError: The file cannot be read.
@@ -86,7 +86,7 @@ def saved_graph(path: Path) -> SavedGraph:
 
 
 def _without_data(graph: onnx.GraphProto) -> list[str]:
-    """Makes weights beside the file inputs, and leaves out what is there twice; the names of these inputs."""
+    """Make weights beside the file inputs, and leaves out what is there twice; the names of these inputs."""
     declared = {value.name for value in graph.input}
     # A Constant of a branch may be saved twice, as the node and as an initializer.
     outputs = {name for node in graph.node for name in node.output}

@@ -14,7 +14,7 @@ from ortune.graph.nodes import operator
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs in a node's attributes."""
+    """Yield the graphs in a node's attributes."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
@@ -22,7 +22,7 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Every node, those of subgraphs after the one that holds them."""
+    """Yield every node, those of subgraphs after the one that holds them."""
     for node in graph.node:
         yield node
         for inner in graphs_of(node):
@@ -30,7 +30,7 @@ def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def operators(graph: GraphProto) -> dict[str, int]:
-    """How many of each operator there are, subgraphs included, in alphabetical order.
+    """Return how many of each operator there are, subgraphs included, in alphabetical order.
 
     Constants are weights, whether an exporter wrote them as nodes or as initializers.
     """
@@ -40,7 +40,7 @@ def operators(graph: GraphProto) -> dict[str, int]:
 
 
 def structure(model: ir.Model, weights: Collection[str] = ()) -> str:
-    """A fingerprint of the main graph, 16 hexadecimal digits, in which a weight is known by its type and shape.
+    """Return a fingerprint of the main graph, 16 hexadecimal digits, in which a weight is known by its type and shape.
 
     Args:
         model: Without functions.

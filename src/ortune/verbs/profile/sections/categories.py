@@ -29,7 +29,7 @@ MEANINGS = {
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """One bar of all categories, and the table."""
+    """Return one bar of all categories, and the table."""
     result = envelope.result
     rows = profile_nodes.category_rows(result)
     if not rows:

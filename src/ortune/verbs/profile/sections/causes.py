@@ -12,5 +12,5 @@ NOTE = "Largest first."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """A sentence each."""
+    """Return a sentence each."""
     return [Points(items=profile_words.findings(envelope.result), marked=True)]

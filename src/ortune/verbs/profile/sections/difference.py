@@ -12,6 +12,6 @@ NOTE = difference_section.NOTE
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The difference of two profiles, where there is one."""
+    """Return the difference of two profiles, where there is one."""
     against = envelope.result.against
     return difference_section.of(against) if against is not None else []

@@ -22,7 +22,7 @@ Place = tuple[LayerTime, float, int]
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The icicle and the same as a table, indented."""
+    """Return the icicle and the same as a table, indented."""
     result = envelope.result
     layers = profile_nodes.run_layers(result)
     if not layers:

@@ -22,7 +22,7 @@ COLUMNS = (Column("value or other use", "name"), Column("size"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The chart, the figures, and all that is taken at the peak."""
+    """Return the chart, the figures, and all that is taken at the peak."""
     memory = envelope.result.memory
     if memory is None:
         return []
@@ -78,7 +78,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
 
 
 def _steps(points: Sequence[MemoryPoint]) -> list[MemoryPoint]:
-    """Keeps of neighbouring points the one with the most in use: the peak always stays."""
+    """Keep of neighbouring points the one with the most in use: the peak always stays."""
     if len(points) <= STEPS:
         return list(points)
     edges = [round(i * len(points) / STEPS) for i in range(STEPS + 1)]

@@ -66,7 +66,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _about(node: ProfiledNode) -> str:
-    """All that is known of its names."""
+    """Return all that is known of its names."""
     parts = [f"with {', '.join(node.originals[1:])}"] if node.originals[1:] else []
     if node.originals and node.name != node.originals[0]:
         parts.append(f"as {node.name}")
@@ -76,7 +76,7 @@ def _about(node: ProfiledNode) -> str:
 
 
 def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
-    """Each column's text, and what it is sorted by."""
+    """Return each column's text, and what it is sorted by."""
     lost = max(0.0, node.least_ns - node.floor_ns) if node.floor_ns else None
     rate = node.flops / node.least_ns * 1e9 if node.flops and node.least_ns else None
     return {

@@ -23,7 +23,7 @@ NAMED = 5
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The scatter; none where no node's work is known."""
+    """Return the scatter; none if no node's work is known."""
     result = envelope.result
     dots = [n for n in result.nodes if n.flops and n.bytes and n.least_ns > 0]
     dots = sorted(dots, key=lambda n: -n.time_ns)[:MOST]
@@ -73,7 +73,7 @@ def _intensity(node: ProfiledNode) -> float:
 
 
 def _ridges(peak: MachinePeak | None) -> list[float]:
-    """The places where the slopes meet the levels."""
+    """Return the places where the slopes meet the levels."""
     if peak is None or not peak.bytes_per_s:
         return []
     moved = max(peak.bytes_per_s.values())
@@ -85,7 +85,7 @@ def _ridges(peak: MachinePeak | None) -> list[float]:
 
 
 def _roofs(peak: MachinePeak | None, across: Axis, up: Axis) -> list[Segment]:
-    """One roof with all threads, one with a single thread, and the level of int8."""
+    """Return one roof with all threads, one with a single thread, and the level of int8."""
     if peak is None or not peak.bytes_per_s or not peak.flops_per_s:
         return []
     most = max(peak.flops_per_s)
@@ -124,7 +124,7 @@ def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
 
 
 def _number(number: int, node: ProfiledNode) -> Dot:
-    """The number of one of the largest, which are named below."""
+    """Return the number of one of the largest, which are named below."""
     return Dot(x=_intensity(node), y=_rate(node), radius_px=0.0, text=str(number))
 
 
@@ -155,7 +155,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tup
 
 
 def _short(rate: float) -> str:
-    """A rate for the scale beside the drawing: "10 G"."""
+    """Return a rate for the scale beside the drawing: "10 G"."""
     for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if rate >= scale:
             return f"{rate / scale:.0f}{unit}"

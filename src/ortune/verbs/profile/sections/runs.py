@@ -21,7 +21,7 @@ COLUMNS = (Column("owner", "name"), Column("more"), Column("of all"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The dots, and who makes the slow runs slow."""
+    """Return the dots, and who makes the slow runs slow."""
     result = envelope.result
     variance = result.variance
     if variance is None or len(variance.runs_ns) < 2:

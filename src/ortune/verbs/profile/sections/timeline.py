@@ -43,7 +43,7 @@ class Execution:
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The chart; what shows more, each as its file, and the command that writes those that are not there."""
+    """Return the chart; what shows more, each as its file, and the command that writes those that are not there."""
     result = envelope.result
     if not result.n_runs:
         return []
@@ -61,7 +61,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _again(envelope: Envelope[ProfileResult]) -> list[str]:
-    """The command that reads the trace again, or profiles again; [] where it cannot be written."""
+    """Return the command that reads the trace again, or profiles again; [] if it cannot be written."""
     result = envelope.result
     if result.trace.path:
         return ["ortune", "profile", operand(result.trace.path)]
@@ -135,7 +135,7 @@ def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[flo
 def _drawn(
     track: TimelineTrack, columns: Sequence[Sequence[int]], first: float, last: float
 ) -> Iterator[Execution]:
-    """What of a track lies between two times; short executions next to each other are one."""
+    """Yield what of a track lies between two times; short executions next to each other are one."""
     least = LEAST * (last - first)
     short: Execution | None = None
     for row in range(track.first, track.first + track.count):

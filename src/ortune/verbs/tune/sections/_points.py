@@ -13,7 +13,7 @@ ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winne
 
 
 def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
-    """A role's value in a block, None where it was not in it."""
+    """Return a role's value in a block, None if it was not in it."""
     plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
     names = [*ROLES[role], *([plan.id] if plan is not None else [])]
     if role == "winner" and plan == result.current:
@@ -22,7 +22,7 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 
 
 def roles(result: TuneResult) -> tuple[str, ...]:
-    """The roles that are plans of their own: the default, today's plan and the winner."""
+    """Return the roles that are plans of their own: the default, today's plan and the winner."""
     names = ["default"]
     if tune_facts.today(result) is not None:
         names.append("current")
@@ -32,30 +32,30 @@ def roles(result: TuneResult) -> tuple[str, ...]:
 
 
 def role_words(result: TuneResult, role: str) -> str:
-    """What a role is called in a picture."""
+    """Return what a role is called in a picture."""
     if role == "current" and result.winner == result.current:
         return "current, the winner"
     return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
-    """The blocks to draw: the confirmation's where there are any, else all; dropped ones left out."""
+    """Return the blocks to draw: the confirmation's where there are any, else all; dropped ones left out."""
     good = tuple(p for p in points if not p.dropped)
     return tuple(p for p in good if p.phase == "confirm") or good
 
 
 def words(result: TuneResult) -> Callable[[float], str]:
-    """How a value of the statistic is written in its unit."""
+    """Return how a value of the statistic is written in its unit."""
     return memory if sides.kind(result.statistic) == "memory" else duration
 
 
 def shown(result: TuneResult, number: float | None) -> str:
-    """A value of the statistic; "" where there is none."""
+    """Return a value of the statistic; "" if there is none."""
     return "" if number is None else words(result)(number)
 
 
 def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, float | None]:
-    """Median and middle half of a role as the session recorded them, in the statistic's unit."""
+    """Return median and middle half of a role as the session recorded them, in the statistic's unit."""
     figures = {
         "default": result.default_figures,
         "current": result.current_figures,

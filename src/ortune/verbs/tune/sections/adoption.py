@@ -12,7 +12,7 @@ NOTE = "Session creation and peak memory are medians over trials: descriptive on
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A row a fact; none where the default's provider alone was raced."""
+    """Return a row a fact; none if the default's provider alone was raced."""
     result = envelope.result
     transfer = transfer_words.of_tuning(result)
     return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]

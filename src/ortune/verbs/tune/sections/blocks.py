@@ -21,7 +21,7 @@ HEIGHT_PX = 150
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A chart for each comparison that was confirmed, and the numbers behind them."""
+    """Return a chart for each comparison that was confirmed, and the numbers behind them."""
     result = envelope.result
     if result.winner_figures is None and result.against_default is None:
         return []
@@ -54,7 +54,7 @@ def _numbers(result: TuneResult, confirmed: Sequence[BlockPoint]) -> Fold:
 def _chart(
     result: TuneResult, confirmed: Sequence[BlockPoint], base: str, comparison: Comparison
 ) -> list[Chart]:
-    """One chart; none where no block holds both sides."""
+    """Return one chart; none if no block holds both sides."""
     factors: list[float | None] = []
     for point in confirmed:
         theirs, ours = points.value(result, point, base), points.value(result, point, "winner")

@@ -17,7 +17,7 @@ APART = (0.0, -0.17, 0.17, -0.08, 0.08, -0.25, 0.25)
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """One strip a role on a common axis; none where no block was measured."""
+    """Return one strip a role on a common axis; none if no block was measured."""
     result = envelope.result
     counting = points.counting(result.points)
     values = {

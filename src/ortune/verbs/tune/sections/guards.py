@@ -19,7 +19,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A row a guard, the outputs, and what describes both sides."""
+    """Return a row a guard, the outputs, and what describes both sides."""
     result = envelope.result
     deciding = tune_facts.deciding(result)
     guards = deciding.guards if deciding is not None else ()

@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A table a shape of the mix; none without a workload."""
+    """Return a table a shape of the mix; none without a workload."""
     work = envelope.workload
     if work is None:
         return []

@@ -13,7 +13,7 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Facts; none where something won."""
+    """Facts; none if something won."""
     result = envelope.result
     if not tune_facts.kept(result):
         return []

@@ -28,7 +28,7 @@ COLUMNS = (Column("control", "text"), Column("answer", "label"), Column("observe
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """The controls, the default over time, dropped blocks with their reasons."""
+    """Return the controls, the default over time, dropped blocks with their reasons."""
     result = envelope.result
     dropped = Counter(point.dropped for point in result.points if point.dropped)
     chart = _drift(result)
@@ -55,7 +55,7 @@ def _row(control: Control) -> list[Cell]:
 
 
 def _drift(result: TuneResult) -> list[Chart]:
-    """The default in every block of the session, its phases behind it."""
+    """Return the default in every block of the session, its phases behind it."""
     values = [None if p.dropped else points.value(result, p, "default") for p in result.points]
     numbers = [v for v in values if v is not None]
     if not numbers:

@@ -12,7 +12,7 @@ PLACES = 20
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Findings with their evidence and fix, then notes."""
+    """Return findings with their evidence and fix, then notes."""
     result = envelope.result
     notes = [*([result.rejected] if result.rejected else []), *result.notes]
     if result.hardware_bound:
@@ -25,7 +25,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _rows(finding: Finding) -> list[tuple[str, str]]:
-    """What it is, then a line each for what was seen, what to do, and where."""
+    """Return what it is, then a line each for what was seen, what to do, and where."""
     more = len(finding.where) - PLACES
     where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
     parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]

@@ -22,7 +22,7 @@ LEVELS = {
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A row a setting, kept or left out; none where the winner has none."""
+    """Return a row a setting, kept or left out; none if the winner has none."""
     result = envelope.result
     ends = [v for s in result.settings for v in (s.without_ratio, s.without_low, s.without_high) if v]
     columns = [

@@ -14,7 +14,7 @@ NOTE = "The verdict is for the weighted mix. Single rows are descriptive only."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A row a shape; none for a single shape."""
+    """Return a row a shape; none for a single shape."""
     result = envelope.result
     factors = [1 / v for c in result.cases for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
     columns = [

@@ -23,7 +23,7 @@ MOST_NODES = 10
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A bar of categories a side, and the nodes that changed or take most; none without a profile."""
+    """Return a bar of categories a side, and the nodes that changed or take most; none without a profile."""
     result = envelope.result
     if result.why is not None:
         return _both(result, result.why)

@@ -17,7 +17,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """A row an optimum."""
+    """Return a row an optimum."""
     best, plan, *figures, standing = tune_details.TRADE
     columns = [
         replace(best, head="best by"),
