@@ -90,7 +90,6 @@ DIALECT_LEFT = {
     "bundle": 18,
     "catalogue": 23,
     "cli": 11,
-    "engines": 96,
     "files": 4,
     "graph": 40,
     "inputs": 14,

@@ -58,7 +58,7 @@ def outputs_of(
 
     Args:
         baseline: Of the source.
-        path: The written model, with its weights beside it.
+        path: The written model; its external data is in the same folder.
         specs: The rewrites that it was made by.
         settings: What must be set to run it.
         line: Callback for progress messages.
@@ -152,7 +152,7 @@ def verify(
         scratch: Where feeds and outputs lie meanwhile.
         machine: Where they run.
         line: Callback for progress messages.
-        moves: The rewrites may move the outputs further than rounding does, as was asked for.
+        moves: Whether the rewrites may change the outputs by more than rounding, as the user allowed.
 
     Raises:
         ModelError: The written model does not load or run, or gives other outputs: it must not be delivered.

@@ -1,1 +1,1 @@
-"""Where the values inside two models part: every value of both looked at, matched, and held against the other."""
+"""Locates the first divergence of two models: both record every value, which are matched and compared."""

@@ -25,7 +25,7 @@ from ortune.outputs.files import family
 from ortune.records import GridSteps, SliceError, ValuePair
 
 SHOWN = 0.05
-"""Relative L2 from which a break shows, or a slice counts beside the whole."""
+"""Relative L2 from which a difference counts as a break, or a slice is reported in addition to the whole."""
 OWN_MOVES = 32.0
 """Times as far as a value moves when what goes in moves by one step: every sum along the way is rounded too."""
 GRID_MOVES = 4.0
@@ -69,7 +69,7 @@ def compare_pairs(
 
     Args:
         a: The base.
-        b: What is held against it.
+        b: The side compared with it.
         pairs: By the name in A.
         seen_a: Values of A.
         seen_b: Values of B.

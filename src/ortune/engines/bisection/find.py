@@ -123,7 +123,7 @@ def find(
 
     Args:
         a: The base with its feed.
-        b: What is held against it.
+        b: The side compared with it.
         joined: Inputs and outputs of B by those of A that they stand for.
         executor: Whose processes run them.
         folder: To be made for models and samples.

@@ -25,7 +25,7 @@ def step_of(grid: Grid | None) -> float | None:
 
 
 def zero_of(grid: Grid | None, onnx_type: str) -> float:
-    """Return the integer that stands for zero; 0 of what is no integer, or has several."""
+    """Return the integer that represents zero; 0 if the value is no integer, or several represent it."""
     if grid is None or onnx_type not in INTEGERS or len(grid.zero_points) != 1:
         return 0.0
     return float(grid.zero_points[0])

@@ -1,7 +1,7 @@
 """Which node made the infinities behind a NaN: one that overflows, or divides by zero, and not a mask.
 
 An infinity is followed from a result to the operands that hold it: element by element through elementwise operators,
-by its sign through the others. A mask of minus infinity beside a score that overflows is left behind in this way.
+by its sign through the others. This excludes a mask of minus infinity that is added to a score which overflows.
 """
 
 from __future__ import annotations

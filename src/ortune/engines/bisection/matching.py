@@ -23,7 +23,7 @@ from ortune.outputs.files import family
 from ortune.records import MatchedBy
 
 CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
-"""What they make stands for what goes in, as another type has it."""
+"""Operators whose output is their input in another type."""
 NEAR = 1e-2
 """Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
 NEAR_ENOUGH = 0.2
@@ -63,7 +63,7 @@ def match(
 
     Args:
         a: The base.
-        b: What is held against it.
+        b: The side compared with it.
         seen_a: Values of the base.
         seen_b: Values of the other.
         outputs: B's outputs and inputs by those of A that they stand for.
@@ -124,7 +124,7 @@ class _Matching:
             self.taken.add(theirs)
 
     def fits(self, mine: str, theirs: str) -> bool:
-        """Return whether two values can be held against each other element by element."""
+        """Return whether two values can be compared element by element."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
@@ -245,7 +245,7 @@ def _makers(side: Running) -> dict[str, str]:
 
 
 def _carried_from(side: Running) -> dict[str, str]:
-    """Return the name of the value that each value in another type stands for."""
+    """Return, for each value that is another one in a different type, the name of that other value."""
     roots: dict[str, str] = {}
     for node in side.nodes:
         if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
@@ -272,7 +272,7 @@ def _by_structure(
 
     Args:
         a: The base.
-        b: What is held against it.
+        b: The side compared with it.
         matching: The pairs so far.
         joined: Inputs of B by those of A.
         keys: The keys of both.
@@ -291,7 +291,7 @@ def _by_structure(
     keys_a, keys_b = keys
 
     def counterpart(mine: ir.Value | None) -> str | None:
-        """Return what stands for an input in B, or for what it carries on."""
+        """Return the counterpart of an input in B, or of the value that it carries."""
         name = "" if mine is None else str(mine.name)
         return partners.get(name) or partners.get(roots_a.get(name, ""))
 

@@ -107,9 +107,9 @@ def relative_l2(
 
     Args:
         a: The reference.
-        b: Held against it.
+        b: The values compared with it.
         any_order: Compare them sorted: what is the same in another layout.
-        zero: The integer that stands for zero.
+        zero: The integer that represents zero.
         zero_b: The one of B; the same where not given.
     """
     # B's integers as if its zero were A's.
@@ -146,7 +146,7 @@ class WorstSlice:
 def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
     """The worst of all slices along axes of moderate length; None if there are none, or not every element is kept.
 
-    A slice that is nearly zero beside the others is measured against a thousandth of what they have.
+    The error of a slice that is nearly zero is relative to a thousandth of the norm of the others.
     """
     if not (a.whole and b.whole) or a.shape != b.shape:
         return None
@@ -193,9 +193,9 @@ def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
 
     Args:
         a: The reference.
-        b: Held against it.
+        b: The values compared with it.
         step: Of the grid.
-        moved: How much higher the integer is in A that stands for zero.
+        moved: Difference of the integers that represent zero, A minus B.
     """
     old, new = a.values(), b.values() + moved
     if old.size != new.size or not old.size:

@@ -1,1 +1,1 @@
-"""From a framework's model to ONNX: what a source is, its axes, its outputs beside those of the ONNX model."""
+"""From a framework's model to ONNX: kinds of sources, their axes, and the comparison of outputs with the ONNX model."""

@@ -137,7 +137,7 @@ def other_sizes(size: int) -> tuple[int, ...]:
 def at(
     base: Mapping[str, Sequence[int]], where: Sequence[tuple[str, int]], size: int
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes with one open size changed wherever it stands."""
+    """Return the shapes with one dynamic size changed everywhere."""
     shapes = {name: list(shape) for name, shape in base.items()}
     for name, axis in where:
         shapes[name][axis] = size

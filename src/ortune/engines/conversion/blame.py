@@ -1,4 +1,4 @@
-"""Naming the node at fault: a wrong model's values held against those of a conversion that is right."""
+"""Names the node at fault by comparing the values of a wrong model with those of a conversion that is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def node_at_fault(
     folder: Path,
     line: Callable[[str], None],
 ) -> tuple[Parting | None, NotFinite | None]:
-    """Find where a wrong model's values part from a right one's, and stop being finite; None if nothing tells.
+    """Find where a wrong model's values diverge from a right one's, and become non-finite; None if neither is found.
 
     Args:
         right: A conversion of the same source whose outputs are the source's.

@@ -1,4 +1,4 @@
-"""An ONNX model beside its source: their outputs for several inputs and sizes, at two levels of optimisation."""
+"""Compares the outputs of an ONNX model with its source, for several inputs and sizes, at two optimisation levels."""
 
 from __future__ import annotations
 

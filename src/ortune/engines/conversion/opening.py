@@ -1,4 +1,4 @@
-"""Opening a source: the interpreter that has its framework, and what its process is asked first."""
+"""Opens a source: finds the interpreter that has its framework, and reads the source in a process of it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def opened_source(
         folder: The process's own folder, all that it may write to.
         shapes: Of inputs, if the source has none of its own.
         trusted: It is not confined.
-        feeds: The folder of the inputs that it is asked to run on.
+        feeds: Folder of the inputs that the process will run on.
 
     Raises:
         OrtuneError: It cannot be opened.

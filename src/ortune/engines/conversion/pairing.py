@@ -64,7 +64,7 @@ def pair_inputs(
 
 
 def _require_same(value: ir.Value, name: str, shape: Sequence[int | None]) -> None:
-    """NotPaired where the two have another rank, or the same sizes on other axes; one fixed size is told later."""
+    """Raise NotPaired if ranks differ, or sizes are on other axes; a single fixed size is reported later."""
     ours = list(value.shape) if value.shape is not None else None
     if ours is None or _fits(ours, shape):
         return

@@ -20,7 +20,7 @@ SUFFIX = ".lock.json"
 
 
 def default_path(model: str) -> Path:
-    """Return the lock file of a model: beside it, and one for all its git revisions."""
+    """Return the lock file of a model, in the folder of the model; one file serves all git revisions."""
     git = from_git.split(model)
     path = Path(git[0] if git else model)
     return path.with_name(path.name + SUFFIX)

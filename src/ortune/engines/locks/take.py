@@ -79,10 +79,10 @@ def take(
         side: The model, its plan and the runtime.
         inputs: What it is fed.
         scratch: Folder of this invocation.
-        watch: Is told what happens.
+        watch: Progress and cancellation callbacks.
         machine: Where it runs.
         stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
-        overrides: What was asked for on top of a bundle's plan; None for a model.
+        overrides: Settings passed in addition to a bundle's plan; None for a model.
 
     Raises:
         OrtuneError: The model does not load or cannot be fed.
@@ -197,7 +197,7 @@ def _run(
 
 
 def placed(profile: Path) -> dict[str, int]:
-    """Nodes that ran by execution provider, as every build records them; {} where the profile tells nothing."""
+    """Return the number of nodes by execution provider, as every build records it; {} if the profile has none."""
     try:
         trace = read_profile(profile)
     except UsageError:

@@ -54,7 +54,7 @@ def convert(
     Args:
         source: An .onnx.
         choice: How it is written.
-        folder: Where it is written, beside what lies there meanwhile.
+        folder: Folder of the file; its other files are kept.
         tool: Does what needs ONNX Runtime.
         name: Of the file that is written, without its ending.
         takes: Which nodes the place's provider takes: a provider-aware file keeps these plain.

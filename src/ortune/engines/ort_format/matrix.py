@@ -34,7 +34,7 @@ _TYPES = {
 
 @contextlib.contextmanager
 def staged(place: Path, *, replace: bool) -> Iterator[Path]:
-    """A folder beside a set's place, in which it is made; it goes with what was not delivered.
+    """Yield a temporary folder next to a set's place; files that were not delivered are removed with it.
 
     Args:
         place: Where the set is to be.

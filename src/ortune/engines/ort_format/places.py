@@ -107,12 +107,12 @@ def choose(
     aware: bool = False,
     force: bool = False,
 ) -> Choice:
-    """Return what fits a place, where nothing else was asked for.
+    """Return the choice that fits a place, unless options say otherwise.
 
     Args:
         place: Where the file is to run.
-        level: As asked for; "" for what fits.
-        style: As asked for; "" for what fits.
+        level: ``--level``; "" for the level that fits.
+        style: ``--style``; "" for the style that fits.
         needed: The list of what a reduced build needs.
         aware: The nodes that its provider takes are kept plain; the level is that of all others.
         force: A wrong combination is taken, and said to be one.

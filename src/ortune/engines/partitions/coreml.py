@@ -1,4 +1,4 @@
-"""What ONNX Runtime's CoreML provider demands of a node, beside the operator being listed.
+"""Constraints of ONNX Runtime's CoreML provider on a node, in addition to the list of operators.
 
 CoreML has two formats: MLProgram, and the older NeuralNetwork, which is the provider's default. The lists give some of
 the demands as caveats; the rest is what the provider's own checks refuse (microsoft/onnxruntime,

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's NNAPI provider demands of a node, beside the operator being listed.
+"""Constraints of ONNX Runtime's NNAPI provider on a node, in addition to the list of operators.
 
 The list gives some of it as caveats; the rest is what the provider's own checks refuse (microsoft/onnxruntime,
 ``core/providers/nnapi/nnapi_builtin/builders/impl/*_op_builder.cc``, ``helper.cc`` for what is quantized, and

@@ -21,7 +21,7 @@ class Format:
     """A provider, in one of the forms in which it takes models.
 
     Attributes:
-        name: As it is asked for, and the name of its table.
+        name: Name in ``--for``, and name of its table.
         provider: All else that is known of it.
         check: What it demands of a node of a listed operator.
         qdq: It takes a node with the QDQ nodes around it, or none of them.

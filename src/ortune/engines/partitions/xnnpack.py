@@ -1,4 +1,4 @@
-"""What ONNX Runtime's XNNPACK provider demands of a node, beside its answers about single ones.
+"""Constraints of ONNX Runtime's XNNPACK provider on a node, in addition to its answers about single nodes.
 
 The answers are those of its last build for browsers; the demands are what the provider's own checks refuse
 (microsoft/onnxruntime, ``core/providers/xnnpack``). Its kernels are made with the model, so sizes are known but for the

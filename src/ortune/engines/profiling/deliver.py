@@ -24,7 +24,7 @@ STORED = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverables:
-    """What was asked for beside the result itself.
+    """Files to write in addition to the result.
 
     Attributes:
         exports: Other tools' formats.
@@ -47,7 +47,7 @@ def deliver(
     log: SessionLog,
     render: Callable[[Envelope[ProfileResult], Timeline], str],
 ) -> Envelope[ProfileResult]:
-    """Write what was asked for and stores the document, also where a file cannot be written.
+    """Write the files and store the document, which is stored even if a file cannot be written.
 
     Raises:
         UsageError: A file cannot be written; what was measured is stored.
@@ -81,7 +81,7 @@ def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
 
 
 def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
-    """Write the page that was asked for beside the answer.
+    """Write the page of ``--report``.
 
     Raises:
         UsageError: It cannot be written; where the answer is stored, that is said.

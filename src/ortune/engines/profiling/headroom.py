@@ -16,7 +16,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.records import ProfileResult
 
 SHORT_NS = 400_000_000
-"""Of profiled runs, where only the headroom is asked for."""
+"""Number of profiled runs if only the headroom is needed."""
 
 
 def short_profile(
@@ -61,7 +61,7 @@ def one_profile(
         baseline: What is profiled.
         latency_ns: Of a run.
         store: Where the machine's peak lies.
-        floors: Whether nodes are held against that.
+        floors: Whether nodes are compared with that peak.
         named: Whether the user's own nodes are found in any case, not for floors alone.
         most_ns: What profiling may take.
         read_ns: Of that, what it takes to read the trace and to find the user's own nodes in it.

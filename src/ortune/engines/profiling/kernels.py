@@ -1,4 +1,4 @@
-"""Kernels and copies on a device, beside the nodes of a trace: how many, how long, and of whom."""
+"""Kernels and copies on a device, matched to the nodes of a trace: their number, duration and node."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _sized(values: Iterable[_Value]) -> dict[int, int]:
 
 
 def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -> None:
-    """What a node writes over is not there beside what it makes."""
+    """Record that an output overwrites an input in place, so both do not exist at the same time."""
     addend = _ADDEND.get(node.op_type)
     inputs = node.inputs if node.op_type in _IN_PLACE else node.inputs[addend : addend + 1] if addend else ()
     output = values_of.get(node.outputs[0]) if inputs else None
@@ -152,7 +152,7 @@ def _starts(trace: Trace) -> dict[str, int]:
 
 
 def _sizes(text: str, outputs: list[ir.Value]) -> list[int | None]:
-    """Return bytes of a node's outputs: as the profile tells them, else as the graph declares them."""
+    """Return bytes of a node's outputs, from the profile or else from the shapes in the graph."""
     logged = tensors(text)
     if logged is not None and len(logged) == len(outputs):
         return [n_bytes(dtype, shape) for dtype, shape in logged]

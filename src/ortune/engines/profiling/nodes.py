@@ -1,4 +1,4 @@
-"""The nodes of a profile with what the model tells of them: origins, work, floors, layers."""
+"""The nodes of a profile joined with the model: origins, work, floors, layers."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def measure_peak(
     threads reach too little beyond fewer was disturbed, and is measured again.
 
     Args:
-        runtime: ONNX Runtime whose kernels are measured beside numpy's library.
+        runtime: ONNX Runtime whose kernels are measured in addition to numpy's library.
         scratch: Folder for models and answers.
         store_folder: Where the store lies; None is the user's own place.
         machine: What is measured.

@@ -58,7 +58,7 @@ class Process:
         resident: Its memory; None if the system does not tell.
         graph: The graph that ran, where the process left it.
         gpu_run: What a run is made of, on a device with memory of its own.
-        untraced: Why the GPU's kernels are not in the trace, where they were asked for.
+        untraced: Why the GPU's kernels are missing in the trace, if it should contain them.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class Seen:
     """The machine while a process ran.
 
     Attributes:
-        sensors: Load, pressure and what else the system tells.
+        sensors: Load, pressure and other figures of the system.
         elapsed_ns: How long it was looked at.
     """
 
@@ -177,8 +177,8 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A profiled process as the journal has it.
 
     Attributes:
-        outcome: Of the process under the profiler; ``plain`` that of the one beside it.
-        trace, graph: The names of its trace, and of the graph that it left, beside the journal; "" for no graph.
+        outcome: Outcome of the process under the profiler; ``plain`` is that of the process without it.
+        trace, graph: File names of the trace and of the saved graph, in the folder of the journal; "" for no graph.
         ended_ns: When both ended, by the session's clock.
     """
 
@@ -243,7 +243,7 @@ def turns_of(runs: int) -> Turns:
 
 
 def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
-    """Return the outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
+    """Return the outcome of a profiled process, with its trace and its graph moved to the folder of the journal.
 
     Raises:
         MeasurementError: The process failed, or reports a file outside of the scratch folder.
@@ -264,7 +264,7 @@ def _graph_beside(trace: Path) -> Path:
 
 
 def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Process:
-    """Return a profiled process from its outcome, that of the plain one beside it, and its trace.
+    """Return a profiled process from its outcome, the outcome of the process without the profiler, and its trace.
 
     Raises:
         MeasurementError: It recorded no run.
@@ -307,7 +307,7 @@ def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
 
 
 def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
-    """Return what transfer takes of a run: of a page under the profiler, and elsewhere of the process beside it."""
+    """Return the transfer time of a run: of a page under the profiler, otherwise of the process without it."""
     if outcome.done.page is not None:
         return outcome.done.page.gpu_run
     return plain.done.gpu_run if isinstance(plain, Measured) else None

@@ -1,4 +1,4 @@
-"""What one profiled run tells, as the record that every format reads; and one side of a difference."""
+"""The record of one profiled run, which every format reads, and one side of a difference."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def result_of(
     resident: Resident | None = None,
     gpu_run: GpuRun | None = None,
 ) -> ProfileResult:
-    """Return everything that one trace tells, with what is known beside it.
+    """Return the result of one trace, joined with what is known about the run.
 
     Args:
         path: Of a trace that others made, else "".

@@ -45,7 +45,7 @@ _Labelled = tuple[dict[str, FeedValue], Array | None]
 """A set of inputs, and what is right for it."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
 CLASSES = (0.001, 0.01, 0.05)
-"""Relative L2 distances by which quantized models are told apart."""
+"""Relative L2 differences from which two quantized models have different errors."""
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
 INVENTED_CHECKED = 4  # and further ones, to see the error
 HELD_OUT = 4  # of so many sets of the user's one is kept for the error
@@ -64,7 +64,7 @@ class Inputs:
 
     Attributes:
         held_out: Inputs that no model was calibrated on, as many as a final answer needs if there are so many.
-        checking: All of them; where runs are slow, some, on which models are told apart.
+        checking: All of them; if runs are slow, a subset that suffices to rank models.
     """
 
     calibrating: tuple[FeedRef, ...]
@@ -326,7 +326,7 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
 
 
 def model_bytes(model: Path) -> int:
-    """The bytes of a model's file and what lies beside it: a rewritten model has a folder of its own."""
+    """Return the bytes of a model's file and its external data; a rewritten model has a folder of its own."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
 
 
@@ -340,7 +340,7 @@ def within(difference: OutputDifference) -> float | None:
 def table(
     rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
 ) -> tuple[PrecisionRow, ...]:
-    """The rows by class, with what the race saw of them; the best without fewer bits stands first."""
+    """Return the rows by class with their figures in the race; the best model without fewer bits comes first."""
     if not rows:
         return ()
     raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}

@@ -101,7 +101,7 @@ def _add(run: Tuning, entries: Sequence[Entry]) -> None:
 
 
 def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
-    """Return what is proposed, each with what the user asked for in it; what then says the same twice, once."""
+    """Return the proposals merged with the requested settings, without duplicates."""
     entries: dict[str, Entry] = {}
     if run.search.current is not None and run.search.race.with_current:
         plan = merge(run.search.required, run.search.current)

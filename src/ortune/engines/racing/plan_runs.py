@@ -27,7 +27,7 @@ NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 
 
 def _lowers_precision(plan: Plan) -> bool:
-    """Tells whether a plan computes in lower precision than the model says, by a rewrite or by a provider's setting."""
+    """Return whether a plan computes in lower precision than the model, by a rewrite or by a provider's setting."""
     settings = ((knobs.find(name), value) for name, value in plan.settings.items())
     return any(find_rewrite(spec.name).safety == "numerics" for spec in plan.rewrites) or any(
         knob.strict and not knob.is_strict(value) for knob, value in settings
@@ -136,7 +136,7 @@ class PlanRuns:
         return tolerance
 
     def rewriting_s(self, plan: Plan) -> float:
-        """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
+        """Return the time limit of a rewrite: all time left for requested plans, a share of the race for others."""
         if self.replay.trials:
             return Limits().load_s  # trials follow that ran it: it was made in time before
         if plan.rewrites in [

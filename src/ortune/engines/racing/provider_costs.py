@@ -16,10 +16,10 @@ from ortune.search.halving import Entry
 def provider_costs(
     run: Tuning, shipped: Plan, winner: Figures | None, default: Figures
 ) -> tuple[ProviderCost, ...]:
-    """Return one for each execution provider that was raced beside the default's: of its fastest plan.
+    """Return the costs of each other execution provider in the race, from its fastest plan.
 
     Those of the shipped plan are its figures and the default's, whose sessions were created alone. The others were
-    created in the race, where all processes of a block load at once, and stand beside the default's of those blocks.
+    created in the race, where all processes of a block load at once, and are compared with the default of those blocks.
     """
     race, statistic = run.search.race, run.search.judgement.statistic
     best: dict[str, Entry] = {}

@@ -33,7 +33,7 @@ from ortune.search.state import Search
 WHY_PROCESSES = 3
 """Profiled processes that tell why the winner won."""
 EXPLORED_SCALE = 0.05
-"""Of blocks, log units, where no calibration has told: as beside a neighbour."""
+"""Scatter of blocks in log units if there was no calibration: that of a machine with other programs."""
 
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Tuning:
         Args:
             baseline: The default, and the means to run plans.
             replay: What an interrupted session measured, and the clock.
-            watch: Who is told, and says when to stop.
+            watch: Progress and cancellation callbacks.
             objective: Of the race, as are ``worth`` and ``allowed``.
             worth: The smallest gain that is worth a change, as a share.
             allowed: Safety classes and guards that are let through.
@@ -209,7 +209,7 @@ class Tuning:
         self.without_controls(0.0)
 
     def without_controls(self, scale: float) -> None:
-        """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
+        """Set the usual statistic if there was no calibration; results are then exploratory."""
         race = self.search.race
         race.statistic, race.scale = STATISTICS[race.objective] or LATENCIES[0], scale
         self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)

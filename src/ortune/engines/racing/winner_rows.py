@@ -19,8 +19,8 @@ from ortune.rules.quantization import range_over_the_batch
 def question_winner(run: Tuning) -> None:
     """Add what is known of the winner's rows to the findings, or to the alerts if a batch is fed.
 
-    Only a model that computes ranges while it runs is asked, and only if the base does not: then rows meet where they
-    did not before.
+    Only needed if the winner computes quantization ranges at run time and the base does not: rows of a batch then share
+    a range, which they did not before.
     """
     winner, baseline = run.search.winner, run.baseline
     path = run.models.made(winner.plan) if winner is not None and run.search.confirmation else None

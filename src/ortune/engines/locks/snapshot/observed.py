@@ -1,4 +1,4 @@
-"""Sizes that no inference tells, seen in one profiled run: what ``NonZero`` found, how far a ``Range`` went."""
+"""Sizes that shape inference cannot know, observed in one profiled run (``NonZero``, ``Range`` and others)."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ class SavedGraph:
     """A graph that ONNX Runtime saved, as it lies in the file and for what follows from shapes.
 
     Attributes:
-        graph: The main graph; data beside the file is not read.
-        model: The same, in which weights beside the file are inputs of their type and shape.
+        graph: The main graph, without external data.
+        model: The same graph, with external initializers as inputs of their type and shape.
         weights: The names of these inputs.
     """
 
@@ -63,7 +63,7 @@ def graph_snapshot(
 
 
 def saved_graph(path: Path) -> SavedGraph:
-    """Return a graph that ONNX Runtime saved; data beside it is not read.
+    """Read a graph that ONNX Runtime saved, without its external data.
 
     Raises:
         ModelError: The file cannot be read.
@@ -86,7 +86,7 @@ def saved_graph(path: Path) -> SavedGraph:
 
 
 def _without_data(graph: onnx.GraphProto) -> list[str]:
-    """Make weights beside the file inputs, and leaves out what is there twice; the names of these inputs."""
+    """Turn external initializers into inputs, remove duplicates, and return the names of these inputs."""
     declared = {value.name for value in graph.input}
     # A Constant of a branch may be saved twice, as the node and as an initializer.
     outputs = {name for node in graph.node for name in node.output}
