@@ -37,6 +37,7 @@ UNARY = [
     "Identity",
     "LeakyRelu",
     "LogSoftmax",
+    "MeanVarianceNormalization",
     "Mish",
     "Neg",
     "Reciprocal",

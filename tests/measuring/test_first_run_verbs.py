@@ -15,7 +15,7 @@ from broken_models import broad_rms, chained_reshapes, mendable_reshapes
 from facts import facts
 from onnx_text import model_of, saved
 from ortune.errors import MeasurementError, ModelError
-from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE
+from ortune.records import DEFAULT_BROKEN, DEFAULT_WRONG, NOT_FINITE, REFUTED
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite
 
@@ -196,3 +196,43 @@ def test_an_input_that_is_not_finite_is_at_fault_and_no_model(value: float, tmp_
     if np.isnan(value):
         found = ortune.bisect(model, b_set={"level": "basic"}, inputs=inputs)
         assert found.alerts[0].where[-1] == "x"
+
+
+NORMALISED = "g (float[4,8] x) => (float[4,8] y) { [n] y = MeanVarianceNormalization <axes = [1]> (x) }"
+SHARES = """g (float[4,8] x) => (float[4,8] y) {
+    [exp] e = Exp (x)  [sum] s = ReduceSum (e)  [div] y = Div (e, s)
+}"""
+OF_3 = np.where(np.arange(4)[:, None] == 2, 3, np.random.default_rng(0).standard_normal((4, 8)))
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "refuted", "to_do"),
+    [
+        (SHARES, np.full((4, 8), 100), False, "input of 'exp'"),  # the type overflows
+        (NORMALISED, np.zeros((4, 8)), True, ""),  # the kernel divides 0 by 0
+        (
+            NORMALISED,
+            OF_3,
+            False,
+            "correct the model",
+        ),  # so it does, and one step of rounding is enough to end it
+    ],
+    ids=["overflow", "kernel", "rounding"],
+)
+@pytest.mark.parametrize("verb", ["look", "bisect"])
+def test_values_that_are_finite_in_float64_are_said_to_be(
+    verb: str, text: str, x: np.ndarray, refuted: bool, to_do: str, tmp_path: Path
+) -> None:
+    model = saved(tmp_path / "m.onnx", model_of(text))
+    np.savez(tmp_path / "x.npz", x=x.astype(np.float32))
+    more = (
+        {"b_set": {"level": "disable"}} if verb == "bisect" else {"budget": 20, "store": tmp_path / "store"}
+    )
+    answer = getattr(ortune, verb)(model, inputs=tmp_path / "x.npz", **more)
+    alert, *others = answer.alerts
+    assert alert.code == NOT_FINITE and "finite values in float64" in alert.what
+    assert to_do in alert.fix and bool(to_do) == bool(alert.fix)
+    assert [other.code for other in others] == [REFUTED] * refuted
+    assert answer.exact.right is (False if refuted else None)
+    if verb == "bisect":
+        assert answer.summary().count("no node was found") == 0

@@ -3,6 +3,7 @@
 It knows quantization from opset 19 on alone, and not in double precision. Before opset 14 it mixes the statistics of
 the batch into BatchNormalization, as training does. Before opset 13 Softmax and its relatives are over all axes from
 the given one on, and it takes that axis alone. Of more than 32 rows its GatherElements forgets the axis, or fails.
+It knows MeanVarianceNormalization in single precision alone.
 """
 
 from __future__ import annotations
@@ -89,6 +90,18 @@ class BatchNormalization(OpRun):
         return (((x - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(x.dtype),)
 
 
+class MeanVarianceNormalization(OpRun):
+    """Less the mean, divided by the standard deviation and a small number."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, axes: list[int] | None = None, **_: Any) -> tuple[Array]:
+        over = tuple(axes or (0, 2, 3))
+        apart = x - x.mean(axis=over, keepdims=True)
+        spread = np.sqrt((apart * apart).mean(axis=over, keepdims=True))
+        return ((apart / (spread + 1e-9)).astype(x.dtype),)
+
+
 class GatherElements(OpRun):
     """Elements by their places along an axis."""
 
@@ -165,7 +178,16 @@ class DequantizeLinear(OpRun):
         return ((steps * along(scale)).astype(scale.dtype),)
 
 
-OURS = (BatchNormalization, DequantizeLinear, GatherElements, Hardmax, LogSoftmax, QuantizeLinear, Softmax)
+OURS = (
+    BatchNormalization,
+    DequantizeLinear,
+    GatherElements,
+    Hardmax,
+    LogSoftmax,
+    MeanVarianceNormalization,
+    QuantizeLinear,
+    Softmax,
+)
 """The operators that are computed here."""
 
 

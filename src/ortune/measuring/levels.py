@@ -168,13 +168,14 @@ class Levels:
         difference = self._explained(evaluated.wide, self._compared(evaluated.wide, outputs))
         if difference.empty:
             return ExactCheck(not_evaluated="empty")
-        if not self._refutes(difference):
+        finite, refuted = _finite_alone(difference), self._refutes(difference)
+        if not (finite or refuted):
             return ExactCheck(right=True, outputs=difference)
-        if not self._refutes(self._compared(evaluated.plain, outputs)):
+        if not (refuted and self._refutes(self._compared(evaluated.plain, outputs))):
             # In the types of the model the evaluator agrees: the model means its own precision.
-            return ExactCheck(not_evaluated="unsure")
+            return ExactCheck(not_evaluated="unsure", finite=finite)
         level = self._exact_level(evaluated.wide, before)
-        return ExactCheck(right=False, outputs=difference, right_level=level)
+        return ExactCheck(right=False, outputs=difference, right_level=level, finite=finite)
 
     def _exact_level(self, wide: Path, before: LevelCheck | None) -> str:
         """The highest level that gives the exact outputs; "" for none, as where the kernels themselves are wrong."""
@@ -194,9 +195,13 @@ class Levels:
         return not self._refutes(self._compared(wide, there)) and self.repeats(level)
 
     def _refutes(self, difference: OutputDifference) -> bool:
+        moved = None if difference.ok else self.moved(self._step)
+        if _finite_alone(difference):
+            # Where rounding alone decides whether values are finite, no kernel is at fault.
+            return moved is None or moved.nonfinite_reference == moved.nonfinite_candidate
         return not difference.ok and right_side.refutes(
             difference,
-            self.moved(self._step),
+            moved,
             few_bits=self._step > 0.0,
             cpu=targets.of(self._side.plan).name == CPU.target,
         )
@@ -354,6 +359,11 @@ class Levels:
         for content in _digests(files):
             digest.update(content)
         return digest.hexdigest()[:32]
+
+
+def _finite_alone(difference: OutputDifference) -> bool:
+    """Return whether the reference of a difference is finite where the outputs are not."""
+    return any(of.unusable_candidate > of.nonfinite_reference == 0 for of in difference.nonfinite)
 
 
 def _n_draws(folders: Iterable[Path]) -> int:

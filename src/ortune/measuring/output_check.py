@@ -49,8 +49,12 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
     elif check.level_check is None:
         check.level_check = check.levels.check(folder, host, store)
     if check.level_check is not None:
-        # An earlier note that this was not asked is void by now.
-        measuring.notes = [note for note in measuring.notes if not note.startswith(_NOT_ASKED)]
+        void_note(measuring)
+
+
+def void_note(measuring: Measuring) -> None:
+    """Remove the note that levels were not compared: it is known by now which level is right."""
+    measuring.notes = [note for note in measuring.notes if not note.startswith(_NOT_ASKED)]
 
 
 def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> bool:

@@ -19,7 +19,7 @@ from ortune.outputs.exact import MOST_S, Evaluated
 from ortune.outputs.right_side import numbers, wrong_side
 from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck
 from ortune.rules import Facts, find_rule, rule_of
-from ortune.rules.measurement import refuted_outputs, wrong_when_optimised
+from ortune.rules.measurement import non_finite_outputs, refuted_outputs, wrong_when_optimised
 from ortune.search.phases import EXACT_SHARE
 from ortune.show import exact_words
 
@@ -50,13 +50,15 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         baseline, side, baseline.refs, check.levels, own, limit_s, line, check.level_check
     )
     check.exact = exact
+    baseline.alerts[:] = [non_finite_outputs.with_evaluation(alert, exact) for alert in baseline.alerts]
     before = check.level_check
     if known is not None:
         said = (alert.where[0] for alert in baseline.alerts if alert.code == DEFAULT_WRONG and alert.where)
+        output_check.void_note(baseline)
         check.level_check = known = msgspec.structs.replace(known, node=next(said, known.node))
         # What was said before by the level without optimisation is said again by what is better known.
         baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
-    if exact.not_evaluated:
+    if exact.not_evaluated and not exact.finite:
         baseline.note(exact_words.not_checked(exact, limit_s, name))
     same = (
         before is not None

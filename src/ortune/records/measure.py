@@ -315,6 +315,7 @@ class ExactCheck(Record, frozen=True, kw_only=True):
         not_evaluated: Why the model was not evaluated; "" if it was.
         needed_s: Expected duration of the evaluation, if it was left out for want of time.
         right_level: If outputs are wrong, the highest other optimisation level whose outputs are right; "" for none.
+        finite: Whether the evaluation is finite where the outputs are NaN or infinite.
     """
 
     right: bool | None = None
@@ -322,6 +323,7 @@ class ExactCheck(Record, frozen=True, kw_only=True):
     not_evaluated: NotEvaluated = ""
     needed_s: float = 0.0
     right_level: str = ""
+    finite: bool = False
 
 
 class BrokenLevel(Record, frozen=True, kw_only=True):

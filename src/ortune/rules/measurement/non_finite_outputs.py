@@ -5,7 +5,8 @@ What it is: the first run returned elements that are not finite. Minus infinity 
 Why it costs: such outputs are useless and cannot be compared, so a speed-up would mean nothing.
 Evidence: the number of such elements, the node that first produces them, and the stored value they come from. Where an
     earlier node overflows or divides by zero, and a later one turns the infinity into NaN, both are named. Where the
-    inputs themselves hold NaN or infinities, the input is named.
+    inputs themselves hold NaN or infinities, the input is named. An evaluation in float64 that is finite is mentioned:
+    then a type overflows, or a kernel is at fault.
 Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, compute the node that
     overflows in float32, or pass real and finite inputs.
 Example: a mask of -1e9 becomes -infinity in float16, and 0 times -infinity is NaN; an Exp overflows before a division,
@@ -17,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import NOT_FINITE, Finding, GraphNode, NotFinite
+import msgspec
+
+from ortune.records import NOT_FINITE, ExactCheck, Finding, GraphNode, NotFinite
 from ortune.rules._words import UNWRITTEN
 from ortune.rules.facts import Facts
 
@@ -48,6 +51,19 @@ def find(facts: Facts) -> Iterator[Finding]:
         evidence=", ".join(output.name for output in nonfinite),
         fix=UNWRITTEN if unwritten else _fix(source, invented=invented),
     )
+
+
+def with_evaluation(finding: Finding, exact: ExactCheck) -> Finding:
+    """Return the finding, completed by an evaluation in float64 that is finite.
+
+    Args:
+        finding: Any finding; others than this rule's are returned as they are.
+        exact: The evaluation. If it refutes the outputs, a kernel is at fault and not the model.
+    """
+    if finding.code != CODE or not exact.finite:
+        return finding
+    what = f"{finding.what}; ONNX's reference evaluator gives finite values in float64"
+    return msgspec.structs.replace(finding, what=what, fix=finding.fix if exact.right is None else "")
 
 
 def _where(source: NotFinite | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ortune.records import (
     MatchedBy,
     NodeChange,
     NotFinite,
+    OutputDifference,
     Parting,
     ValuePair,
     WeightFault,
@@ -49,11 +50,16 @@ def _first(result: BisectResult) -> str:
     return _short(next(filter(None, (first.at, first.at_b, *first.a[-1:], *first.b[-1:]))))
 
 
+def _no_numbers(of: OutputDifference) -> bool:
+    """Return whether an output of both sides holds NaN or infinities alone, and all else is equal."""
+    return of.nonfinite_reference > 0 and of.nonfinite_candidate > 0 and not of.max_error
+
+
 def _where(result: BisectResult) -> str:
     """Says where values part, or that nowhere was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
-    if (result.outputs.ok or result.outputs.empty) and not result.partings:
+    if not result.partings and (result.outputs.ok or result.outputs.empty or _no_numbers(result.outputs)):
         return f"nothing to bisect: {outputs(result.outputs)}"
     if not result.partings:
         return (
