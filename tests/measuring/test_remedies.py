@@ -14,8 +14,9 @@ import pytest
 
 import ortune
 from facts import facts
+from onnx_text import model_of, saved
 from ortune.catalogue import knobs
-from ortune.errors import UsageError
+from ortune.errors import OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.inputs.trial_fixes import cannot_feed
@@ -185,3 +186,34 @@ def test_nothing_near_is_no_did_you_mean() -> None:
     with pytest.raises(UsageError) as caught:
         knobs.find("qqqqqq", "--b-set")
     assert caught.value.do.startswith("the settings are ") and caught.value.where == "--b-set"
+
+
+CONV = """g (float[1,2,4,4] x) => (float[1,3,4,4] y) <float[3,2,1,1] w = {1,2,3,4,5,6}, float[N] bias = {B}> {
+    [conv] y = Conv <kernel_shape = [1,1]> (x, w, bias)
+}"""
+SCALED = """g (float[2,4] x) => (float[2,4] y) <float[4] none = {0,0,0,0}, float[N] k = {B}> {
+    a = Add (x, none)  [scale] y = LayerNormalization (a, k)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong", "node", "weight"),
+    [(CONV, 3, 2, "conv", "bias 2"), (SCALED, 4, 3, "scale", "k 3")],
+    ids=["conv", "norm"],
+)
+def test_a_stored_weight_that_does_not_fit_is_at_fault_on_either_side(
+    text: str, right: int, wrong: int, node: str, weight: str, tmp_path: Path
+) -> None:
+    paths = []
+    for n in (right, wrong):
+        sized = text.replace("[N]", f"[{n}]").replace("{B}", "{" + ",".join("1" * n) + "}")
+        paths.append(saved(tmp_path / f"{n}.onnx", model_of(sized)))
+    for call in (
+        lambda: ortune.bisect(*paths),
+        lambda: ortune.compare(*paths, budget=10, store=tmp_path / "store"),
+        lambda: ortune.bench(paths[1], store=tmp_path / "store"),
+    ):
+        with pytest.raises(OrtuneError) as raised:
+            call()
+        facts(str(raised.value), node, weight)
+        assert "no other input can help" in raised.value.do

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ortune
 from onnx_text import model_of, saved
+from ortune.answer import Answer
 from ortune.measuring import row_check
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
@@ -168,3 +170,45 @@ def test_a_bench_of_a_batch_says_it_first(tmp_path: Path) -> None:
     assert not look.alerts and look.result is not None
     codes = [finding.code for finding in look.result.findings]
     assert "MSR015" in codes and "GRA029" not in codes
+
+
+MIXED = BATCH + " { [mix] e = Softmax <axis = 0> (x) \n y = MatMul (e, w) }"
+RANGED = BATCH + " { e = Identity (x)\n " + RANGE + " }"
+APART = BATCH + " { e = Identity (x)\n y = MatMul (e, w) }"
+
+
+def _of_verb(verb: str, model: Path, folder: Path, budget: float) -> Answer[Any]:
+    x = folder / "x.npz"
+    np.savez(x, x=DRAW.standard_normal((4, 16, 8)).astype(np.float32))
+    common = {"inputs": x, "budget": budget, "store": folder / "store"}
+    if verb == "tune":
+        return ortune.tune(model, bundle=False, **common)
+    if verb == "B of compare":
+        apart = _model(folder / "apart", APART)
+        return ortune.compare(apart, model, **common)
+    if verb == "compare":
+        return ortune.compare(model, b_set={"intra": "1"}, **common)
+    return getattr(ortune, verb)(model, **common)
+
+
+@pytest.mark.parametrize("verb", ["tune", "diagnose", "bench", "compare", "B of compare"])
+@pytest.mark.parametrize(
+    ("text", "node"), [(MIXED, "mix"), (RANGED, "DynamicQuantizeLinear")], ids=["nodes", "ranges"]
+)
+def test_every_verb_that_feeds_a_batch_says_that_rows_meet(
+    verb: str, text: str, node: str, tmp_path: Path
+) -> None:
+    for folder in ("apart", "mixed"):
+        (tmp_path / folder).mkdir()
+    answer = _of_verb(verb, _model(tmp_path / "mixed", text), tmp_path, 20)
+    (alert,) = (alert for alert in answer.alerts if alert.code == "MSR015")
+    assert node in alert.what and alert.what.startswith("B: ") == (verb == "B of compare")
+
+
+@pytest.mark.parametrize("verb", ["tune", "compare", "B of compare"])
+def test_the_graph_tells_it_where_there_is_no_time(verb: str, tmp_path: Path) -> None:
+    for folder in ("apart", "mixed"):
+        (tmp_path / folder).mkdir()
+    answer = _of_verb(verb, _model(tmp_path / "mixed", MIXED), tmp_path, 0.1)
+    (alert,) = (alert for alert in answer.alerts if alert.code in ("MSR015", "GRA029"))
+    assert "mix" in alert.what

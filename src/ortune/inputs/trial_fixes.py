@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from ortune.errors import InputError, ModelError
 from ortune.graph.failing_nodes import named_node
+from ortune.graph.model.graphs import nodes
 from ortune.graph.shapes.held_sizes import wrong_sizes
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, notes_on
@@ -292,7 +293,6 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     """The error for a model that no workload could be found for; names the node, or the input and the flag."""
     case = workload.cases[0] if workload.cases else None
     named = _DECLARED.search(error_text)
-    failing = named_node(error_text)
     if case is not None and (wrong := wrong_sizes(ir_model, case.dims)):
         dims = " ".join(f"--dim {shlex.quote(f'{held.dimension}={held.size}')}" for held in wrong)
         instead = "inputs with that size" if workload.inputs_path else dims
@@ -301,12 +301,8 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
             where=workload.inputs_path or ", ".join(f"{h.dimension}={case.dims[h.dimension]}" for h in wrong),
             do=f"pass {instead}, or export the model again without that size as a constant",
         )
-    if case is not None and failing is not None and named is None and not _open(ir_model, case):
-        return ModelError(
-            f"{failing.label} fails, with and without graph optimisation: {first_line(error_text)}",
-            where="the model",
-            do="correct this node: all inputs have fixed shapes, so no other input can help",
-        )
+    if case is not None and (fault := node_at_fault(ir_model, case, error_text)):
+        return ModelError(fault[0], where="the model", do=fault[1])
     if case is None or not case.inputs:
         return InputError(f"the model does not run: {first_line(error_text)}", where="the first run")
     if workload.inputs_path:
@@ -334,6 +330,23 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         where=f"input {culprit.name!r}",
         do=f"pass {flag}--inputs FILE.npz with real inputs",
     )
+
+
+def node_at_fault(model: ir.Model, case: Case, error_text: str) -> tuple[str, str] | None:
+    """Return what is wrong and what to do if a node fails whatever is fed; None if another input may help."""
+    failing = named_node(error_text)
+    if failing is None or _DECLARED.search(error_text) or _open(model, case):
+        return None
+    weights = [
+        f"{value.name} {'x'.join(map(str, value.shape or ()))}"
+        for node in nodes(model)
+        if node.name == failing.name != ""
+        for value in node.inputs
+        if value is not None and value.const_value is not None
+    ]
+    stored = f" (weights: {', '.join(weights)})" if weights else ""
+    what = f"{failing.label}{stored} fails, with and without graph optimisation: {first_line(error_text)}"
+    return what, "correct this node: all inputs have fixed shapes, so no other input can help"
 
 
 def why_not(model: ir.Model, dims: Mapping[str, int], error_text: str) -> str:

@@ -12,8 +12,9 @@ import msgspec
 
 from ortune import targets
 from ortune.errors import MeasurementError
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.inputs.trial_fixes import sizes_in_turn
+from ortune.inputs.trial_fixes import node_at_fault, sizes_in_turn
 from ortune.measuring import failures, feeding
 from ortune.measuring.broken_levels import Lowered
 from ortune.measuring.executor import Arm, Executor
@@ -360,10 +361,16 @@ class Measuring:
             failures.raise_if_unrunnable(outcome, arm)
         # Most verbs have one side, and no A.
         name = LETTERS[arm.name] if arm.name in LETTERS and arm.name != BASE else self.side.label
+        what, do = failures.describe(outcome), failures.remedy(outcome, in_page=arm.plan.is_web)
+        onnx = arm.runtime.source is None and not arm.plan.is_web
+        ran = outcome.reason in ("run-error", "input-error")
+        if onnx and ran and self.work.cases and not self.work.inputs_path:
+            model = open_model(arm.model).ir
+            what, do = node_at_fault(model, self.work.cases[0], outcome.what) or (what, do)
         raise MeasurementError(
-            f"{name} does not run: {failures.describe(outcome)}",
+            f"{name} does not run: {what}",
             where=failures.place(arm),
-            do=failures.remedy(outcome, in_page=arm.plan.is_web),
+            do=do,
             code=outcome.reason,
         )
 

@@ -10,17 +10,23 @@ from ortune import targets
 from ortune.catalogue.provider import Provider
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.errors import MeasurementError
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.rows import mixed_rows
+from ortune.graph.shapes.symbols import feedable
 from ortune.measuring import feed_kinds, row_check
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
-from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
+from ortune.measuring.sides import Resolved
+from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan, RowCheck
 from ortune.rules import rule_of
+from ortune.rules.graph import rows_combined
 from ortune.rules.measurement import (
     data_dependent_latency,
     emulated_device,
     non_finite_outputs,
     rows_depend_on_neighbours,
 )
+from ortune.rules.quantization import range_over_the_batch
 from ortune.rules.web import wrong_outputs_in_browser
 
 
@@ -132,15 +138,50 @@ def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
 
     Args:
         measuring: Its alerts get what is found.
-        left_ns: The time left; where it is too short, a note says that this was left out.
+        left_ns: The time left; where it is too short for a run, the graph decides, or a note says that this was left
+            out.
     """
-    if measuring.side.plan.is_web or not row_check.has_batch(measuring.side.model.ir, measuring.work):
+    side = measuring.side
+    if side.plan.is_web or not row_check.has_batch(side.model.ir, measuring.work):
         return
-    if row_check.needed_ns(measuring) > left_ns:
+    found = row_check.check_base(measuring, left_ns)
+    findings = _of_rows(measuring, side, side.model, found)
+    measuring.alert(findings)
+    if not findings and row_check.needed_ns(measuring) > left_ns:
         measuring.note(
             "not tested whether the rows of a batch depend on each other: no time left in the budget"
         )
+
+
+def question_rows_of(measuring: Measuring, side: Resolved, arm: Arm, name: str, left_ns: float) -> None:
+    """Add an alert if the rows of a batch depend on each other in another model than the base's.
+
+    Only a model whose graph mixes rows is run for that.
+
+    Args:
+        measuring: Its processes run the side, and its alerts get what is found.
+        side: The other side.
+        arm: The side with its inputs.
+        name: The name of the side.
+        left_ns: The time left; where it is too short for a run, the graph decides.
+    """
+    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    mixed = mixed_rows(model.ir)
+    another = model.info.sha256 != measuring.side.model.info.sha256
+    if not (another and (mixed.ranges or mixed.over_batch)) or side.plan.is_web:
         return
-    found = row_check.check_base(measuring, left_ns)
-    facts = replace(measuring.facts(), row_check=found)
-    measuring.alert(rule_of(rows_depend_on_neighbours).findings(facts))
+    if not row_check.has_batch(model.ir, measuring.work):
+        return
+    same_inputs = {value.name for value in feedable(model.ir)} == {
+        value.name for value in feedable(measuring.side.model.ir)
+    }
+    found = row_check.check_rows(measuring, arm, model.ir, lambda _: True, left_ns if same_inputs else 0.0)
+    measuring.alert(_of_rows(measuring, side, model, found), name)
+
+
+def _of_rows(measuring: Measuring, side: Resolved, model: OpenModel, found: RowCheck | None) -> list[Finding]:
+    """Return what is said of rows that depend on each other; by the graph where nothing was run."""
+    facts = replace(measuring.facts(), model=model, plan=side.plan, row_check=found)
+    if found is not None:
+        return rule_of(rows_depend_on_neighbours).findings(facts)
+    return [*rule_of(rows_combined).findings(facts), *rule_of(range_over_the_batch).findings(facts)]

@@ -65,7 +65,12 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         and known is not None
         and (before.wrong, before.right) == (known.wrong, known.right)
     )
-    baseline.alert(right_findings(baseline, side, exact, known), name, said_before=same)
+    findings = right_findings(baseline, side, exact, known)
+    # What the file itself has lost comes first: no level brings it back.
+    said_codes = {alert.code for alert in baseline.alerts}
+    faults = [fault for fault in file_faults(side) if fault.code not in said_codes] if findings else []
+    baseline.alert(faults, name)
+    baseline.alert(findings, name, said_before=same)
     baseline.executor.last = last  # the cost of a run is read from it
 
 

@@ -98,6 +98,7 @@ def run_pilot(
         return False
     if not holds(pilot.least_trial_ns):
         measuring.use_turns(least)
+        questions.question_rows(measuring, 0.0)
         return False
     # Half of the share: in the next step two processes take turns.
     measuring.shorten(LOOK_SHARE * budget.left_ns / 2)

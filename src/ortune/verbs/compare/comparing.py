@@ -21,6 +21,7 @@ from ortune.measuring.first_run import (
 )
 from ortune.measuring.measuring import STARTS
 from ortune.measuring.opening import Experiment
+from ortune.measuring.questions import question_rows_of
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import require_page, run_pilot
 from ortune.measuring.sides import Resolved, require_unchanged
@@ -192,6 +193,7 @@ class Comparing:
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
         judge(baseline, new, trial, self.watch.line, self.budget, self._exact_s)
+        question_rows_of(baseline, new.side, new.contestant, new.name, self.budget.left_ns)
         if new.difference is not None and new.comparable:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"
             words = [

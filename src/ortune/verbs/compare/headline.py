@@ -28,15 +28,18 @@ def headline(result: CompareResult) -> str:
         unlike = f"{result.name}'s cannot be compared with A's, {result.outputs.what}"
         return heads.headline("wrong-output", unlike, "nothing was timed", undecided(result))
     proven = comparison.verdict in heads.PROVEN
+    of_outputs = [text for text in (outputs(result.outputs), undecided(result)) if text]
+    # Another label, row or shape comes before any time: no tolerance accepts it.
+    first = not (result.outputs.ok or result.outputs.asked) and result.outputs.accepting_tolerance is None
     takes = (
         _fastest(result),
         "" if proven else seen(comparison),
         source_words.frameworks(result),
-        outputs(result.outputs),
-        undecided(result),
+        *(() if first else of_outputs),
         rerun(result),
     )
-    return heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
+    time = heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
+    return f"{', '.join(of_outputs)}; {time}" if first else time
 
 
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:

@@ -37,9 +37,10 @@ def headline(result: HistoryResult) -> str:
     same = f"no release {confirmed} the {of}"
     if all(row.failed for row in result.rows):
         why = f"no two releases were compared, {result.rows[0].failed}"
-        return heads.headline("nothing-tested", why)
+        time = heads.headline("nothing-tested", why)
+    else:
+        time = _time(result, changes, same)
     said = _outputs(result)
-    time = _time(result, changes, same)
     return f"{said}; {time}" if said else time
 
 

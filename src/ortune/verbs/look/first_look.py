@@ -102,6 +102,7 @@ class FirstLook:
         self.emulated = ""
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
+        self._noted: tuple[str, ...] = ()
         self.needed_s = 0.0
         self.watch.line("reading the model")
         self.result = contents(model)
@@ -125,10 +126,10 @@ class FirstLook:
         baseline = self.experiment.base(side, say=self.watch.line, load=one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
-        n_notes = len(baseline.notes)
+        self._noted = tuple(baseline.notes)
         settle(baseline, self.budget, self.watch.line)
         self.side = side = baseline.side
-        self.left_out += baseline.notes[n_notes:]
+        self._take_notes(baseline)
         self._count(baseline.work)
         first = baseline.executor.last
         assert isinstance(first, Measured)
@@ -140,15 +141,21 @@ class FirstLook:
         self.wrong_when_optimised = baseline.lowered is not None or output_check.wrong_at(
             baseline, LEVEL.default, self.budget.left_ns
         )
-        n_notes = len(baseline.notes)
         limit_s = min(LOOK_EXACT_S, most_s(self.budget))
         question_right(baseline, limit_s, self.watch.line)
-        self.left_out += baseline.notes[n_notes:]
+        self._take_notes(baseline)
         self.level_check = baseline.check.level_check
         self.row_check = check_base(baseline, self._spare_ns())
         assert self.timing is not None and self._timed is not None
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
+
+    def _take_notes(self, baseline: Measuring) -> None:
+        """Take over the new notes of the baseline; those that it has withdrawn are no longer true here either."""
+        notes = baseline.notes
+        self.left_out = [note for note in self.left_out if note in notes or note not in self._noted]
+        self.left_out += [note for note in notes if note not in self._noted]
+        self._noted = tuple(notes)
 
     def _count(self, work: Workload) -> None:
         """Counts the operations of a run, in at most half of the time that is left: the run itself comes first."""
