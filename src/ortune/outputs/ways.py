@@ -208,13 +208,19 @@ def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> 
         ("largest error over the largest value", error.max_error, limits[1]),
     ):
         if value > limit:
-            what = f"output {error.name!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
+            what = f"output {error.name!r} differs: {figure} {_beyond(value, limit)}, limit {limit:.2g}"
             report.fail(what, wrong=wrong, times=_times(value, limit))
     worst, limit = error.worst_slice, slice_limit(limits[0], report.tolerance)
     if worst is not None and worst.relative_l2 > limit:
-        far = f"relative L2 distance {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
+        far = f"relative L2 distance {_beyond(worst.relative_l2, limit)} in row {worst.first} of axis {worst.axis}"
         what = f"output {error.name!r} differs: {far}, limit {limit:.2g}"
         report.fail(what, wrong=wrong, times=_times(worst.relative_l2, limit))
+
+
+def _beyond(value: float, limit: float) -> str:
+    """Format a value with as many digits as distinguish it from a limit that it exceeds."""
+    texts = (f"{value:.{digits}g}" for digits in range(2, 17))
+    return next((text for text in texts if float(text) > limit), f"{value:.17g}")
 
 
 def _times(value: float, limit: float) -> float:

@@ -94,9 +94,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     """Return why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
     family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
-    reasons = dict.fromkeys(
-        why for rewrite in family if rewrite.refuses for why in rewrite.refuses(side.model.ir)
-    )
+    refusals = [rewrite.refuses(side.model.ir) for rewrite in family if rewrite.refuses]
+    # What one method refuses is no reason if another takes the model, and finds nothing worth its while.
+    reasons = dict.fromkeys(why for refused in refusals for why in refused) if all(refusals) else {}
     facts = facts_of(side.model, side.plan, host)
     wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
     do = "run ortune tune to find what else makes it faster"
