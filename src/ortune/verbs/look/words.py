@@ -8,12 +8,8 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import profiled, short
 from ortune.durations import in_words
-<<<<<<< HEAD
 from ortune.records import Envelope, ModelCost, OperatorTime
-=======
-from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
 from ortune.rules import EVERY_RULE
->>>>>>> d704609a (Outputs come before times where labels or releases differ, rows of a batch are asked of B and of the graph, a weight that does not fit is named on either side, and Ctrl-C ends a wait for the lock)
 from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
 from ortune.show.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.show.numbers import duration, memory, operations, percent, size, three, whole_percent
