@@ -9,7 +9,7 @@ from ortune import monotonic
 
 
 class Stopwatch:
-    """How long an invocation has run; it stands still while another ortune measures, or what is made once is made.
+    """Elapsed time of an invocation; it is stopped while another ortune measures, and during one-time preparations.
 
     Args:
         began_s: When it began, on the monotonic clock; None is now.

@@ -37,17 +37,17 @@ def drive(
     on_block: Callable[[Block], None] = lambda block: None,
     calibrated: Callable[[Judgement], None] = lambda judgement: None,
 ) -> None:
-    """Ask for a block, run it and tell the outcome, until nothing is asked for any more.
+    """Ask for a block, run it and report the outcome, until the schedule ends.
 
     Args:
-        schedule: Says which block is next.
+        schedule: Gives the next block and receives its outcome.
         execute: Runs a group.
         rng: Draws the order in which the arms of a group load.
         budget: Its time up to the last journalled step decides.
-        stop: Whether a stop was asked for.
-        ready: Makes what arms need; False if that took time, or an arm was withdrawn for it: it is asked again.
-        on_block: Is told of each block, once the schedule knows it.
-        calibrated: Is told of a judgement before the first block that follows it, which may be of other trials.
+        stop: Whether the user stopped the session.
+        ready: Prepares what arms need; False if that took time or withdrew an arm, so the schedule must choose again.
+        on_block: Callback for each block, after the schedule received it.
+        calibrated: Callback for a judgement, before the first block that follows it and may hold other trials.
 
     Raises:
         MeasurementError, Interrupted: As ``Schedule.ask``.

@@ -66,9 +66,9 @@ class Executor:
         most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
         ended: Gives the time of the session's own clock at which a trial ended; None: it has none.
-        passed: Is told that time has passed with what is no trial of the session's.
+        passed: Callback after time that was not spent in trials of the session.
         last: The newest outcome, None before the first trial.
-        reference: Folder of the outputs that others are held against; None before there are any.
+        reference: Folder of the reference outputs; None before there are any.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Executor:
     def __call__(
         self, arms: Sequence[str], stop: Callable[[], bool], /, *, keep: Collection[str] = ()
     ) -> tuple[Outcome, ...] | None:
-        """Trials of these arms, alive together and taking turns; None when a stop was asked for."""
+        """Run trials of these arms, alive together and taking turns; return None after a stop."""
         mine = [self.arms[name] for name in arms]
         recorded = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
         played = tuple(outcome for outcome in recorded if outcome is not None)
@@ -148,7 +148,7 @@ class Executor:
         No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
         holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
         The second times what transfer takes, where its device has memory of its own. Where the last trial's GPU was
-        software, whose times are nobody's, few runs are profiled, and nothing beside.
+        emulated in software, whose times mean nothing, few runs are profiled, and transfer is not timed.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
         kinds = ["profiled", "plain"]

@@ -28,7 +28,7 @@ class Settled:
 
     Attributes:
         work: The inputs.
-        lowered: The level of optimisation at which they run; None if it is the one that was asked for.
+        lowered: The optimisation level at which they run, if it is not the requested one; otherwise None.
     """
 
     work: Workload

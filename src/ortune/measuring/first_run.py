@@ -1,4 +1,4 @@
-"""The first run of a model, and what is asked of its outputs before anything is timed: of every verb the same."""
+"""The first run of a model and the checks of its outputs, which precede every measurement in all verbs."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ def question_side(
 ) -> bool:
     """Return whether the outputs of another side are wrong by its own model; adds that to the alerts.
 
-    It is asked of a side whose outputs are unlike the base's, whatever the budget holds: by the model without
+    Called for a side whose outputs differ from the base's, whatever the budget: checked against the model without
     optimisation, and by the model in float64 if the base was.
 
     Args:
         baseline: Whose processes run it.
-        side: What is held against the baseline; the last trial tells what a run of it costs.
+        side: The side to check; its last trial gives the cost of a run.
         refs: What it is fed.
         line: Callback for progress messages.
         name: Of the side.
@@ -216,7 +216,7 @@ def question_numbers(
 
     Args:
         baseline: Whose processes run it.
-        side: What is held against the baseline; the last trial tells what a run of it costs.
+        side: The side to check; its last trial gives the cost of a run.
         refs: What it is fed.
         difference: Of its outputs and the base's.
         line: Callback for progress messages.
@@ -285,7 +285,7 @@ def _wrong(
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
-    """Return what is said of a wrong level, with the node from which on it is, which is asked once and kept."""
+    """Return the alert about a wrong level, naming the first wrong node; found once and then kept."""
     what = f"no time to locate the first wrong node of {_outputs_of(name)}"
     if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, budget):
         node = first_decisive(

@@ -105,7 +105,7 @@ def race(
 
     Args:
         baseline: Its executor knows the arms, and the controls; its trials are made shorter where time is short.
-        within: What stands beside the base, and its double where there are controls.
+        within: The arms compared with the base, and the identical copy of it if there are controls.
         watch: Progress and cancellation callbacks.
         replay: Journals the blocks.
         fixed: The statistic, where the objective says it.

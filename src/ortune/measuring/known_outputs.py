@@ -22,7 +22,7 @@ class KnownOutputs:
         levels: The side by level of optimisation; not set before inputs are settled.
         folder: Outputs of the side as it runs; they may have gone with an interrupted session.
         nonfinite: Outputs that hold NaN or infinities.
-        wrong_plan: The plan that was asked for, if another level runs in its place because its outputs are wrong or it
+        wrong_plan: The requested plan, if another level runs in its place because its outputs are wrong or it
             does not run.
         level_asked: Whether the outputs were to be compared with those of the model without optimisation.
         level_check: That comparison; None if it was not made.

@@ -1,4 +1,4 @@
-"""Are the outputs of a plan the model's own? Held against a run that ONNX Runtime's optimiser has not touched."""
+"""Compares the outputs of a plan with those of the model without ONNX Runtime's optimisations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOTHING: Mapping[str, Value] = {}
 NONE, LOWEST = "disable", "basic"
 """The level of the reference, and the one in its place where a model does not run without any optimisation."""
 JUDGEMENT = 4
-"""Counts up with every change of how outputs are judged: what was kept before is asked again."""
+"""Version of the judgement of outputs; increase it with every change, so that stored judgements are made again."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
 """Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
 MOST_BYTES = 1 << 30
@@ -214,7 +214,7 @@ class Levels:
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
         """Returns whether a level gives the same outputs again, with memory that held something else before.
 
-        A kernel that never writes its output gives zeros or what memory held: that is nobody's answer.
+        A kernel that never writes its output gives zeros or old memory contents, which are no result.
         """
         first = self.outputs(level, settings)
         arena = self._side.plan.settings.get(ARENA.name, True)

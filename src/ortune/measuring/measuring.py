@@ -184,7 +184,7 @@ class Measuring:
         return any(finding.code == emulated_device.CODE for finding in self.findings)
 
     def note(self, text: str) -> None:
-        """Says what is told with the answer, too."""
+        """Say something now, and repeat it with the answer."""
         self.notes.append(text)
         self.say(text)
 

@@ -38,7 +38,7 @@ def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) ->
         left_ns: What the process may take; asked before each that is tried.
 
     Returns:
-        None if nothing is open: the model's sizes are fixed, no system tells its memory, or a page runs it.
+        None if all sizes are fixed, the system does not report memory, or a page runs the model.
     """
     model, work = measuring.side.model.ir, measuring.work
     if alone.done.peak_bytes is None or measuring.side.plan.is_web:

@@ -1,4 +1,4 @@
-"""The user's own metric: a function that tells how good outputs are, run in a process of the measured runtime."""
+"""The user's own metric: a function that scores outputs, run in a process of the measured runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment: what a measuring verb stands on, from the sides that were named to the document that is kept."""
+"""An experiment: the state of a measuring verb, from resolving its sides to storing its document."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ortune.targets.machine import Machine
 R = TypeVar("R", bound=Record)
 
 _LONG_START_SHARE = 0.5
-"""Of a budget: a start that takes more of it leaves the measurement so little that the user is told why."""
+"""Share of the budget from which on a long start is reported, since little time is left to measure."""
 
 
 class Experiment:
@@ -46,7 +46,7 @@ class Experiment:
     Attributes:
         verb: Who measures.
         terms: As its options have them.
-        watch: Is told what happens, and says when to stop.
+        watch: Progress and cancellation callbacks.
         scratch: Folder of this invocation, gone at its end.
         log: The journal; one that keeps nothing until ``begin`` or ``resume``.
         replay: What an interrupted session measured, and the clock of all decisions.
@@ -68,7 +68,7 @@ class Experiment:
 
     @cached_property
     def machine(self) -> Machine:
-        """What is measured on, or the one that a simulation brings: read when it is asked for first."""
+        """The machine, or the one that a simulation provides; read on first use."""
         make = self.watch.machine or Machine
         return self._elsewhere or make(self.terms.feeds.pod, self.terms.browser)
 
@@ -88,11 +88,11 @@ class Experiment:
         return 1e-9 * self.replay.clock()
 
     def pace(self, keep_s: float = 0.0, *, least_s: float = 0.0) -> Pace:
-        """Paces work between trials, which may take what the answer, and ``keep_s`` beside that, leave of the budget.
+        """Return a pace for work between trials, which leaves time for the answer and ``keep_s`` seconds of the budget.
 
         Args:
-            keep_s: For what is to come.
-            least_s: What it may take however little is left; beside that, rules are read.
+            keep_s: Seconds reserved for later steps.
+            least_s: Seconds available even if less is left of the budget; rules are then read meanwhile.
         """
         end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s  # none at all is no limit either
         # To read every rule takes half of what an answer does: 0.14 s beside 0.3 s on a quiet machine.
@@ -308,9 +308,9 @@ class Experiment:
 
         Args:
             side: What is run.
-            feeds: What it is fed, where that is not what was asked for.
+            feeds: The inputs, if they are not the requested ones.
             scratch: A folder of its own.
-            say: Is told what happens, where that is not for everybody.
+            say: Callback for messages, if they are not for everybody.
             load: What becomes of the workload that is proposed.
         """
         # Writing the answer is work of the kind that was done until now, on this machine and in this Python:
@@ -386,7 +386,7 @@ def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experim
     """An experiment with its scratch folder, for as long as it takes.
 
     Raises:
-        UsageError: No temporary folder can be made, or the container that is asked for cannot be emulated here.
+        UsageError: No temporary folder can be made, or the requested container cannot be emulated on this machine.
         MeasurementError: The disk filled up while something was written.
     """
     with scratch_folder() as scratch:

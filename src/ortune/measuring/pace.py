@@ -22,7 +22,7 @@ class Pace:
     Args:
         left_s: Gives the seconds that are left for them.
         least_s: What they may take together however little is left.
-        once: A unit that is done once for all others, and tells nothing of what they take.
+        once: A unit that is done once for all others, so its duration does not predict theirs.
         once_s: What that is expected to take.
     """
 

@@ -54,7 +54,7 @@ class Pilot:
     Attributes:
         first: The base's first timed trial; not set before the pilot has run.
         native: The outcome on the CPU outside of a browser, if the base runs in one and this was run.
-        look_runs: Timed runs of a trial that only looks: fewer than usual where they are long beside the budget.
+        look_runs: Timed runs of an exploratory trial: fewer than usual if runs are long compared with the budget.
         least_runs: Runs of a trial that the objective needs at least.
         start_ns: Time of a trial before its first turn, its first run included.
         run_ns: Time of a run of every case.

@@ -89,7 +89,7 @@ def _question_numbers(measuring: Measuring, outputs: Path) -> None:
 
 
 def answer_natively(measuring: Measuring) -> None:
-    """Run the base on the CPU outside of a browser, before any page does: that tells how much a page may send."""
+    """Run the base on the CPU outside of a browser before any page does; its outputs limit what a page may send."""
     pilot = measuring.pilot
     if pilot.native is None and measuring.side.plan.is_web:
         pilot.native = _answered(measuring, measuring.arm("native", plan=Plan()))

@@ -1,4 +1,4 @@
-"""Does the answer for one row depend on the rows beside it, or on padding that its mask hides? Asked by running it."""
+"""Tests whether the answer for one row depends on other rows of its batch, or on padding that its mask hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the pilot: the base alone, then beside itself, and the questions about it that come before a race."""
+"""Runs the pilot: the base alone, then two copies of it in turns, and the checks that precede a race."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_pilot(
     holds: Callable[[float], bool] = lambda _: True,
     rest: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Time the base alone, then beside itself; compare the two, and try three kinds of feed.
+    """Time the base alone, then two copies of it in turns; compare the two, and try three kinds of feed.
 
     Args:
         measuring: Its inputs are settled. Afterwards its ``pilot`` is complete, and its executor has the timing of
@@ -116,7 +116,7 @@ def run_pilot(
 
 
 def _run_again(measuring: Measuring, base: Arm, most_ns: float) -> None:
-    """Run the base beside itself: what that costs, and whether its outputs are the same.
+    """Run two copies of the base in turns; return their cost, and whether their outputs are the same.
 
     Without time for it, a model that draws no numbers is taken to be its own equal.
     """

@@ -46,7 +46,7 @@ class ScoreReader:
 
         Args:
             comparisons: How the outputs of the model are compared.
-            refs: All inputs, which are run together when the first is asked for.
+            refs: All inputs, which run together when the first of them is needed.
             ref: The input whose scores are read.
         """
 

@@ -89,8 +89,8 @@ def turns_ns(turns: Turns, run_ns: float) -> float:
 def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
     """Return the turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
-    Runs stay where all turns are short beside the start: without them a trial would hardly be shorter, and a model of a
-    quarter of a millisecond took a whole one in a page, run once after each rest.
+    The number of runs stays if all turns are short compared with the start. Fewer runs would hardly shorten a trial,
+    and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
 
     Args:
         turns: As they would be without a limit.

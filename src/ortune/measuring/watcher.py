@@ -1,4 +1,4 @@
-"""Who is told what happens while it happens."""
+"""Progress and cancellation callbacks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """Is told what happens while it happens.
+    """Progress and cancellation callbacks of one invocation.
 
     Attributes:
-        say: Gets sentences for people.
-        stop: Asked before every trial; True ends racing and reports what is known.
-        step: Gets what is being done, whenever that changes.
-        draw: Gets the lines of a drawing, for whoever has a place for it.
-        begin: Is told that a wait is over, and nothing known yet: a stop is one at once again.
-        clock: Runs since the invocation began.
-        budget_s: Of the invocation; None where it has none.
-        machine: Makes what is measured on, as ``Machine`` itself does; a simulation brings its own.
+        say: Receives sentences for the user.
+        stop: Called before every trial; True ends the race and reports the results so far.
+        step: Receives the current step, whenever it changes.
+        draw: Receives the lines of a drawing, for terminals that have room for it.
+        begin: Called when a wait ends and there is no result yet, so a stop takes effect immediately again.
+        clock: Elapsed time since the invocation began.
+        budget_s: Budget of the invocation; None without one.
+        machine: Makes the machine, as ``Machine`` does; a simulation provides its own.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -44,7 +44,7 @@ class Watcher:
         return replace(self, budget_s=budget_s)
 
     def line(self, what: str) -> None:
-        """Say what is being done; how much of the budget is spent, the clock tells."""
+        """Report the current step, with the share of the budget that is spent."""
         if self.budget_s is None:
             self.step(Step(what=what))
         else:

@@ -142,7 +142,7 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every number and text inside lists and maps, with where it stands."""
+    """Yield every number and text inside lists and maps, with its place."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from leaves(value[key], f"{place}[{key!r}]")

@@ -21,8 +21,8 @@ class Findings:
     Attributes:
         what: The failure that is farthest beyond its limit, which is ``times`` as much; the first without a limit.
         wrong: The first output that is no answer to the same question.
-        unlike: The first whose values are equal or not, and all of them differ; without floating-point outputs beside
-            it, no answer either.
+        unlike: The first output whose values are equal or not, if all of them differ; if there are no floating-point
+            outputs next to it, it counts as wrong.
         inexact: Every failure is one that some tolerance accepts.
         floats: Floating-point outputs so far.
         as_moments: The reference differs from itself, so that outputs are compared by their moments.

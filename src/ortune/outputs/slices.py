@@ -1,11 +1,11 @@
 """Slices of an output: the rows of a detector, classes, channels, time steps, each with an error of its own.
 
-One number for a whole tensor hides what is small in it: beside boxes of hundreds of pixels, scores from 0 to 1 may all
-be lost. So the distance is also taken of each slice along each axis of moderate length.
+One number for a whole tensor hides its small parts: boxes of hundreds of pixels hide that all scores from 0 to 1 are
+lost. So the distance is also computed for each slice along each axis of moderate length.
 
-A slice that is small beside the whole may be lost without harm: the background of a heat map, a class that is not in
-the picture. Values such as its own are then lost in the other slices too. So a small slice counts where such values are
-rare in the others, or fare far better there.
+A slice that is small compared with the whole may be lost without harm: the background of a heat map, an absent class.
+Values as small as its own are then lost in the other slices too. So a small slice counts if such values are
+rare in the other slices, or are much more accurate there.
 
 Along a longer axis, or of fewer elements, a slice has no error of its own, as places and pixels differ too. But whether
 it is dead is judged there too: 3 lost rows among the 2,000 of a detector show in no other figure.
@@ -38,7 +38,7 @@ FLOOR_SHARE = 1e-3
 STANDS_OUT = 2.0
 """Times the error of the whole."""
 LEAST = 1e-4
-"""Relative L2 of a slice below which nobody asks whether it stands out."""
+"""Relative L2 of a slice below which slices are not examined further."""
 COMMON = 0.1
 """Share of the values elsewhere that lie in the range of a slice: with fewer its values are of a kind of their own."""
 FARES_WORSE = 3.0

@@ -31,7 +31,7 @@ FEWEST = 5
 MOST_BOXES = 300
 """Of an input, those with the best scores."""
 FEWEST_RANKED = 4
-"""Embeddings whose order tells something."""
+"""Least number of embeddings whose order is meaningful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def _certain(boxes: Array) -> Array:
 
 
 def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
-    """Return rows of x0, y0, x1, y1, score, class, of a map of scores, a table, or boxes beside scores; else None."""
+    """Return rows of x0, y0, x1, y1, score, class (from a map of scores, a table, or boxes and scores), or None."""
     array = outputs[name]
     if array.ndim == 4 and array.shape[:2] == (1, 1) and _is_share(array):
         boxes = regions(array[0, 0])

@@ -32,7 +32,7 @@ _DO = "use e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; separate s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """A budget; what is None was not asked for.
+    """An accepted difference of outputs; None for measures without a limit.
 
     Attributes:
         text: As the user wrote it.

@@ -57,7 +57,7 @@ def spike_control(
         d: Log ratios spike / baseline (n,).
         expected_log_ratio: What the recorded wait amounts to, one value or one a block.
         slack: The interval may miss it by so much, in log units.
-        alone: Whether nothing else of the trial ran beside the wait. Else it also kept a CPU from the others: it may
+        alone: Whether nothing else ran during the wait. Otherwise the wait also kept a CPU from others: it may
             cost more than itself, and only must not be missed.
 
     Returns:

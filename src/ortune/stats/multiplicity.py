@@ -1,4 +1,4 @@
-"""Many claims in one report: Holm for p-values, and intervals of many differences that are told together."""
+"""Many claims in one report: Holm's correction for p-values, and simultaneous intervals of many differences."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: float = 0.95) -> Floats:
-    """Half-widths of intervals (n,) so that those which leave out 0 may be told as the ones that changed.
+    """Return half-widths of intervals (n,) that exclude 0 exactly for the differences that are reported as changed.
 
-    Benjamini and Hochberg choose which changed: of those told, the share that did not is at most ``1 - level``; and
-    where nothing changed at all, the chance that any is told. Benjamini and Yekutieli (2005) then give every interval
-    the level at which exactly the chosen ones leave out 0. One difference alone has its plain interval.
+    Benjamini and Hochberg select which changed: among those, the share of unchanged ones is at most ``1 - level``; if
+    nothing changed at all, that bounds the chance of any selection. Benjamini and Yekutieli (2005) then give each
+    interval the level at which exactly the selected ones exclude 0. A single difference has its plain interval.
 
     Args:
         changes: Differences (n,), any unit.

@@ -18,8 +18,8 @@ def runs_per_trial(
 ) -> int:
     """Run a trial that spend the time best (Kalibera & Jones 2013).
 
-    sqrt(cost_process / cost_run x var_within / var_between), between ``low`` and ``high``: a run tells
-    nothing about how processes differ, so beyond this number only more processes help.
+    sqrt(cost_process / cost_run x var_within / var_between), between ``low`` and ``high``: a run carries
+    no information on how processes differ, so beyond this number only more processes help.
 
     Args:
         cost_process_ns: What a further trial costs before its first timed run: start, load, warm-up.

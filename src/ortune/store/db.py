@@ -4,7 +4,7 @@ A trial is journalled before it starts, so that after a crash or a kill it is kn
 ever updated or deleted (triggers refuse it). When the disk fills up in the middle, measuring goes on and the
 session says that it is no longer kept.
 
-A commit does not wait for the disk: SQLite appends it to a write-ahead log beside the database, which is the
+A commit does not wait for the disk: SQLite appends it to a write-ahead log next to the database, which is the
 system's from then on. A process that is killed loses nothing that it committed. A power cut may lose the last events
 of the sessions that ran, and leaves the database sound; whatever ended before is on the disk.
 """
@@ -79,7 +79,7 @@ class SessionHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store:
-    """The database and the folder of blobs beside it.
+    """The database and its folder of blobs.
 
     Args:
         folder: Where it lies; None is the user's data folder.
@@ -244,7 +244,7 @@ class SessionLog:
             self.write(lambda: store.append(self.id, self.seq, kind, record))
 
     def attach(self, file: Path) -> str:
-        """Keep a whole file beside the events; the name to get it back by, "" if it is not kept."""
+        """Store a whole file with the events; return its name in the store, or "" if it is not kept."""
         names: list[str] = []
         store = self._store
         if store is not None:

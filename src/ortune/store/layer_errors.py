@@ -30,7 +30,7 @@ class LayerError(msgspec.Struct, frozen=True, kw_only=True):
 def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
     """Return the questions that layers of these structures belonged to, all of whose structures are among them.
 
-    Where two have a structure in common, the first stands: the layers were asked about in other company since.
+    If two have a structure in common, the first is used: later ones measured the layers in other combinations.
 
     Args:
         store_folder: Of the store.
