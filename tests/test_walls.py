@@ -43,6 +43,7 @@ ROOMS = {
     "rules": {"graph", "trace", "platform", "catalogue", "rewrites", "engines"},
     "bundle": {"catalogue", "graph", "inputs"},
     "loader": {"bundle", "worker"},
+    "recorder": {"launcher", "temporary", "platform"},
     "search": {"stats", "catalogue", "rewrites"},
     # Where the first outputs of a model are wrong, the engine of bisect names the node.
     "measuring": {
@@ -56,7 +57,7 @@ ROOMS = {
     },
     "verbs": {
         "stats", "graph", "trace", "catalogue", "targets", "store", "show", "runtimes", "inputs", "outputs", "rewrites",
-        "rules", "bundle", "search", "measuring", "engines",
+        "rules", "bundle", "search", "measuring", "engines", "recorder",
     },
     "answer": {"show"},
     "notebook": {"show"},
@@ -67,7 +68,7 @@ PLAIN = {"records", "errors", "stats", "search", "show", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""
 LONGEST = 400
 """Lines of a module: beyond that it has two ideas."""
-LONGER: dict[str, str] = {}
+LONGER = {"recorder/hook.py": "one file, because it is what lies in a user's program"}
 """Modules that are longer, at most five, each with the reason."""
 HEAVY = {"numpy", "onnx", "onnx_ir", "onnxruntime", "scipy", "psutil", "rich", "jinja2"}
 
@@ -340,6 +341,12 @@ def test_only_the_worker_imports_onnxruntime() -> None:
 def test_the_worker_needs_numpy_and_onnxruntime_alone() -> None:
     allowed = {*sys.stdlib_module_names, "numpy", "onnxruntime"}
     assert breaches([f for f in FILES if room(f) == "worker"], lambda f: read(f).absolute - allowed) == {}
+
+
+def test_the_hook_in_users_programs_needs_nothing_else() -> None:
+    hook = read(PACKAGE / "recorder" / "hook.py")
+    assert hook.absolute - set(sys.stdlib_module_names) == set()
+    assert not [name for name in hook.imported if name.startswith("ortune")]
 
 
 def test_no_model_is_seen_here() -> None:

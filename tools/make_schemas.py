@@ -28,7 +28,7 @@ def documents() -> dict[str, type[Record]]:
         **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
         "snapshot/1": records.Snapshot,
         "plan/1": records.Plan,
-        "workload/1": records.Workload,
+        "workload/1": named(records.RecordedWorkload, "Workload"),
         "bundle/1": records.BundleInfo,
     }
 
@@ -38,6 +38,14 @@ def result_of(verb: str) -> type[Record]:
     answer = get_type_hints(importlib.import_module(f"ortune.verbs.{verb}.run").run)["return"]
     (result,) = get_args(answer)
     return result  # type: ignore[no-any-return]
+
+
+def named(record: type[Record], name: str) -> type[Record]:
+    """A record under another name, which its schema had before it grew."""
+    namespace = {"__doc__": record.__doc__}
+    return msgspec.defstruct(  # type: ignore[return-value]
+        name, [], bases=(record,), frozen=True, kw_only=True, namespace=namespace
+    )
 
 
 def envelope(result: type[Record]) -> type[Record]:

@@ -25,6 +25,7 @@ from ortune.verbs.lock.result import LockResult
 from ortune.verbs.look.result import LookResult
 from ortune.verbs.partition.result import PartitionResult
 from ortune.verbs.quantize.result import QuantizeResult
+from ortune.verbs.record.result import RecordResult
 from ortune.verbs.rewrite.result import RewritingResult
 from ortune.verbs.runtime.result import RuntimeResult
 
@@ -477,6 +478,17 @@ def quantize(
     progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[QuantizeResult]: ...
+def record(
+    *command: str,
+    output: str | Path | None = ...,
+    duration: str | float | None = ...,
+    anonymous: bool = ...,
+    install: str | Path | None = ...,
+    uninstall: str | Path | None = ...,
+    report: str | Path | None = ...,
+    progress: bool = ...,
+    watcher: Watcher | None = ...,
+) -> Answer[RecordResult]: ...
 def report(
     *sessions: str | Path,
     brief: bool = ...,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import queue
 import shutil
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -171,6 +172,65 @@ class Child:
         _running.discard(self)
         if self._guard is not None:
             self._guard.end()
+        return code
+
+
+class Foreground:
+    """A command of the user's: it shares the terminal, the streams and the process group of ortune.
+
+    Ctrl-C reaches it from the terminal. Signals that only ortune receives are passed on, and ortune outlives them.
+
+    Args:
+        command: Program and arguments.
+        environment: Its whole environment.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], *, environment: Mapping[str, str]) -> None:
+        with _whole():
+            self.process = subprocess.Popen(command, env=environment)
+        self.pid = self.process.pid
+
+    def wait(self, tick: Callable[[], None], *, tick_s: float, limit_s: float = math.inf) -> int | None:
+        """Wait for the end of the command, and call ``tick`` at intervals.
+
+        Returns:
+            The exit code, minus the number of the signal that ended it; None if it still runs after the limit.
+        """
+        deadline_s = monotonic.now_s() + limit_s
+        passed = {
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGQUIT,
+            signal.SIGUSR1,
+            signal.SIGUSR2,
+        }
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {*passed, signal.SIGCHLD})
+        try:
+            while self.process.poll() is None:
+                if monotonic.now_s() >= deadline_s:
+                    return None
+                tick()
+                received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick_s)
+                # The terminal has sent it to the whole group already.
+                if received is not None and received.si_signo in passed and received.si_code <= 0:
+                    self.process.send_signal(received.si_signo)
+            return self.process.returncode
+        finally:
+            while signal.sigtimedwait({signal.SIGINT}, 0) is not None:
+                pass  # meant for the command
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def end(self, grace_s: float, tick: Callable[[], None], *, tick_s: float) -> int:
+        """Ask it to end, kill it after the grace period, and return its exit code as ``wait`` does."""
+        self.process.terminate()
+        code = self.wait(tick, tick_s=tick_s, limit_s=grace_s)
+        if code is None:
+            self.process.kill()
+            code = self.process.wait()
         return code
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto
+from recording_examples import RECORDED
 from rule_facts import (
     BLOCKED,
     CASTS,
@@ -417,4 +418,8 @@ EXAMPLES = {
         where=("found (NonZero)",),
         good=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[1.1] * 9)]),
     ),
+    **{
+        code: Example(bad=lambda _, bad=bad: bad, where=where, good=lambda _, good=good: good)  # type: ignore[misc]
+        for code, (bad, where, good) in RECORDED.items()
+    },
 }

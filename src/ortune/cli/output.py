@@ -68,15 +68,23 @@ class Stream(io.TextIOWrapper):
         return self._stream.fileno()
 
 
-def write_text(text: str, output: str | None, *, safe: bool = False) -> None:
+def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool = False) -> None:
     """To a file or to stdout, where it goes too when the file cannot be written.
+
+    Args:
+        text: What to write.
+        output: A file, or None for stdout.
+        safe: As for ``write``.
+        aside: Write to stderr instead of stdout, which belongs to a program of the user's.
 
     Raises:
         UsageError: stdout cannot be written.
         typer.Exit: The file cannot be written (2); that was said, and the text is on stdout.
     """
     if output is None:
-        require_written(write(sys.stdout, text, safe=safe))
+        trouble = write(sys.stderr if aside else sys.stdout, text, safe=safe)
+        if not aside:
+            require_written(trouble)
         return
     try:
         files.write(Path(output), text if safe else lines(text), typed=True)
@@ -111,16 +119,20 @@ def require_written(trouble: OSError | None) -> None:
         )
 
 
-def write_envelope(envelope: Envelope[Record] | Envelope[None], output: str | None) -> None:
+def write_envelope(
+    envelope: Envelope[Record] | Envelope[None], output: str | None, *, aside: bool = False
+) -> None:
     """The document as one line of JSON.
 
     Raises:
         UsageError, typer.Exit: As ``write_text``.
     """
-    write_text(_json(envelope), output, safe=True)
+    write_text(_json(envelope), output, safe=True, aside=aside)
 
 
-def write_document(document: Document, form: str, output: str | None, *, whole: bool = False) -> None:
+def write_document(
+    document: Document, form: str, output: str | None, *, whole: bool = False, aside: bool = False
+) -> None:
     """The answer for people: to a file or stdout, and for GitHub to the job's summary too.
 
     Args:
@@ -128,6 +140,7 @@ def write_document(document: Document, form: str, output: str | None, *, whole: 
         form: "text", "markdown" or "github".
         output: A file, or None for stdout.
         whole: Text holds what supports the answer too, which the other formats always do.
+        aside: As for ``write_text``.
 
     Raises:
         UsageError, typer.Exit: As ``write_text``.
@@ -135,14 +148,16 @@ def write_document(document: Document, form: str, output: str | None, *, whole: 
     from ortune.show import github, markdown, terminal
 
     if form == "markdown":
-        write_text(markdown.render(document), output)
+        write_text(markdown.render(document), output, aside=aside)
     elif form == "github":
         _append_to_job_summary(markdown.render(document))
         write_text(github.render(document), output, safe=True)  # commands are what it is made of
-    elif output is None and sys.stdout.isatty():
-        write_text(_printed(terminal.render(document, whole=whole)), None, safe=True)
+    elif output is None and (sys.stderr if aside else sys.stdout).isatty():
+        write_text(
+            _printed(terminal.render(document, whole=whole), aside=aside), None, safe=True, aside=aside
+        )
     else:
-        write_text(terminal.plain(document, whole=whole), output)
+        write_text(terminal.plain(document, whole=whole), output, aside=aside)
 
 
 def write_answer(document: Document, output: str) -> None:
@@ -185,11 +200,11 @@ def _append_to_job_summary(page: str) -> None:
         write(sys.stderr, f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
 
 
-def _printed(page: RenderableType) -> str:
+def _printed(page: RenderableType, *, aside: bool = False) -> str:
     """The page as wide as the terminal and in its colours."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=aside)
     with console.capture() as captured:
         console.print(page, crop=False)
     return captured.get()

@@ -67,13 +67,15 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
                 gc.enable()
-            envelope = _run(module, options, asked.STOPPING, began_s, quiet=quiet)
+            # While a program of the user's has the terminal, nothing is drawn, and the answer goes to stderr.
+            aside = getattr(asked, "FOREGROUND", False)
+            envelope = _run(module, options, asked.STOPPING, began_s, quiet=quiet or aside)
             if said is not None:
                 import msgspec
 
                 envelope = msgspec.structs.replace(envelope, configured=said)
             place = options.answer if own_output else output
-            _write(verb, envelope, form, place, whole=verbose)
+            _write(verb, envelope, form, place, whole=verbose, aside=aside)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
@@ -169,18 +171,20 @@ def _run(module: Any, options: Any, stopping: str, began_s: float | None, *, qui
     return envelope
 
 
-def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:
+def _write(
+    verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool, aside: bool
+) -> None:
     place = None if output is None else str(output)
     if form == "json":
-        write_envelope(envelope, place)
+        write_envelope(envelope, place, aside=aside)
     elif form == "html":
         from ortune.show.html import pages
 
-        write_text(pages.render(envelope), place, safe=True)
+        write_text(pages.render(envelope), place, safe=True, aside=aside)
     elif form == "sarif":
         write_text(_words(verb).sarif(envelope), place, safe=True)
     else:
-        write_document(_document(verb, envelope), form, place, whole=whole)
+        write_document(_document(verb, envelope), form, place, whole=whole, aside=aside)
     if place is not None:
         write_answer(_document(verb, envelope), place)
 

@@ -31,6 +31,7 @@ from ortune.records.phone import *
 from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
+from ortune.records.recording import *
 from ortune.records.report import *
 from ortune.records.rows import *
 from ortune.records.runtime import *

@@ -67,12 +67,15 @@ FAMILIES = {
     "llm": "LLM",
     "mobile": "MOB",
     "web": "WEB",
+    "application": "APP",
     "environment": "ENV",
     "measurement": "MSR",
 }
 """Folders and the letters that their codes begin with."""
 
-ABOUT_MODELS = tuple(family for family in FAMILIES if family not in ("environment", "measurement"))
+ABOUT_MODELS = tuple(
+    family for family in FAMILIES if family not in ("application", "environment", "measurement")
+)
 """Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
 
 BLOCKS = "repeated blocks"

@@ -25,6 +25,7 @@ from ortune.records import (
     Plan,
     ProfiledNode,
     ProfileResult,
+    Recording,
     RowCheck,
     RuntimeReport,
     Workload,
@@ -63,6 +64,7 @@ class Facts:
         topology: Kinds of core and memory nodes.
         sensors: A reading of them.
         runtimes: Those of the machine.
+        recording: How an application was seen to use ONNX Runtime.
         environment: The user's, by name; rules look at names that affect ONNX Runtime alone.
         begins: Asked before each rule, and each rewrite that a rule tries, by its name: whether there is time for it.
     """
@@ -92,6 +94,7 @@ class Facts:
     topology: Topology = field(default_factory=Topology)
     sensors: Snapshot = field(default_factory=Snapshot)
     runtimes: Sequence[RuntimeReport] = ()
+    recording: Recording | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     begins: Callable[[str], bool] = lambda unit: True
 

@@ -1,0 +1,38 @@
+"""Removes from a recording what names the user: paths, arguments and values of variables."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from ortune.records import Frame, MissedProcess, RecordedProcess, Recording
+
+_PLAIN = re.compile(r"[\d.]{1,8}|true|false", re.IGNORECASE)
+
+
+def anonymous(recording: Recording) -> Recording:
+    """Return the recording without paths, arguments and variables that may hold names."""
+    return replace(
+        recording,
+        command=(),
+        processes=tuple(map(_process, recording.processes)),
+        models=tuple(replace(model, path="") for model in recording.models),
+        places=tuple(tuple(map(_frame, frames)) for frames in recording.places),
+        missed=tuple(map(_missed, recording.missed)),
+        anonymous=True,
+    )
+
+
+def _process(process: RecordedProcess) -> RecordedProcess:
+    variables = {n: v if _PLAIN.fullmatch(v) else "" for n, v in process.variables.items()}
+    return replace(process, argv=(), executable="", variables=variables, stopped="")
+
+
+def _frame(frame: Frame) -> Frame:
+    """Keep a frame of a package, of which everybody has the source, and the line of all others."""
+    return frame if frame.package else Frame(file="", line=frame.line, function="")
+
+
+def _missed(process: MissedProcess) -> MissedProcess:
+    return replace(process, argv=(), library=re.sub(r".*/", "", process.library))

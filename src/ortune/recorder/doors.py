@@ -1,0 +1,148 @@
+"""How the recorder gets into a Python program: a folder on its search path, or a file in its environment."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+from ortune import files
+from ortune.errors import UsageError
+
+VARIABLE = "ORTUNE_RECORD"
+"""Names the folder that a recorder writes to; the same name is in ``hook.py``, which imports nothing of the package."""
+HOOK = Path(__file__).with_name("hook.py")
+NAME = "ortune_recorder"
+WARNING = "default::getpass.GetPassWarning"
+"""A filter of warnings that changes nothing. Python imports the module of its category when it starts, before any
+sitecustomize, from the first folder that has it; the standard library has it too, so it is never an unknown one."""
+
+_ENTER = f"""
+import os
+import sys
+
+try:
+    import {NAME}
+except Exception:  # an interpreter that is too old
+    pass
+_own = os.path.dirname(__file__)
+"""
+SITE = f"""# Starts ortune's recorder, then the sitecustomize that this one hides.{_ENTER}
+while "{WARNING}" in sys.warnoptions:
+    sys.warnoptions.remove("{WARNING}")
+sys.path[:] = [_folder for _folder in sys.path if _folder != _own]
+_self = sys.modules.pop("sitecustomize")
+try:
+    import sitecustomize
+except ImportError as _error:
+    sys.modules["sitecustomize"] = _self
+    if getattr(_error, "name", "sitecustomize") != "sitecustomize":
+        raise
+"""
+GETPASS = f"""# Starts ortune's recorder, and becomes the getpass of the standard library.{_ENTER}
+_path = [_folder for _folder in sys.path if _folder != _own]
+_self = sys.modules.pop("getpass")
+_all, sys.path[:] = list(sys.path), _path
+try:
+    import getpass
+finally:
+    sys.path[:] = _all
+    if "getpass" not in sys.modules:
+        sys.modules["getpass"] = _self
+"""
+PTH = f'import os; "{VARIABLE}" in os.environ and __import__("{NAME}")\n'
+OURS = "Records how a Python program uses ONNX Runtime."
+"""The beginning of the hook's docstring, by which an installed one is recognised."""
+
+
+def prepare(folder: Path) -> Path:
+    """Write the files that a program finds on its search path, and return their folder.
+
+    Args:
+        folder: The folder of the recording.
+    """
+    door = folder / "door"
+    door.mkdir(mode=0o700)
+    (door / f"{NAME}.py").write_bytes(HOOK.read_bytes())
+    (door / "sitecustomize.py").write_text(SITE, encoding="utf-8")
+    (door / "getpass.py").write_text(GETPASS, encoding="utf-8")
+    return door
+
+
+def environment(folder: Path, door: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program that is recorded.
+
+    Args:
+        folder: Where its processes write.
+        door: The folder that comes first on its search path.
+        given: Its environment without a recording.
+    """
+    path = given.get("PYTHONPATH", "")
+    warnings = given.get("PYTHONWARNINGS", "")
+    return {
+        **given,
+        VARIABLE: str(folder),
+        "PYTHONPATH": str(door) + (os.pathsep + path if path else ""),
+        # First, because the last of several filters counts most, and the user's own is meant.
+        "PYTHONWARNINGS": WARNING + ("," + warnings if warnings else ""),
+    }
+
+
+def install(venv: Path) -> tuple[Path, ...]:
+    """Install the recorder into an environment, where it does nothing unless the variable is set.
+
+    Returns:
+        The written files.
+
+    Raises:
+        UsageError: It is no environment, or cannot be written.
+    """
+    site = _site(venv)
+    written = (site / f"{NAME}.py", site / f"{NAME}.pth")
+    _require_ours(written[0])
+    try:
+        files.write(written[0], HOOK.read_bytes())
+        files.write(written[1], PTH)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=str(site), do="choose an environment of your own"
+        ) from error
+    return written
+
+
+def uninstall(venv: Path) -> tuple[Path, ...]:
+    """Remove what ``install`` wrote, and return the removed files.
+
+    Raises:
+        UsageError: It is no environment, or cannot be written.
+    """
+    site = _site(venv)
+    there = [path for path in (site / f"{NAME}.pth", site / f"{NAME}.py") if files.exists(path)]
+    _require_ours(site / f"{NAME}.py")
+    try:
+        for path in there:
+            path.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot be removed: {error.strerror}", where=str(site)) from error
+    return tuple(there)
+
+
+def _site(venv: Path) -> Path:
+    """Return the folder of an environment's packages."""
+    base = str(venv.resolve())
+    if not files.is_file(venv / "pyvenv.cfg"):
+        raise UsageError(
+            "not a virtual environment", where=str(venv), do="pass the folder that has pyvenv.cfg"
+        )
+    found = sorted(Path(base).glob("lib/python3.*/site-packages"))
+    if not found:
+        found = [Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "platbase": base}))]
+    if not files.is_folder(found[-1]):
+        raise UsageError("has no site-packages", where=str(venv), do="create it again with python -m venv")
+    return found[-1]
+
+
+def _require_ours(module: Path) -> None:
+    if files.exists(module) and OURS not in files.read(module).decode("utf-8", "replace"):
+        raise UsageError(f"{module.name} is not ortune's own", where=str(module.parent), do="remove it first")

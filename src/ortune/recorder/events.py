@@ -1,0 +1,143 @@
+"""The lines of a recorder's log, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+
+class Process(msgspec.Struct, tag_field="e", tag="process"):
+    """What a process says of itself when it imports onnxruntime."""
+
+    format: int
+    pid: int
+    parent: str
+    ns: int
+    python: str
+    executable: str
+    argv: list[str]
+    cpus: list[int]
+    version: str
+    home: str
+    variables: dict[str, str]
+
+
+class Frames(msgspec.Struct, tag_field="e", tag="frames"):
+    """A call stack, innermost first: file, line and function."""
+
+    id: int
+    v: list[tuple[str, int, str]]
+
+
+class Text(msgspec.Struct, tag_field="e"):
+    """A value as JSON text, with the number that other events have for it."""
+
+    id: int
+    v: str
+
+
+class Cpus(Text, tag="cpus"):
+    """CPUs that the threads of a session may use."""
+
+
+class Model(Text, tag="model"):
+    """A model: its file, or the sha256 of its bytes."""
+
+
+class Options(Text, tag="options"):
+    """Settings of a session."""
+
+
+class Providers(Text, tag="providers"):
+    """Requested providers, and those that the session has."""
+
+
+Shaped = tuple[str, str, list[int | str] | None]
+
+
+class Signature(msgspec.Struct, tag_field="e", tag="signature"):
+    """The method, inputs and outputs of a call."""
+
+    id: int
+    v: tuple[str, list[Shaped]]
+    outputs: list[tuple[str, list[int | str] | None]]
+
+
+class Session(msgspec.Struct, tag_field="e", tag="session"):
+    """A session that was created, or could not be."""
+
+    id: int
+    ns: int
+    took_ns: int
+    failed: str
+    loop: bool
+    tids: list[int] | None
+    thread: int
+    model: int
+    asked: int
+    used: int
+    providers: int
+    frames: int
+    config_from_model: bool = False
+
+
+class Placed(msgspec.Struct, tag_field="e", tag="placed"):
+    """Where the threads of a session run."""
+
+    id: int
+    cpus: int
+
+
+class Row(msgspec.Struct, tag_field="e", tag="row"):
+    """Where calls are counted that have one signature and one place."""
+
+    key: int
+    session: int
+    frames: int
+    signature: int
+    shared: bool
+
+
+class Closed(msgspec.Struct, tag_field="e", tag="closed"):
+    """A session whose object was freed, with its counters."""
+
+    id: int
+    ns: int
+    rows: list[list[int]]
+
+
+class Inherited(msgspec.Struct, tag_field="e", tag="inherited"):
+    """A session that existed before a fork."""
+
+    id: int
+    of: int
+    threads: int
+
+
+class Forked(msgspec.Struct, tag_field="e", tag="forked"):
+    """The process is the child of a fork."""
+
+
+class Off(msgspec.Struct, tag_field="e", tag="off"):
+    """The recorder has stopped."""
+
+    why: str
+
+
+Event = (
+    Process | Frames | Cpus | Model | Options | Providers | Signature | Session | Placed | Row | Closed
+    | Inherited | Forked | Off
+)  # fmt: skip
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event)
+
+
+def parse(data: bytes) -> Iterator[Any]:
+    """Read the events of a log; a last line that is cut off is left out."""
+    for line in data.split(b"\n"):
+        if line:
+            try:
+                yield _DECODER.decode(line)
+            except msgspec.DecodeError:
+                continue

@@ -1,0 +1,767 @@
+"""Records how a Python program uses ONNX Runtime. This file runs inside the program.
+
+It is copied to a folder of its own as ``ortune_recorder.py``, needs nothing but the standard library from Python 3.8,
+and never imports onnxruntime: when the program does, methods of its classes are wrapped in place. Everything is written
+at once, so that a process that is killed loses nothing:
+
+``PID-TIME.log``
+    One JSON object per line: the process, its sessions, call sites and shapes.
+``PID-TIME.calls``
+    A memory map of 64-bit integers: a header, counters per row, and the first calls one by one.
+
+An exception in here switches the recorder off, and the program goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import mmap
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+FORMAT = 1
+VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
+"""Names the folder of the recording. Without it this file does nothing."""
+MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
+MARK = "_ortune_recorded"
+CALLS = ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async")
+
+HEADER, ROWS, FIELDS, KEPT, CALL = 16, 2048, 16, 16384, 4
+"""Integers of the header, rows, integers of a row, calls that are kept one by one, and integers of a call."""
+LOG_BYTES = 16 << 20
+WHOLE, SAMPLED = 200, 64
+"""Calls of a call site that are inspected in full, and of how many later ones one is."""
+FRAMES, THREADS, MASK = 6, 16, 1 << 16
+# Header.
+FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS = range(7)
+# A row. The last integer is its key, which a later row in the same place does not share.
+(COUNT, TOTAL_NS, LEAST_NS, MOST_NS, FAILED, INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES, IN_NS, IN_WALL_NS,
+ BETWEEN_NS, BETWEEN_WALL_NS, KEY) = range(FIELDS)  # fmt: skip
+
+OPTIONS = (
+    "intra_op_num_threads", "inter_op_num_threads", "execution_mode", "graph_optimization_level",
+    "enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "enable_profiling",
+    "use_deterministic_compute", "use_per_session_threads",
+)  # fmt: skip
+ENTRIES = (
+    "session.intra_op.allow_spinning", "session.inter_op.allow_spinning", "session.force_spinning_stop",
+    "session.intra_op_thread_affinities", "session.set_denormal_as_zero", "session.disable_prepacking",
+    "session.use_env_allocators", "session.use_device_allocator_for_initializers",
+    "session.use_ort_model_bytes_directly",
+    "session.enable_quant_qdq_cleanup", "session.disable_cpu_ep_fallback", "optimization.enable_gelu_approximation",
+)  # fmt: skip
+VARIABLES = (
+    "ORT_LOAD_CONFIG_FROM_MODEL", "ORT_INTRA_OP_NUM_THREADS", "ORT_INTER_OP_NUM_THREADS", "ORT_DISABLE_TELEMETRY",
+    "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "MALLOC_ARENA_MAX", "LD_PRELOAD",
+)  # fmt: skip
+
+_now = time.perf_counter_ns
+_cpu = time.thread_time_ns  # its own cost does not include the waits of a busy machine
+_frame = sys._getframe
+
+
+class Site:
+    """A place in the program that calls a session.
+
+    Attributes:
+        rows: The row of each signature that was seen from here.
+        count: Number of calls.
+    """
+
+    __slots__ = ("code", "count", "id", "rows")
+
+    def __init__(self, id: int, code: Any) -> None:
+        self.id, self.code, self.count = id, code, 0
+        self.rows: Dict[Any, Tuple[int, int]] = {}
+
+
+class State:
+    """What is known of one session."""
+
+    __slots__ = ("active", "id", "placed", "pool_ns", "pool_wall_ns", "ref", "returned", "sites", "tids")
+
+    def __init__(self, id: int, ref: Any, tids: List[int]) -> None:
+        self.id, self.ref, self.tids = id, ref, tids
+        self.active, self.placed = 0, False
+        self.sites: Dict[Any, Site] = {}
+        self.pool_ns = self.pool_wall_ns = -1
+        self.returned: List[Any] = []
+
+
+class Recorder:
+    """The recording of one process; a fork gets a new one."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.off = False
+        self.home = ""  # of onnxruntime, whose frames are not the program's
+        self.version = ""
+        self.states: Dict[int, State] = {}
+        self.local = threading.local()
+        self.begin("")
+
+    def begin(self, parent: str) -> None:
+        """Start with nothing, in a new process."""
+        self.lock = threading.RLock()
+        self.parent = parent
+        self.name = ""
+        self.log_fd = self.log_bytes = -1
+        self.ints: Any = None
+        self.known: Dict[Any, int] = {}
+        self.free: List[int] = []
+        self.sessions = self.creating = self.keys = 0
+        self.threads: Dict[int, int] = {}
+        self.contents: Dict[Tuple[int, int], str] = {}
+
+    # Writing.
+
+    def write(self, **event: Any) -> None:
+        """Append an event to the log; beyond its limit only the number of lost events is kept."""
+        if self.log_fd < 0:
+            self.open()
+        line = (
+            json.dumps(event, separators=(",", ":"), default=repr).encode("utf-8", "backslashreplace") + b"\n"
+        )
+        with self.lock:
+            if self.log_bytes + len(line) > LOG_BYTES:
+                if self.ints is not None:
+                    self.ints[LOST] += 1
+                return
+            self.log_bytes += len(line)
+            os.write(self.log_fd, line)
+
+    def open(self) -> None:
+        """Create the log of this process and describe the process in it."""
+        self.name = "%d-%d" % (os.getpid(), time.time_ns())
+        path = os.path.join(self.folder, self.name + ".log")
+        self.log_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.log_bytes = 0
+        with open("/proc/self/cmdline", "rb") as file:
+            words = file.read(4096).decode("utf-8", "backslashreplace").split("\0")
+        self.write(
+            e="process", format=FORMAT, pid=os.getpid(), ppid=os.getppid(), parent=self.parent, ns=_now(),
+            python="%d.%d.%d" % sys.version_info[:3], executable=sys.executable, prefix=sys.prefix, argv=words[:-1],
+            folder=os.getcwd(), cpus=sorted(os.sched_getaffinity(0)), logical=os.cpu_count(), version=self.version,
+            home=self.home, variables={name: os.environ[name] for name in VARIABLES if name in os.environ},
+        )  # fmt: skip
+
+    def counters(self) -> Any:
+        """Create the memory map of this process."""
+        size = 8 * (HEADER + ROWS * FIELDS + KEPT * CALL)
+        path = os.path.join(self.folder, self.name + ".calls")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, size)  # a full disk is an error here, and would be a signal later
+            self.ints = memoryview(mmap.mmap(fd, size)).cast("B").cast("q")
+        finally:
+            os.close(fd)
+        self.ints[FORMAT_AT] = FORMAT
+        self.ints[CALL_NS] = wrapper_ns()
+        return self.ints
+
+    def interned(self, kind: str, value: Any, **more: Any) -> int:
+        """Return the number of a value, which is written when it is new."""
+        key = kind, value
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = len(self.known)
+            self.write(e=kind, id=number, v=value, **more)
+        return number
+
+    def fail(self) -> None:
+        """Switch the recorder off after an error of its own, and say so once."""
+        if self.off or sys is None or sys.is_finalizing():
+            self.off = True
+            return
+        self.off = True
+        kind, error, trace = sys.exc_info()
+        if isinstance(error, OSError):
+            return  # its record cannot be written, as ``ortune record`` sees from outside
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = trace.tb_lineno if trace is not None else 0
+        text = "ortune: recording stopped in process %d: %s: %s (line %d)\n" % (
+            os.getpid(), getattr(kind, "__name__", ""), error, where,
+        )  # fmt: skip
+        try:
+            self.write(e="off", why=text)
+            os.write(2, text.encode("utf-8", "backslashreplace"))
+        except Exception:
+            pass
+
+    # Sessions.
+
+    def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
+        """Create a session as the program asked, and record it."""
+        if self.off:
+            return original(session, *args, **kwargs)
+        began_ns = _cpu()
+        asked = threads = None
+        try:
+            asked = read_options(getattr(session, "_sess_options", None))
+            threads = tasks()
+            with self.lock:
+                self.creating += 1
+                alone = self.creating == 1
+        except Exception:
+            self.fail()
+            return original(session, *args, **kwargs)
+        self.local.inside = True
+        own_ns, start_ns = _cpu() - began_ns, _now()
+        try:
+            result = original(session, *args, **kwargs)
+        except BaseException as error:
+            self.created(session, args, kwargs, asked, threads, alone, own_ns, start_ns, type(error).__name__)
+            raise
+        self.created(session, args, kwargs, asked, threads, alone, own_ns, start_ns, "")
+        return result
+
+    def created(
+        self, session: Any, args: Any, kwargs: Any, asked: Any, before: Any, alone: bool, own_ns: int, start_ns: int,
+        failed: str,
+    ) -> None:  # fmt: skip
+        """Record a session that was created, or was not."""
+        end_ns, ended_ns = _now(), _cpu()
+        self.local.inside = False
+        try:
+            with self.lock:
+                alone = alone and self.creating == 1
+                self.creating -= 1
+            tids: List[int] = []
+            if alone and not failed:
+                own = {getattr(thread, "native_id", None) for thread in threading.enumerate()}
+                tids = sorted(tasks() - before - own)
+            providers = args[0] if args else kwargs.get("providers")
+            flag = bool(getattr(session, "_read_config_from_model", False))
+            self.add(
+                session, self.model(session), asked, plain(providers), start_ns, end_ns - start_ns,
+                tids if alone else None, failed, config_from_model=flag,
+            )  # fmt: skip
+            ints = self.ints if self.ints is not None else self.counters()
+            ints[OWN_NS] += own_ns + _cpu() - ended_ns
+        except Exception:
+            self.fail()
+
+    def add(
+        self, session: Any, model: Any, asked: Any, providers: Any, start_ns: int, took_ns: int, tids: Any, failed: str,
+        **more: Any,
+    ) -> State:  # fmt: skip
+        """Write a session to the log, and follow it if it exists."""
+        with self.lock:
+            self.sessions += 1
+            number = self.sessions
+        loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", lambda: None)() is not None
+        got = None if failed else getattr(session, "_providers", None)
+        self.write(
+            e="session", id=number, ns=start_ns, took_ns=took_ns, failed=failed, loop=loop, tids=tids,
+            thread=self.thread(), kind=type(session).__name__,
+            model=self.interned("model", json.dumps(model)),
+            asked=self.interned("options", json.dumps(asked)),
+            used=self.interned("options", json.dumps(None if failed else read_options(session._sess_options))),
+            providers=self.interned("providers", json.dumps([providers, plain(got)])),
+            frames=self.interned("frames", self.frames()), **more,
+        )  # fmt: skip
+        if failed:
+            return State(number, None, [])
+        key = id(session)
+        old = self.states.get(key)
+        if old is not None:  # set_providers creates it again
+            self.closed(old)
+        gone = functools.partial(_gone, key)
+        state = State(number, weakref.ref(session, gone), tids or [])
+        self.states[key] = state
+        return state
+
+    def adopt(self, session: Any) -> State:
+        """Record a session that is called and whose creation was not seen."""
+        now_ns = _now()
+        return self.add(session, self.model(session), None, None, now_ns, 0, None, "", unseen=True)
+
+    def closed(self, state: State) -> None:
+        """Record the end of a session with its counters, and free its rows."""
+        rows = []
+        for site in state.sites.values():
+            for row, key in site.rows.values():
+                if row:
+                    at = HEADER + row * FIELDS
+                    rows.append([key, *self.ints[at : at + FIELDS - 1]])
+                    self.free.append(row)
+        self.write(e="closed", id=state.id, ns=_now(), rows=rows)
+
+    def model(self, session: Any) -> Any:
+        """Return what identifies the model of a session: its file, or the content of its bytes."""
+        path, data = getattr(session, "_model_path", None), getattr(session, "_model_bytes", None)
+        if path is not None:
+            path = os.path.abspath(os.fsdecode(path))
+            try:
+                status = os.stat(path)
+                return {"path": path, "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+            except OSError:
+                return {"path": path}
+        if data is None:
+            return {}
+        key = len(data), hash(data)
+        digest = self.contents.get(key)
+        if digest is None:
+            import hashlib
+
+            digest = self.contents[key] = hashlib.sha256(data).hexdigest()
+        return {"sha256": digest, "bytes": len(data)}
+
+    def frames(self) -> Tuple[Tuple[str, int, str], ...]:
+        """Return the innermost frames of the program, as file, line and function."""
+        found: List[Tuple[str, int, str]] = []
+        frame: Any = _frame(1)
+        while frame is not None and len(found) < FRAMES:
+            name = frame.f_code.co_filename
+            if name != __file__ and not name.startswith(self.home):
+                found.append((name, frame.f_lineno, frame.f_code.co_name))
+            frame = frame.f_back
+        return tuple(found)
+
+    def thread(self) -> int:
+        """Return a small number for the thread that calls."""
+        return self.threads.setdefault(threading.get_ident(), len(self.threads))
+
+    # Calls.
+
+    def enter(self, session: Any, args: Any, kwargs: Any, feed_at: int, feed_name: str) -> Any:
+        """Take note of a call before it is made."""
+        entered_ns = _now()
+        try:
+            state = self.states.get(id(session))
+            if state is None:
+                state = self.adopt(session)
+            frame = _frame(2)
+            place = id(frame.f_code), frame.f_lasti
+            site = state.sites.get(place)
+            if site is None:
+                site = state.sites[place] = Site(self.interned("frames", self.frames()), frame.f_code)
+            feed = args[feed_at] if len(args) > feed_at else kwargs.get(feed_name)
+            with self.lock:
+                state.active += 1
+                active = state.active
+                site.count += 1
+                count = site.count
+            if count > WHOLE and count % SAMPLED > 1:
+                start_ns = _now()
+                # One of these calls is timed in place of all.
+                own_ns = start_ns - entered_ns if count % SAMPLED == SAMPLED - 1 else 0
+                return state, site, feed, active, own_ns, -1, (), start_ns
+            began_ns = _cpu()
+            seen = self.inspect(state, feed) if count <= WHOLE or not count % SAMPLED else None
+            pool_ns = cpu_ns(state.tids)
+            return state, site, feed, active, _cpu() - began_ns, pool_ns, seen, _now()
+        except Exception:
+            self.fail()
+            return None
+
+    def leave(self, call: Any, method: str, result: Any, failed: bool) -> None:
+        """Count a call after it was made."""
+        end_ns = _now()
+        state, site, feed, active, own_ns, pool_ns, seen, start_ns = call
+        began_ns = _cpu() if pool_ns >= 0 else 0
+        try:
+            try:
+                key = (tuple(feed), tuple([v.shape for v in feed.values()])) if type(feed) is dict else method
+                row = site.rows.get(key)
+            except (AttributeError, TypeError):  # a list has no shape, and what is no tensor no hash
+                row = None
+            if row is None:
+                row = self.row(state, site, feed, method, result)
+            ints = self.ints
+            took_ns = end_ns - start_ns
+            at = HEADER + row[0] * FIELDS
+            with self.lock:
+                state.active -= 1
+                count = ints[at] = ints[at] + 1
+                ints[at + TOTAL_NS] += took_ns
+                if count == 1 or took_ns < ints[at + LEAST_NS]:
+                    ints[at + LEAST_NS] = took_ns
+                if took_ns > ints[at + MOST_NS]:
+                    ints[at + MOST_NS] = took_ns
+                if failed:
+                    ints[at + FAILED] += 1
+                if ints[CALLS_AT] < KEPT:
+                    n = ints[CALLS_AT]
+                    place = HEADER + ROWS * FIELDS + n * CALL
+                    ints[place] = row[1]
+                    ints[place + 1] = start_ns
+                    ints[place + 2] = took_ns
+                    ints[place + 3] = self.thread() << 16 | active
+                    ints[CALLS_AT] = n + 1
+            if pool_ns >= 0:
+                self.note(state, at, pool_ns, seen, start_ns, end_ns, active, result)
+                ints[OWN_NS] += own_ns + _cpu() - began_ns
+                return
+            state.pool_ns = -1
+            if own_ns:
+                own_ns += _now() - end_ns
+                usual_ns = ints[PLAIN_NS] or own_ns
+                # Close to the median: a call that had to wait for a CPU counts no more than another.
+                step_ns = usual_ns // 8 + 1
+                ints[PLAIN_NS] = usual_ns + max(-step_ns, min(step_ns, own_ns - usual_ns))
+        except Exception:
+            self.fail()
+
+    def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Tuple[int, int]:
+        """Return the row of a signature, as its place and its key; a row of the first kind is new."""
+        ints = self.ints if self.ints is not None else self.counters()
+        inputs, shapes = [], []
+        for name, value in feed.items() if isinstance(feed, dict) else ():
+            kind, shape = described(value)
+            inputs.append((str(name), kind, shape))
+            shapes.append(shape)
+        key: Any = (tuple(feed), tuple(shapes)) if isinstance(feed, dict) else method
+        found = site.rows.get(key)
+        if found is not None:
+            return found
+        if state.tids and not state.placed:  # a thread pins itself some time after it was started
+            state.placed = True
+            cpus = [sorted(os.sched_getaffinity(tid)) for tid in state.tids[:THREADS]]
+            self.write(e="placed", id=state.id, cpus=self.interned("cpus", json.dumps(cpus)))
+        signature = self.interned("signature", (method, tuple(inputs)), outputs=outputs_of(result))
+        with self.lock:
+            self.keys += 1
+            number = self.keys
+            row = 0  # shared by all that have no row of their own
+            if self.free:
+                row = self.free.pop()
+            elif ints[ROWS_AT] < ROWS - 1:
+                ints[ROWS_AT] += 1
+                row = ints[ROWS_AT]
+            at = HEADER + row * FIELDS
+            if row:
+                for field in range(FIELDS):
+                    ints[at + field] = 0
+                ints[at + KEY] = number
+        self.write(e="row", key=number, session=state.id, frames=site.id, signature=signature, shared=not row)
+        site.rows[key] = row, number
+        return row, number
+
+    def inspect(self, state: State, feed: Any) -> Tuple[int, int, int, int, int]:
+        """Look at the inputs of a call: lists, strides, outputs that came back, and how full a mask is."""
+        lists = strided = chained = masks = ones = 0
+        if not isinstance(feed, dict):
+            return 0, 0, 0, 0, 0
+        returned = [value for value in (ref() for ref in state.returned) if value is not None]
+        for name, value in feed.items():
+            if isinstance(value, (list, tuple)):
+                lists = 1
+                continue
+            flags = getattr(value, "flags", None)
+            if flags is None:
+                continue
+            strided |= not flags.c_contiguous
+            chained |= any(value is other for other in returned)
+            if "mask" in str(name).lower() and value.dtype.kind in "iub" and 0 < value.size <= MASK:
+                masks += value.size
+                ones += int((value != 0).sum())
+        return lists, int(strided), int(chained), masks, ones
+
+    def note(
+        self,
+        state: State,
+        at: int,
+        pool_ns: int,
+        seen: Any,
+        start_ns: int,
+        end_ns: int,
+        active: int,
+        result: Any,
+    ) -> None:
+        """Add what an inspected call showed to its row."""
+        ints = self.ints
+        after_ns = cpu_ns(state.tids)
+        alone = active == 1 and state.active == 0
+        with self.lock:
+            if seen is not None:
+                for field, value in zip((INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES), (1, *seen)):
+                    ints[at + field] += value
+            if alone and state.tids:
+                ints[at + IN_NS] += after_ns - pool_ns
+                ints[at + IN_WALL_NS] += end_ns - start_ns
+                if state.pool_ns >= 0:
+                    ints[at + BETWEEN_NS] += max(0, pool_ns - state.pool_ns)
+                    ints[at + BETWEEN_WALL_NS] += start_ns - state.pool_wall_ns
+        state.pool_ns, state.pool_wall_ns = (after_ns, _now()) if alone else (-1, -1)
+        state.returned = []
+        for value in result if isinstance(result, list) else ():
+            try:
+                state.returned.append(weakref.ref(value))
+            except TypeError:
+                pass
+
+    # Forks.
+
+    def forked(self) -> None:
+        """Begin again in the child of a fork: its sessions are there, their threads are not."""
+        if self.off or not self.home:
+            return
+        parent, states = self.name, self.states
+        os.close(self.log_fd) if self.log_fd >= 0 else None
+        self.begin(parent)
+        self.local = threading.local()
+        self.states = {}
+        try:
+            self.write(e="forked")
+            for key, state in states.items():
+                session = state.ref()
+                if session is None:
+                    continue
+                self.sessions += 1
+                child = State(self.sessions, weakref.ref(session, functools.partial(_gone, key)), [])
+                self.states[key] = child
+                self.write(e="inherited", id=child.id, of=state.id, threads=len(state.tids))
+        except Exception:
+            self.fail()
+
+
+def _gone(key: int, ref: Any) -> None:
+    """Record the end of a session, when its object is freed."""
+    recorder = _RECORDER
+    if recorder is None or recorder.off:
+        return
+    try:
+        state = recorder.states.get(key)
+        if state is not None and state.ref is ref:
+            del recorder.states[key]
+            recorder.closed(state)
+    except Exception:
+        recorder.fail()
+
+
+def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
+    """Return a method that records its calls; it takes, returns and raises what the original does."""
+    feed_at = 0 if method == "run_with_iobinding" else 1
+    feed_name = {
+        "run": "input_feed",
+        "run_async": "input_feed",
+        "run_with_ort_values": "input_dict_ort_values",
+    }.get(method, "")
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = _RECORDER
+        noted = (
+            None
+            if recorder is None or recorder.off or not method
+            else recorder.enter(self, args, kwargs, feed_at, feed_name)
+        )
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException:
+            if recorder is not None and noted is not None:
+                recorder.leave(noted, method, None, True)
+            raise
+        if recorder is not None and noted is not None:
+            recorder.leave(noted, method, result, False)
+        return result
+
+    return call
+
+
+def wrapper_ns() -> int:
+    """Return what a wrapped call costs apart from the recorder's own work."""
+    call = wrapped(lambda self, *args, **kwargs: None, "")
+    least = 1 << 30
+    for _ in range(5):
+        began_ns = _now()
+        for _ in range(20):
+            call(None, None, None)
+        least = min(least, (_now() - began_ns) // 20)
+    return least
+
+
+def patch(module: Any, recorder: Recorder) -> None:
+    """Wrap the methods of onnxruntime's classes, once for each class."""
+    sessions, base = module.InferenceSession, module.Session
+    if MARK in vars(sessions):
+        return
+    setattr(sessions, MARK, True)
+    package = sys.modules.get("onnxruntime")
+    recorder.home = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__))) + os.sep
+    recorder.version = str(getattr(package, "__version__", "") or version_in(recorder.home))
+    for name in CALLS:
+        if name in vars(base):
+            setattr(base, name, wrapped(vars(base)[name], name))
+    create = vars(sessions)["_create_inference_session"]
+    bind = vars(sessions).get("_bind_session")
+
+    @functools.wraps(create)
+    def created(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = _RECORDER
+        return (
+            create(self, *args, **kwargs) if recorder is None else recorder.create(create, self, args, kwargs)
+        )
+
+    sessions._create_inference_session = created
+    if bind is not None:
+
+        @functools.wraps(bind)
+        def bound(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = bind(self, *args, **kwargs)
+            recorder = _RECORDER
+            if recorder is not None and not recorder.off and not getattr(recorder.local, "inside", False):
+                try:
+                    recorder.adopt(self)  # a session of a model package
+                except Exception:
+                    recorder.fail()
+            return result
+
+        sessions._bind_session = bound
+    recorder.open()
+
+
+class Finder:
+    """Finds nothing itself: when onnxruntime's classes are imported, they are wrapped next."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.busy = recorder, False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return what the other finders find, with a loader that wraps the module."""
+        if name != MODULE or self.busy:
+            return None
+        self.busy = True
+        while WARNING in sys.warnoptions:  # not earlier: the list may still be walked over
+            sys.warnoptions.remove(WARNING)
+        try:
+            finders = [
+                finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")
+            ]
+            specs = (finder.find_spec(name, path, target) for finder in finders)
+            spec = next((spec for spec in specs if spec is not None), None)
+        finally:
+            self.busy = False
+        if spec is not None and spec.loader is not None:
+            try:
+                self.follow(spec.loader)
+            except Exception:
+                self.recorder.fail()
+        return spec
+
+    def follow(self, loader: Any) -> None:
+        """Make a loader wrap the module that it executes next."""
+        original = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            vars(loader).pop("exec_module", None)
+            original(module)
+            guarded_patch(module, self.recorder)
+
+        loader.exec_module = exec_module
+
+
+def guarded_patch(module: Any, recorder: Recorder) -> None:
+    """Wrap a module; an error switches the recorder off."""
+    try:
+        patch(module, recorder)
+    except Exception:
+        recorder.fail()
+
+
+def tasks() -> Any:
+    """Return the numbers of this process's threads."""
+    return set(map(int, os.listdir("/proc/self/task")))
+
+
+def cpu_ns(tids: List[int]) -> int:
+    """Return the CPU time of threads; of many it is estimated from the first."""
+    total = 0
+    some = tids[:THREADS]
+    for tid in some:
+        try:
+            fd = os.open("/proc/self/task/%d/schedstat" % tid, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            total += int(os.read(fd, 64).split()[0])
+        finally:
+            os.close(fd)
+    return total * len(tids) // len(some) if some else 0
+
+
+def read_options(options: Any) -> Optional[Dict[str, Any]]:
+    """Return the readable settings of a SessionOptions object; None without one."""
+    if options is None:
+        return None
+    found = {name: plain(getattr(options, name)) for name in OPTIONS if hasattr(options, name)}
+    for key in ENTRIES:
+        try:
+            found[key] = options.get_session_config_entry(key)
+        except Exception:  # the key is not set
+            continue
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: enumerations by name, providers as pairs."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        name = getattr(value, "name", None)
+        return name if isinstance(name, str) else value
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return str(getattr(value, "name", type(value).__name__))
+
+
+def described(value: Any) -> Tuple[str, Any]:
+    """Return the element type and the shape of an input, as far as they can be seen without a copy."""
+    shape = getattr(value, "shape", None)
+    if callable(shape):  # an OrtValue
+        try:
+            return str(value.data_type()), tuple(shape())
+        except Exception:
+            return type(value).__name__, None
+    if isinstance(shape, tuple):
+        return str(getattr(value, "dtype", "")), shape
+    sizes = []
+    while isinstance(value, (list, tuple)):
+        sizes.append(len(value))
+        value = value[0] if value else None
+    return "list of " + type(value).__name__, tuple(sizes)
+
+
+def outputs_of(result: Any) -> List[Any]:
+    """Return the shapes of what a call returned."""
+    if not isinstance(result, (list, tuple)):
+        return []
+    return [list(described(value)) for value in result]
+
+
+def version_in(home: str) -> str:
+    """Return the version that a package states in its ``__init__``, which is not finished yet."""
+    with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("__version__"):
+                return line.partition("=")[2].strip().strip("\"'")
+    return ""
+
+
+_RECORDER: Optional[Recorder] = None
+
+
+def begin() -> None:
+    """Record this process, if the variable names a folder and nothing records it yet."""
+    global _RECORDER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
+    folder = os.environ.get(VARIABLE, "")
+    if _RECORDER is not None or not os.path.isabs(folder) or not os.path.isdir("/proc/self/task"):
+        return
+    if any(type(finder).__name__ == "Finder" and hasattr(finder, "recorder") for finder in sys.meta_path):
+        return
+    recorder = _RECORDER = Recorder(folder)
+    os.register_at_fork(after_in_child=recorder.forked)
+    if MODULE in sys.modules:
+        guarded_patch(sys.modules[MODULE], recorder)
+    else:
+        sys.meta_path.insert(0, Finder(recorder))
+
+
+begin()

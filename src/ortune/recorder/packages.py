@@ -1,0 +1,52 @@
+"""Which installed package a source file belongs to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ortune import files
+from ortune.records import Frame
+
+_SITE = re.compile(r"^(.*/(?:site|dist)-packages)/([^/]+)(/.*)?$")
+_LONGEST_BYTES = 8 << 20
+
+
+class Packages:
+    """Names and versions of distributions, read from the metadata next to their files."""
+
+    def __init__(self) -> None:
+        self._of_site: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def frame(self, file: str, line: int, function: str) -> Frame:
+        """Return a frame with the package of its file."""
+        match = _SITE.match(file)
+        if match is None:
+            return Frame(file=file, line=line, function=function)
+        site, top, rest = match[1], match[2], match[3] or ""
+        if site not in self._of_site:
+            self._of_site[site] = _tops(Path(site))
+        name, version = self._of_site[site].get(top.removesuffix(".py"), ("", ""))
+        return Frame(file=top + rest, line=line, function=function, package=name, version=version)
+
+
+def _tops(site: Path) -> dict[str, tuple[str, str]]:
+    """Return the distribution of every top-level name in a folder of packages."""
+    found: dict[str, tuple[str, str]] = {}
+    for folder in sorted(site.glob("*.dist-info")):
+        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+        found[name] = (name, version)
+        record = folder / "RECORD"
+        try:
+            if record.stat().st_size > _LONGEST_BYTES:
+                continue
+            text = files.read(record).decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in text.splitlines():
+            top, slash, _ = line.partition("/")
+            if slash and top.isidentifier():
+                found.setdefault(top, (name, version))
+            elif line.partition(",")[0].endswith(".py") and not slash:
+                found.setdefault(line.partition(".py")[0], (name, version))
+    return found

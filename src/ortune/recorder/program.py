@@ -1,0 +1,111 @@
+"""Runs a program with the recorder in it, and collects what it recorded."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import signal
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ortune import launcher, monotonic, temporary
+from ortune.errors import UsageError
+from ortune.platform import cgroup
+from ortune.platform.reading import read_text
+from ortune.recorder import doors
+from ortune.recorder.digests import Digests
+from ortune.recorder.read import read
+from ortune.recorder.watch import ProcessWatch
+from ortune.records import Recording
+
+TICK_S = 0.05
+GRACE_S = 40.0
+"""What a program gets to end after ``--duration``, before it is killed."""
+SIGNALLED = 128
+"""Shells add this to the number of the signal that ended a program."""
+
+
+def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mapping[str, str]) -> Recording:
+    """Run a program to its end, and return how it used ONNX Runtime.
+
+    Args:
+        command: Program and arguments.
+        duration_s: Ask the program to end after this time.
+        given: Its environment without a recording.
+
+    Raises:
+        UsageError: This system has no /proc, or the program cannot be started.
+    """
+    if not Path("/proc/self/task").is_dir():
+        raise UsageError("recording needs Linux and /proc", do="run it on Linux, or in a container")
+    with temporary.folder() as scratch:
+        folder = scratch / "recording"
+        folder.mkdir(mode=0o700)
+        door = doors.prepare(scratch)
+        busy, before = _cpu_ticks(), _children_cpu_ns()
+        at, start_ns = datetime.now(UTC), monotonic.now_ns()
+        try:
+            program = launcher.Foreground(command, environment=doors.environment(folder, door, given))
+        except OSError as error:
+            raise UsageError(
+                f"cannot be started: {error.strerror}", where=command[0], do="check the command after --"
+            ) from error
+        watch, digests = ProcessWatch(program.pid, folder, door), Digests()
+
+        def tick() -> None:
+            watch.look()
+            digests.follow(folder)
+
+        code = program.wait(tick, tick_s=TICK_S, limit_s=duration_s)
+        late = code is None
+        if late:
+            code = program.end(GRACE_S, tick, tick_s=TICK_S)
+        assert code is not None
+        elapsed_ns = monotonic.now_ns() - start_ns
+        cpu_ns = {process.pid: process.cpu_ns for process in watch.seen.values() if process.cpu_ns}
+        recorded = read(folder, start_ns, digests, cpu_ns)
+        return Recording(
+            command=tuple(command),
+            at=at.isoformat(timespec="seconds"),
+            elapsed_ns=elapsed_ns,
+            ended_by="duration" if late else launcher.signal_name(code) or "program",
+            code=SIGNALLED - code if code < 0 else code,
+            seen=len({pid for pid, _ in watch.seen} | recorded.homes.keys()),
+            cpu_ns=_children_cpu_ns() - before,
+            cpu_quota=cgroup.cpu_quota(cgroup.groups_once()),
+            logical_cpus=os.cpu_count() or 1,
+            busy_ratio=_busy(busy, _cpu_ticks()),
+            processes=tuple(recorded.processes),
+            sessions=tuple(recorded.sessions),
+            models=tuple(recorded.models),
+            places=tuple(recorded.places),
+            missed=watch.missed(recorded.homes),
+        )
+
+
+def exit_code(recording: Recording) -> int:
+    """Return the exit code of a recording: the program's own, and 3 if it succeeded and a process was missed."""
+    code = recording.code
+    if recording.ended_by == "duration" and code == SIGNALLED + signal.SIGTERM:
+        code = 0  # as it was asked to
+    return 3 if code == 0 and recording.missed else code
+
+
+def _children_cpu_ns() -> int:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * 1e9)
+
+
+def _cpu_ticks() -> tuple[int, int]:
+    """Return the ticks of all CPUs since the machine was started: those in use, and all."""
+    fields = [int(word) for word in (read_text(Path("/proc/stat")) or "").partition("\n")[0].split()[1:9]]
+    if len(fields) < 5:
+        return 0, 0
+    return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+def _busy(before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    total = after[1] - before[1]
+    return (after[0] - before[0]) / total if total > 0 else None

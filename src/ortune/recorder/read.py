@@ -1,0 +1,292 @@
+"""Reads what the recorders of a program's processes wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ortune import files
+from ortune.recorder import hook
+from ortune.recorder.digests import Digests
+from ortune.recorder.events import (
+    Closed,
+    Frames,
+    Inherited,
+    Off,
+    Placed,
+    Process,
+    Row,
+    Session,
+    Signature,
+    Text,
+    parse,
+)
+from ortune.recorder.packages import Packages
+from ortune.records import (
+    Arrival,
+    Frame,
+    RecordedCalls,
+    RecordedInput,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    Value,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """The events of one process, and its counters.
+
+    Attributes:
+        name: The stem of its files.
+        process: What it said of itself.
+        events: All other events in their order.
+        ints: Its memory map; () if it made no call.
+    """
+
+    name: str
+    process: Process
+    events: list[Any]
+    ints: Sequence[int] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """What all processes together recorded.
+
+    Attributes:
+        homes: The folder of onnxruntime, by the number of the process.
+    """
+
+    processes: list[RecordedProcess] = field(default_factory=list)
+    sessions: list[RecordedSession] = field(default_factory=list)
+    models: list[RecordedModel] = field(default_factory=list)
+    places: list[tuple[Frame, ...]] = field(default_factory=list)
+    homes: dict[int, str] = field(default_factory=dict)
+
+
+def logs(folder: Path) -> list[Log]:
+    """Read the files of a recording, oldest process first; a last line that is cut off is left out."""
+    found = []
+    for path in folder.glob("*.log"):
+        events = list(parse(files.read(path)))
+        process = next((event for event in events if isinstance(event, Process)), None)
+        if process is None or process.format != hook.FORMAT:
+            continue
+        calls = path.with_suffix(".calls")
+        ints: Sequence[int] = memoryview(files.read(calls)).cast("q") if files.exists(calls) else ()
+        found.append(Log(name=path.stem, process=process, events=events, ints=ints))
+    return sorted(found, key=lambda log: (log.process.ns, log.process.pid))
+
+
+def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int]) -> Recorded:
+    """Return what the processes of a program recorded.
+
+    Args:
+        folder: The folder of the recording.
+        start_ns: Start of the recording, on the monotonic clock.
+        digests: The sha256 of model files.
+        cpu_ns: CPU time of each process by its number.
+    """
+    merged = Recorded()
+    every = logs(folder)
+    indices = {log.name: index for index, log in enumerate(every)}
+    models, places = _Numbers(merged.models), _Numbers(merged.places)
+    packages = Packages()
+    sessions: dict[tuple[int, int], RecordedSession] = {}
+    for index, log in enumerate(every):
+        merged.homes[log.process.pid] = log.process.home
+        reader = _Reader(log, index, start_ns, models, places, packages, digests)
+        parent = indices.get(log.process.parent, -1)
+        for session in reader.sessions(parent, sessions):
+            sessions[index, session.id] = session
+            merged.sessions.append(session)
+        merged.processes.append(reader.process(parent, cpu_ns.get(log.process.pid)))
+    return merged
+
+
+class _Numbers(Generic[T]):
+    """Numbers equal things alike."""
+
+    def __init__(self, things: list[T]) -> None:
+        self.things = things
+        self._known: dict[T, int] = {}
+
+    def of(self, thing: T) -> int:
+        number = self._known.setdefault(thing, len(self.things))
+        if number == len(self.things):
+            self.things.append(thing)
+        return number
+
+
+class _Reader:
+    """Reads the log of one process."""
+
+    def __init__(
+        self,
+        log: Log,
+        index: int,
+        start_ns: int,
+        models: _Numbers[RecordedModel],
+        places: _Numbers[tuple[Frame, ...]],
+        packages: Packages,
+        digests: Digests,
+    ) -> None:
+        self.log, self.index, self.start_ns = log, index, start_ns
+        self.models, self.places, self.packages, self.digests = models, places, packages, digests
+        self.texts = {event.id: json.loads(event.v) for event in log.events if isinstance(event, Text)}
+        self.frames = {event.id: event.v for event in log.events if isinstance(event, Frames)}
+        self.signatures = {event.id: event for event in log.events if isinstance(event, Signature)}
+        self.counts = dict(self._live_rows())
+        for event in log.events:
+            if isinstance(event, Closed):
+                self.counts |= {row[0]: row[1:] for row in event.rows}
+
+    def _live_rows(self) -> Iterator[tuple[int, list[int]]]:
+        ints = self.log.ints
+        used = ints[hook.ROWS_AT] if ints else -1
+        for row in range(used + 1):
+            at = hook.HEADER + row * hook.FIELDS
+            values = list(ints[at : at + hook.FIELDS])
+            yield (values[hook.KEY] if row else 0), values
+
+    def sessions(
+        self, parent: int, known: Mapping[tuple[int, int], RecordedSession]
+    ) -> Iterator[RecordedSession]:
+        """Read the sessions, those that a fork inherited among them."""
+        rows: dict[int, list[RecordedCalls]] = {}
+        ends: dict[int, int] = {}
+        cpus: dict[int, tuple[tuple[int, ...], ...]] = {}
+        for event in self.log.events:
+            if isinstance(event, Row) and not event.shared:
+                rows.setdefault(event.session, []).append(self._calls(event))
+            elif isinstance(event, Closed):
+                ends[event.id] = event.ns - self.start_ns
+            elif isinstance(event, Placed):
+                cpus[event.id] = tuple(tuple(each) for each in self.texts[event.cpus])
+        for event in self.log.events:
+            if isinstance(event, Session | Inherited):
+                calls = tuple(calls for calls in rows.get(event.id, ()) if calls.count)
+                known_parent = known.get((parent, event.of)) if isinstance(event, Inherited) else None
+                if isinstance(event, Session):
+                    session = self._session(event, cpus.get(event.id, ()))
+                elif known_parent is not None:
+                    session = msgspec.structs.replace(
+                        known_parent, id=event.id, process=self.index, inherited=event.of, threads=0,
+                        inherited_threads=event.threads, thread_cpus=(), creation_ns=0,
+                    )  # fmt: skip
+                else:
+                    continue
+                yield msgspec.structs.replace(session, calls=calls, end_ns=ends.get(event.id))
+
+    def _session(self, event: Session, cpus: tuple[tuple[int, ...], ...]) -> RecordedSession:
+        asked, got = self.texts[event.providers]
+        model = self.texts[event.model]
+        return RecordedSession(
+            id=event.id,
+            process=self.index,
+            model=self.models.of(
+                RecordedModel(
+                    path=str(model.get("path", "")),
+                    sha256=self.digests.of(model),
+                    size_bytes=model.get("bytes", 0),
+                )
+            ),
+            place=self._place(event.frames),
+            start_ns=event.ns - self.start_ns,
+            creation_ns=event.took_ns,
+            error=event.failed,
+            on_event_loop=event.loop,
+            thread=event.thread,
+            threads=None if event.tids is None else len(event.tids),
+            thread_cpus=cpus,
+            options=_values(self.texts[event.asked]),
+            used=_values(self.texts[event.used]) or {},
+            providers=None if asked is None else _names(asked),
+            providers_used=_names(got or ()),
+            config_from_model=event.config_from_model,
+        )
+
+    def _calls(self, event: Row) -> RecordedCalls:
+        signature = self.signatures[event.signature]
+        values = self.counts.get(event.key, [0] * hook.FIELDS)
+        return RecordedCalls(
+            key=event.key,
+            method=signature.v[0],
+            inputs=tuple(RecordedInput(name=n, dtype=d, shape=_shape(s)) for n, d, s in signature.v[1]),
+            outputs=tuple(RecordedInput(name="", dtype=d, shape=_shape(s)) for d, s in signature.outputs),
+            place=self._place(event.frames),
+            count=values[hook.COUNT],
+            failed=values[hook.FAILED],
+            total_ns=values[hook.TOTAL_NS],
+            least_ns=values[hook.LEAST_NS],
+            most_ns=values[hook.MOST_NS],
+            inspected=values[hook.INSPECTED],
+            with_lists=values[hook.LISTS],
+            not_contiguous=values[hook.STRIDED],
+            chained=values[hook.CHAINED],
+            mask_elements=values[hook.MASKS],
+            mask_set=values[hook.ONES],
+            pool_in_ns=values[hook.IN_NS],
+            pool_in_wall_ns=values[hook.IN_WALL_NS],
+            pool_between_ns=values[hook.BETWEEN_NS],
+            pool_between_wall_ns=values[hook.BETWEEN_WALL_NS],
+        )
+
+    def _place(self, frames: int) -> int:
+        return self.places.of(tuple(self.packages.frame(*frame) for frame in self.frames.get(frames, ())))
+
+    def process(self, parent: int, cpu_ns: int | None) -> RecordedProcess:
+        """Read what the process said of itself, and its first calls."""
+        said, ints = self.log.process, self.log.ints
+        calls = sum(values[hook.COUNT] for values in self.counts.values())
+        plain = calls - sum(values[hook.INSPECTED] for values in self.counts.values())
+        own_ns = ints[hook.OWN_NS] + calls * ints[hook.CALL_NS] + plain * ints[hook.PLAIN_NS] if ints else 0
+        off = next((event.why for event in self.log.events if isinstance(event, Off)), "")
+        return RecordedProcess(
+            pid=said.pid,
+            parent=parent,
+            argv=tuple(said.argv),
+            python=said.python,
+            executable=said.executable,
+            onnxruntime=said.version,
+            cpus=tuple(said.cpus),
+            variables=said.variables,
+            start_ns=said.ns - self.start_ns,
+            cpu_ns=cpu_ns,
+            recorder_ns=own_ns,
+            arrivals=tuple(self._arrivals()),
+            lost_events=ints[hook.LOST] if ints else 0,
+            stopped=off.strip(),
+        )
+
+    def _arrivals(self) -> Iterator[Arrival]:
+        ints = self.log.ints
+        for number in range(ints[hook.CALLS_AT] if ints else 0):
+            at = hook.HEADER + hook.ROWS * hook.FIELDS + number * hook.CALL
+            key, start_ns, took_ns, packed = ints[at : at + hook.CALL]
+            yield Arrival(
+                key=key, start_ns=start_ns - self.start_ns, took_ns=took_ns, thread=packed >> 16,
+                active=packed & 0xFFFF,
+            )  # fmt: skip
+
+
+def _shape(shape: list[int | str] | None) -> tuple[int, ...] | None:
+    return tuple(size for size in shape if isinstance(size, int)) if shape is not None else None
+
+
+def _names(providers: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of providers, which may have options."""
+    return tuple(str(each[0] if isinstance(each, list) else each) for each in providers)
+
+
+def _values(options: Any) -> dict[str, Value] | None:
+    return None if options is None else {name: value for name, value in options.items() if value is not None}

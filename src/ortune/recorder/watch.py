@@ -1,0 +1,250 @@
+"""Watches the processes of a program from outside, to prove which of those that use ONNX Runtime were recorded."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ortune import monotonic
+from ortune.recorder.doors import VARIABLE
+from ortune.records import MissedProcess, MissedReason
+
+STATIC = b"N11onnxruntime"
+"""Part of the type names that every ONNX Runtime contains, also one that was linked into a program."""
+LIBRARY = re.compile(r"onnxruntime[^/]*$", re.IGNORECASE)
+"""Names of its files."""
+STARTING_S = 1.0
+"""How long a child may take from its fork to its exec."""
+AGAIN_S = 0.5
+"""How often a process that reports is looked at again."""
+MOST_SCANNED_BYTES = 2 << 30
+_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+_PACKAGES = ("-packages/", "/site-packages/")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*(-dbg|t)?$")
+_OLDEST = (3, 8)
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """A process of the program, as seen from outside.
+
+    Attributes:
+        pid, start: The process; the second is its start in ticks, because numbers are used again.
+        argv: Its command line.
+        environment: Its environment when it was started; None if that cannot be read.
+        executable: Its program file.
+        mapped: Files with code that it has mapped.
+        cpu_ns: Its CPU time.
+        parent: The number of its parent when it was last seen.
+        first_s, looked_s: When it was first and last looked at.
+    """
+
+    pid: int
+    start: int
+    argv: tuple[str, ...] = ()
+    environment: dict[str, str] | None = None
+    executable: str = ""
+    mapped: set[str] = field(default_factory=set)
+    cpu_ns: int = 0
+    parent: int = 0
+    first_s: float = 0.0
+    looked_s: float = 0.0
+
+    @property
+    def libraries(self) -> list[str]:
+        """Mapped files of ONNX Runtime."""
+        return sorted(path for path in self.mapped if LIBRARY.search(path))
+
+
+class ProcessWatch:
+    """The processes of one program.
+
+    Args:
+        root: The number of its first process.
+        folder: The folder of the recording.
+        door: The folder with the recorder on the search path.
+    """
+
+    def __init__(self, root: int, folder: Path, door: Path) -> None:
+        self.root, self.folder, self.door = root, folder, door
+        self.seen: dict[tuple[int, int], Seen] = {}
+        self._alive: set[tuple[int, int]] = set()
+
+    def look(self) -> None:
+        """Look at all processes of the program that exist now."""
+        reported = self.reported()
+        found = {key for pid in _descendants(self.root) if (key := _key(pid))}
+        # A daemon leaves its parent and is still of this program.
+        found |= {key for key in self._alive if _key(key[0]) == key}
+        self._alive = found
+        for pid, start in found:
+            now_s = monotonic.now_s()
+            process = self.seen.setdefault((pid, start), Seen(pid=pid, start=start, first_s=now_s))
+            if pid not in reported or now_s - process.looked_s > AGAIN_S:
+                process.looked_s = now_s
+                _look_at(process)
+
+    def reported(self) -> set[int]:
+        """Numbers of the processes that wrote a log."""
+        return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
+
+    def missed(self, homes: dict[int, str]) -> tuple[MissedProcess, ...]:
+        """Return the processes that use ONNX Runtime and did not report.
+
+        Args:
+            homes: The folder of the recorded onnxruntime, by the number of the process.
+        """
+        found = []
+        scan = _Scan()
+        argv = {process.pid: process.argv for process in self.seen.values()}
+        for process in self.seen.values():
+            # Between fork and exec a child looks like its parent.
+            starting = (
+                process.looked_s - process.first_s < STARTING_S and argv.get(process.parent) == process.argv
+            )
+            if starting and process.parent in homes and process.pid not in homes:
+                continue
+            home = homes.get(process.pid)
+            libraries = process.libraries
+            if home is not None:
+                other = [path for path in libraries if not path.startswith(home) and ".so" in path]
+                if other:
+                    found.append(_missed(process, other[0], "own-library"))
+                continue
+            library = libraries[0] if libraries else scan.first(process)
+            if library:
+                found.append(_missed(process, library, self._reason(process, bool(libraries))))
+        return tuple(found)
+
+    def _reason(self, process: Seen, shared: bool) -> MissedReason:
+        environment, flags = process.environment or {}, _flags(process.argv)
+        python = _PYTHON.search(process.executable) is not None
+        old = any(_is_old(path) for path in (process.executable, *process.mapped))
+        doors = environment.get("PYTHONPATH", "").split(os.pathsep)
+        reasons: list[tuple[bool, MissedReason]] = [
+            (any("/_MEI" in path for path in process.mapped), "frozen"),
+            (not python, "not-python" if shared else "static"),
+            ("I" in flags or "E" in flags, "isolated"),
+            ("S" in flags, "no-site"),
+            (process.environment is None, "unknown"),
+            (VARIABLE not in environment, "environment-cleared"),
+            (environment.get(VARIABLE) != str(self.folder), "other-recording"),
+            (str(self.door) not in doors, "path-replaced"),
+            (old, "old-python"),
+            (not shared, "static"),
+        ]
+        return next((reason for applies, reason in reasons if applies), "unknown")
+
+
+def _missed(process: Seen, library: str, reason: MissedReason) -> MissedProcess:
+    return MissedProcess(pid=process.pid, argv=process.argv, library=library, reason=reason)
+
+
+class _Scan:
+    """Looks for an ONNX Runtime that was linked into a program or a library; each file once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bool] = {}
+        self._bytes = 0
+
+    def first(self, process: Seen) -> str:
+        """Return the first file of a process that contains one; "" for none."""
+        paths = [process.executable, *sorted(path for path in process.mapped if _is_foreign(path))]
+        return next((path for path in paths if path and self._contains(path)), "")
+
+    def _contains(self, path: str) -> bool:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            status = os.fstat(fd)
+            key = status.st_dev, status.st_ino
+            if key not in self._known:
+                self._bytes += status.st_size
+                if self._bytes > MOST_SCANNED_BYTES or not status.st_size:
+                    return False
+                with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as content:
+                    self._known[key] = content.find(STATIC) >= 0
+            return self._known[key]
+        except (OSError, ValueError):
+            return False
+        finally:
+            os.close(fd)
+
+
+def _is_foreign(path: str) -> bool:
+    """Returns whether a library does not belong to the system or to Python itself."""
+    return any(part in path for part in _PACKAGES) or not path.startswith(_SYSTEM)
+
+
+def _is_old(path: str) -> bool:
+    match = re.search(r"python(\d)\.(\d+)", path)
+    return match is not None and (int(match[1]), int(match[2])) < _OLDEST
+
+
+def _flags(argv: tuple[str, ...]) -> str:
+    """Return the letters of the interpreter's own options."""
+    letters = ""
+    for word in argv[1:]:
+        if not word.startswith("-") or word.startswith("--") or word == "-":
+            break
+        own = re.match(r"-([a-zA-Z]*)", word)
+        letters += own[1] if own else ""
+        if re.search("[cm]", word):
+            break
+    return letters
+
+
+def _look_at(process: Seen) -> None:
+    """Read what can be seen of a process; what it was is kept where it is gone already."""
+    place = Path("/proc") / str(process.pid)
+    try:
+        executable = str((place / "exe").readlink()).removesuffix(" (deleted)")
+        words = (place / "cmdline").read_bytes()[:4096].decode("utf-8", "backslashreplace").split("\0")
+        argv = tuple(words[:-1])
+        if (executable, argv) != (process.executable, process.argv):
+            process.mapped.clear()  # of the program that started this one in its place
+        process.executable, process.argv = executable, argv
+        process.environment = _environment((place / "environ").read_bytes())
+        for line in (place / "maps").read_text(encoding="utf-8", errors="backslashreplace").splitlines():
+            fields = line.split(None, 5)
+            if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+                process.mapped.add(fields[5].removesuffix(" (deleted)"))
+        ticks = (place / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        process.parent = int(ticks[1])
+        process.cpu_ns = (int(ticks[11]) + int(ticks[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return
+
+
+def _environment(data: bytes) -> dict[str, str] | None:
+    pairs = (entry.partition("=") for entry in data.decode("utf-8", "backslashreplace").split("\0") if entry)
+    names = {VARIABLE, "PYTHONPATH"}
+    return {name: value for name, _, value in pairs if name in names}
+
+
+def _descendants(root: int) -> list[int]:
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        tasks = Path("/proc") / str(pid) / "task"
+        try:
+            for task in tasks.iterdir():
+                children = (task / "children").read_text(encoding="ascii")
+                waiting += map(int, children.split())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _key(pid: int) -> tuple[int, int] | None:
+    try:
+        text = (Path("/proc") / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        return pid, int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None

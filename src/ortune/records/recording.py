@@ -1,0 +1,245 @@
+"""How a program used ONNX Runtime while ``ortune record`` watched it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record, Value
+from ortune.records.model import Workload
+
+MissedReason = Literal[
+    "isolated", "no-site", "path-replaced", "environment-cleared", "not-python", "static", "frozen", "old-python",
+    "other-recording", "own-library", "unknown",
+]  # fmt: skip
+"""Why a process that uses ONNX Runtime was not recorded."""
+
+
+class RecordedModel(Record, frozen=True, kw_only=True):
+    """A model that the program created sessions of.
+
+    Attributes:
+        path: Its file; "" for a model from bytes, or if paths were removed.
+        sha256: Of the file or the bytes, without external data; "" if the file was gone.
+        size_bytes: Size of the file or the bytes.
+    """
+
+    path: str = ""
+    sha256: str = ""
+    size_bytes: int = 0
+
+
+class Frame(Record, frozen=True, kw_only=True):
+    """One frame of a call stack.
+
+    Attributes:
+        file: The source file, from the root of its package if it belongs to one.
+        package, version: The distribution that the file belongs to; "" if none is known.
+    """
+
+    file: str
+    line: int
+    function: str
+    package: str = ""
+    version: str = ""
+
+
+class RecordedInput(Record, frozen=True, kw_only=True):
+    """One input of a call: name, element type and shape; ``shape`` is None if it could not be seen."""
+
+    name: str
+    dtype: str = ""
+    shape: tuple[int, ...] | None = None
+
+
+class RecordedCalls(Record, frozen=True, kw_only=True):
+    """Calls of one session from one place with one combination of shapes.
+
+    Attributes:
+        key: Their number in ``Arrival.key``.
+        method: The method of the session.
+        place: Index in ``Recording.places``; -1 if unknown.
+        count: Number of calls; ``failed`` of them raised an exception.
+        total_ns, least_ns, most_ns: Time inside the calls.
+        inspected: Number of calls that were inspected in full; the counts below are of these.
+        with_lists: Calls with an input that was a Python list.
+        not_contiguous: Calls with an input array that is not contiguous.
+        chained: Calls with an input that is an output of the call before.
+        mask_elements, mask_set: Elements of inputs with "mask" in their names, and how many of them are not zero.
+        pool_in_ns, pool_in_wall_ns: CPU time of the session's own threads in sampled calls, and the time of these.
+        pool_between_ns, pool_between_wall_ns: The same between two calls.
+    """
+
+    key: int
+    method: str = "run"
+    inputs: tuple[RecordedInput, ...] = ()
+    outputs: tuple[RecordedInput, ...] = ()
+    place: int = -1
+    count: int = 0
+    failed: int = 0
+    total_ns: int = 0
+    least_ns: int = 0
+    most_ns: int = 0
+    inspected: int = 0
+    with_lists: int = 0
+    not_contiguous: int = 0
+    chained: int = 0
+    mask_elements: int = 0
+    mask_set: int = 0
+    pool_in_ns: int = 0
+    pool_in_wall_ns: int = 0
+    pool_between_ns: int = 0
+    pool_between_wall_ns: int = 0
+
+
+class RecordedSession(Record, frozen=True, kw_only=True):
+    """One InferenceSession.
+
+    Attributes:
+        id: Number within its process, from 1.
+        process: Index in ``Recording.processes``.
+        model: Index in ``Recording.models``.
+        place: Index in ``Recording.places``: what created it.
+        start_ns: Start of the creation, from the start of the recording.
+        creation_ns: Time of the creation; 0 if the session existed before.
+        end_ns: When its object was freed; None if it lived to the end of the process.
+        error: Name of the exception if it could not be created.
+        on_event_loop: Whether an asyncio event loop was running in the thread that created it.
+        thread: Number of that thread within the process.
+        threads: Number of threads that it started; None if unknown.
+        thread_cpus: CPUs that each of these threads may use.
+        options: Settings that the program passed; None if it passed none.
+        used: Settings that the session has.
+        providers: Providers that the program asked for; None if it named none.
+        providers_used: Providers that the session has.
+        config_from_model: Whether it was created with ORT_LOAD_CONFIG_FROM_MODEL, which discards all options.
+        inherited: For a session that existed before a fork, its ``id`` in the parent; 0 for all others.
+        inherited_threads: Number of threads that it had there.
+    """
+
+    id: int
+    process: int
+    model: int
+    place: int = -1
+    start_ns: int = 0
+    creation_ns: int = 0
+    end_ns: int | None = None
+    error: str = ""
+    on_event_loop: bool = False
+    thread: int = 0
+    threads: int | None = None
+    thread_cpus: tuple[tuple[int, ...], ...] = ()
+    options: dict[str, Value] | None = None
+    used: dict[str, Value] = {}
+    providers: tuple[str, ...] | None = None
+    providers_used: tuple[str, ...] = ()
+    config_from_model: bool = False
+    inherited: int = 0
+    inherited_threads: int = 0
+    calls: tuple[RecordedCalls, ...] = ()
+
+    @property
+    def n_calls(self) -> int:
+        """Number of calls."""
+        return sum(calls.count for calls in self.calls)
+
+
+class Arrival(Record, frozen=True, kw_only=True, array_like=True):
+    """One call: its key, its start from the start of the recording, its time, its thread, and the calls in flight."""
+
+    key: int
+    start_ns: int
+    took_ns: int
+    thread: int
+    active: int
+
+
+class RecordedProcess(Record, frozen=True, kw_only=True):
+    """A process of the program that imported onnxruntime.
+
+    Attributes:
+        parent: Index of the process that it was forked from; -1 for all others.
+        argv: Its command line; () if arguments were removed.
+        onnxruntime: Version of ONNX Runtime.
+        cpus: CPUs that it may use.
+        variables: Environment variables that affect ONNX Runtime.
+        start_ns: When onnxruntime was imported, from the start of the recording.
+        cpu_ns: CPU time of the process, as last seen; None if it ended too soon.
+        recorder_ns: Time that the recorder took.
+        arrivals: The first calls one by one.
+        lost_events: Number of events beyond the size limit of the log.
+        stopped: Why the recorder stopped early; "" if it did not.
+    """
+
+    pid: int
+    parent: int = -1
+    argv: tuple[str, ...] = ()
+    python: str = ""
+    executable: str = ""
+    onnxruntime: str = ""
+    cpus: tuple[int, ...] = ()
+    variables: dict[str, str] = {}
+    start_ns: int = 0
+    cpu_ns: int | None = None
+    recorder_ns: int = 0
+    arrivals: tuple[Arrival, ...] = ()
+    lost_events: int = 0
+    stopped: str = ""
+
+
+class MissedProcess(Record, frozen=True, kw_only=True):
+    """A process that uses ONNX Runtime and was not recorded.
+
+    Attributes:
+        library: The file with ONNX Runtime in it.
+        reason: Why it was missed.
+    """
+
+    pid: int
+    argv: tuple[str, ...] = ()
+    library: str = ""
+    reason: MissedReason
+
+
+class Recording(Record, frozen=True, kw_only=True):
+    """How a program used ONNX Runtime.
+
+    Attributes:
+        command: The command; () if arguments were removed.
+        elapsed_ns: From the start of the program to its end.
+        ended_by: "program" if it ended by itself, "duration" if ``--duration`` ended it, or the name of a signal.
+        code: Its exit code, 128 plus the number of the signal that ended it.
+        seen: Number of processes that the program consisted of.
+        cpu_ns: CPU time of the program and its children that it waited for.
+        cpu_quota: CPUs that its control group allows; None without a limit.
+        logical_cpus: CPUs of the machine.
+        busy_ratio: Share of all CPUs that was in use while the program ran, by anybody; None if unknown.
+        missed: Processes that use ONNX Runtime and were not recorded.
+        anonymous: Whether paths and arguments were removed.
+    """
+
+    command: tuple[str, ...] = ()
+    at: str = ""
+    elapsed_ns: int = 0
+    ended_by: str = "program"
+    code: int = 0
+    seen: int = 0
+    cpu_ns: int = 0
+    cpu_quota: float | None = None
+    logical_cpus: int = 0
+    busy_ratio: float | None = None
+    processes: tuple[RecordedProcess, ...] = ()
+    sessions: tuple[RecordedSession, ...] = ()
+    models: tuple[RecordedModel, ...] = ()
+    places: tuple[tuple[Frame, ...], ...] = ()
+    missed: tuple[MissedProcess, ...] = ()
+    anonymous: bool = False
+
+
+class RecordedWorkload(Workload, frozen=True, kw_only=True):
+    """A workload file: how one model is used, or, with a recording, how a program uses all of its models.
+
+    Attributes:
+        recording: Of a program, whose file has no ``cases``; None in a file of ``--save-workload``.
+    """
+
+    recording: Recording | None = None

@@ -1,0 +1,127 @@
+"""What rules on a recorded application have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ortune.records import Frame, RecordedModel, RecordedProcess, RecordedSession, Recording
+
+SHOWN_FRAMES = 4
+_SPIN = "session.intra_op.allow_spinning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """Sessions of one process with the same model, settings and providers.
+
+    Attributes:
+        sessions: In the order of their creation; failed and inherited ones are left out.
+    """
+
+    process: RecordedProcess
+    model: RecordedModel
+    sessions: Sequence[RecordedSession]
+
+    @property
+    def n_calls(self) -> int:
+        """Calls of all these sessions."""
+        return sum(session.n_calls for session in self.sessions)
+
+    @property
+    def creation_ns(self) -> int:
+        """Time that was spent on creating them."""
+        return sum(session.creation_ns for session in self.sessions)
+
+    @property
+    def name(self) -> str:
+        """What the model is called in a sentence."""
+        return model_name(self.model)
+
+    def live(self) -> int:
+        """Return how many of them existed at the same time."""
+        changes = [(session.start_ns, 1) for session in self.sessions]
+        changes += [(session.end_ns, -1) for session in self.sessions if session.end_ns is not None]
+        now = most = 0
+        for _, change in sorted(changes):
+            now += change
+            most = max(most, now)
+        return most
+
+    def for_few_calls(self) -> list[Alike]:
+        """Return the places that create a session for every few calls, each with its sessions."""
+        places: dict[int, list[RecordedSession]] = {}
+        for session in self.sessions:
+            places.setdefault(session.place, []).append(session)
+        groups = [replace(self, sessions=sessions) for sessions in places.values()]
+        return [g for g in groups if len(g.sessions) >= MANY and g.n_calls < FEW * len(g.sessions)]
+
+    def without(self, groups: Sequence[Alike]) -> Alike:
+        """Return the group without the sessions of others."""
+        others = {session.id for group in groups for session in group.sessions}
+        return replace(self, sessions=[session for session in self.sessions if session.id not in others])
+
+
+MANY, FEW = 4, 3
+"""So many sessions with fewer calls each were not created once and kept."""
+
+
+def alike(recording: Recording) -> Iterator[Alike]:
+    """Group the sessions by what would let them be one."""
+    groups: dict[tuple[object, ...], list[RecordedSession]] = {}
+    for session in recording.sessions:
+        if session.error or session.inherited or not session.creation_ns:
+            continue
+        model = recording.models[session.model]
+        identity = model.sha256 or (model.path, model.size_bytes)
+        settings = tuple(sorted((name, str(value)) for name, value in session.used.items()))
+        key = session.process, identity, settings, session.providers_used
+        groups.setdefault(key, []).append(session)
+    for sessions in groups.values():
+        process = recording.processes[sessions[0].process]
+        yield Alike(process=process, model=recording.models[sessions[0].model], sessions=sessions)
+
+
+def model_name(model: RecordedModel) -> str:
+    """Return the name of a model's file, or what is known of it."""
+    if model.path:
+        return model.path.rpartition("/")[2]
+    return f"the model {model.sha256[:8]}" if model.sha256 else "a model"
+
+
+def place(frames: Sequence[Frame]) -> str:
+    """Return where something happens: the innermost frame, and the package that called it from outside."""
+    if not frames:
+        return "an unknown place"
+    inner = frames[0]
+    outer = next((frame for frame in frames if frame.package != inner.package), None)
+    text = frame_text(inner)
+    return f"{text}, called from {frame_text(outer)}" if outer is not None else text
+
+
+def frame_text(frame: Frame) -> str:
+    """Return package, version, file and line of a frame."""
+    package = f"{frame.package} {frame.version}, ".replace(" ,", ",") if frame.package else ""
+    return f"{package}{frame.file or 'the program'}:{frame.line}"
+
+
+def stack(frames: Sequence[Frame]) -> tuple[str, ...]:
+    """Return the frames as file and line, innermost first."""
+    return tuple(f"{frame.file or 'program'}:{frame.line}" for frame in frames[:SHOWN_FRAMES])
+
+
+def frames_of(recording: Recording, session: RecordedSession) -> tuple[Frame, ...]:
+    """Return what created a session."""
+    return recording.places[session.place] if session.place >= 0 else ()
+
+
+def allowed_cpus(recording: Recording, process: RecordedProcess) -> int:
+    """Return how many CPUs a process may use at the same time."""
+    affinity = len(process.cpus) or recording.logical_cpus
+    return affinity if recording.cpu_quota is None else min(affinity, max(1, math.ceil(recording.cpu_quota)))
+
+
+def is_spinning(session: RecordedSession) -> bool:
+    """Returns whether the threads of a session spin when they have no work, which is the default."""
+    return str(session.used.get(_SPIN, "1")) != "0"

@@ -1,0 +1,1 @@
+"""Rules on how an application uses ONNX Runtime: APP."""

@@ -1,0 +1,52 @@
+"""Most of what a model is fed is padding.
+
+What it is: an input with "mask" in its name in which less than half of the elements are not zero, over the sampled
+    calls.
+Why it costs: the model computes padding like any other element. A text of 6 tokens that is padded to 256 takes the
+    time of 256.
+Evidence: elements of the mask, and how many of them are not zero, over the sampled calls.
+Fix and its safety: advice: pad to the longest text of the batch instead of a fixed length, and put texts of similar
+    length into one batch. Outputs then have other shapes.
+Example: ``tokenizer.enable_padding(length=256)``
+References: Hugging Face Tokenizers documentation, "enable_padding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding, RecordedCalls
+from ortune.rules._recordings import model_name, place, stack
+from ortune.rules._words import percent
+from ortune.rules.facts import Facts
+
+CODE = "APP009"
+_FULL = 0.5
+_LEAST_CALLS = 4
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Finds it in a recording; calls of one model from one place count together."""
+    recording = facts.recording
+    if recording is None:
+        return
+    places: dict[tuple[int, int], list[RecordedCalls]] = {}
+    for session in recording.sessions:
+        for calls in session.calls:
+            if calls.mask_elements:
+                places.setdefault((session.model, calls.place), []).append(calls)
+    for (model, where), every in places.items():
+        inspected = sum(calls.inspected for calls in every)
+        full = sum(calls.mask_set for calls in every) / sum(calls.mask_elements for calls in every)
+        if inspected < _LEAST_CALLS or full >= _FULL:
+            continue
+        frames = recording.places[where] if where >= 0 else ()
+        name = model_name(recording.models[model])
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{percent(1 - full)} of the masked input of {name} is padding ({place(frames)})",
+            where=stack(frames),
+            evidence=f"the mask of {inspected} sampled calls",
+            fix="pad to the longest text of each batch instead of a fixed length",
+        )

@@ -1,0 +1,1 @@
+"""The folder of ``ortune record``: its options, its steps, its words."""

@@ -1,0 +1,59 @@
+"""Options of ``ortune record``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from ortune.verbs._shared.common import Page
+from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+TABLE = "findings"
+FOREGROUND = True
+"""The terminal and stdout belong to the program: the answer goes to stderr, and no progress is drawn."""
+USUAL = "app.workload"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Record how an application uses ONNX Runtime, and find what costs it time.
+
+    Runs COMMAND unchanged: its output, its signals and its exit code are its own. Every session and call of it and of
+    its child processes is counted, without the values of tensors. The exit code is 3 if it succeeded and a process with
+    ONNX Runtime could not be recorded.
+    """
+
+    command: Annotated[
+        Sequence[str], Argument("[-- COMMAND...]", "The program and its arguments, after --.")
+    ] = ()
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output", "FILE", f"Workload file to write. Default: {USUAL} in the current folder.", OUT, short="-o",
+            again=False, writes=True,
+        ),
+    ] = None  # fmt: skip
+    duration: Annotated[
+        str | float | None, Option("--duration", "2m", "End the program after this time, by SIGTERM.", RUN)
+    ] = None
+    anonymous: Annotated[
+        bool, Option("--anonymous", "", "Leave paths and arguments out of the workload file.", OUT)
+    ] = False
+    install: Annotated[
+        AnyPath | None,
+        Option(
+            "--install", "VENV",
+            "Install the recorder into an environment, for programs that python -I or -E starts. It does nothing "
+            "unless ortune record runs the program.", MODEL,
+        ),
+    ] = None  # fmt: skip
+    uninstall: Annotated[
+        AnyPath | None, Option("--uninstall", "VENV", "Remove the recorder from an environment.", MODEL)
+    ] = None
+    report: Page = None
+
+    answer = None
+    """The answer goes to stderr; ``output`` is the workload file."""

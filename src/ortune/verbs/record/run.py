@@ -1,0 +1,91 @@
+"""``ortune record``: runs a program as it is, and says how it uses ONNX Runtime."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import msgspec
+
+from ortune import files, rules
+from ortune.errors import UsageError
+from ortune.measuring.document import document
+from ortune.measuring.watcher import Watcher
+from ortune.recorder import doors, program
+from ortune.recorder.anonymous import anonymous
+from ortune.records import Envelope, RecordedWorkload
+from ortune.rules import Facts
+from ortune.targets.machine import Machine
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.spelling import path
+from ortune.verbs.record import words
+from ortune.verbs.record.options import USUAL, Options
+from ortune.verbs.record.result import RecordResult
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResult]:
+    """Runs a program and records it, or installs the recorder.
+
+    Returns:
+        The whole document; ``verdict`` is "findings", "nothing-found", "no-sessions" or "missed" for a recording.
+
+    Raises:
+        UsageError: There is no command, it cannot be started, or the file cannot be written.
+    """
+    host = Machine().host
+    installing = [place for place in (options.install, options.uninstall) if place is not None]
+    if len(installing) + bool(options.command) != 1:
+        raise UsageError(
+            "pass a command, or --install, or --uninstall", do="ortune record -- python app.py, for example"
+        )
+    if installing:
+        change = doors.install if options.install is not None else doors.uninstall
+        changed = tuple(map(str, change(Path(installing[0]))))
+        result = RecordResult(installed=changed if options.install is not None else ())
+        headline = words.installed(changed, removed=options.install is None)
+        return document("record", msgspec.structs.replace(result, headline=headline), host=host)
+    duration_s = math.inf if options.duration is None else seconds(options.duration, "--duration")
+    place = path(options.output) or _free(Path(USUAL))
+    recording = program.record(list(options.command), duration_s=duration_s, given=os.environ)
+    findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
+    result = RecordResult(recording=recording, findings=findings)
+    if recording.sessions:
+        kept = anonymous(recording) if options.anonymous else recording
+        text = msgspec.json.encode(RecordedWorkload(cases=(), recording=kept))
+        try:
+            files.write(place, text + b"\n", typed=options.output is not None)
+        except OSError as error:
+            raise UsageError(
+                f"the workload cannot be written: {error.strerror}",
+                where=str(place),
+                do="choose another path",
+            ) from error
+        result = msgspec.structs.replace(result, path=str(place))
+    result = msgspec.structs.replace(result, headline=words.headline(result))
+    return document("record", result, host=host, verdict=_verdict(result))
+
+
+def exit_code(envelope: Envelope[RecordResult]) -> int:
+    """Return the program's exit code, or 3 if it is 0 and a process was missed."""
+    recording = envelope.result.recording
+    return 0 if recording is None else program.exit_code(recording)
+
+
+def _verdict(result: RecordResult) -> str:
+    recording = result.recording
+    assert recording is not None
+    if result.findings:
+        return "findings"
+    if recording.missed:
+        return "missed"
+    return "nothing-found" if recording.sessions else "no-sessions"
+
+
+def _free(usual: Path) -> Path:
+    """Return a path where no file is: the usual name, or one with a number."""
+    place, number = usual, 1
+    while files.exists(place):
+        number += 1
+        place = usual.with_name(f"{usual.stem}-{number}{usual.suffix}")
+    return place

@@ -1,0 +1,187 @@
+"""How a program uses ONNX Runtime, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from ortune.printable import operand
+from ortune.records import Envelope, MissedProcess, RecordedSession, Recording
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, table
+from ortune.show.numbers import duration, percent, shorten, whole_percent
+from ortune.verbs.record.result import RecordResult
+
+SHOWN = 12
+_REASONS = {
+    "isolated": "python was started with -I or -E, which ignore the environment",
+    "no-site": "python was started with -S, which skips start-up modules",
+    "path-replaced": "PYTHONPATH was replaced, and another sitecustomize comes first or none is found",
+    "environment-cleared": "it was started without the environment of its parent",
+    "not-python": "it is not a Python program",
+    "static": "ONNX Runtime is linked into it",
+    "frozen": "it is a frozen program (PyInstaller), which ignores the environment",
+    "old-python": "its Python is older than 3.8",
+    "other-recording": "another ortune record recorded it",
+    "own-library": "it also uses a second ONNX Runtime library, whose sessions are not visible from Python",
+    "unknown": "the reason is unknown",
+}
+
+
+def installed(changed: Sequence[str], *, removed: bool) -> str:
+    """Say which files were written or removed."""
+    if not changed:
+        return "the recorder is not installed there; nothing was removed"
+    return f"{'removed' if removed else 'written'}: {', '.join(changed)}"
+
+
+def headline(result: RecordResult) -> str:
+    """The answer in one sentence."""
+    recording = result.recording
+    if recording is None:
+        return result.headline
+    missed = len(recording.missed)
+    if not recording.sessions:
+        if missed:
+            processes = _counted(missed, "process", "processes")
+            return f"nothing was recorded: {processes} with ONNX Runtime could not be recorded"
+        if recording.processes:
+            return "no sessions: the program imports onnxruntime and creates no session"
+        return f"no sessions: {_counted(recording.seen, 'process', 'processes')} seen, none with ONNX Runtime"
+    if not result.findings:
+        return f"nothing found: {_looked_at(recording)}"
+    first, *others = result.findings
+    more = f"1 of {len(result.findings)} findings: " if others else ""
+    return f"{more}{first.what}"
+
+
+def _looked_at(recording: Recording) -> str:
+    own = [session for session in recording.sessions if not session.inherited]
+    calls = sum(session.n_calls for session in recording.sessions)
+    return (
+        f"{_counted(len(own), 'session')} and {_counted(calls, 'call')} in "
+        f"{_counted(len(recording.processes), 'process', 'processes')}"
+    )
+
+
+def document(envelope: Envelope[RecordResult]) -> Document:
+    """The findings, what was looked at, and what was missed."""
+    result = envelope.result
+    assert result is not None
+    recording = result.recording
+    if recording is None:
+        return Document(title="ortune record", blocks=[Line(result.headline, "good")])
+    tone: Tone = "look" if result.findings or recording.missed else "good"
+    blocks: list[Block] = [Line(result.headline, tone), *_findings(result), *_missed(recording.missed)]
+    if recording.sessions:
+        blocks += [_sessions(recording), Pairs(rows=list(_facts(recording)))]
+    if result.path:
+        blocks.append(Line(f"written to {result.path}", "faint"))
+    return Document(
+        title=f"ortune record: {_command(recording)}",
+        blocks=blocks,
+        support=[
+            Pairs(rows=[("looked for", ", ".join(LOOKED_FOR)), *(("note", note) for note in result.notes)])
+        ],
+    )
+
+
+LOOKED_FOR = (
+    "sessions per call", "copies of one model", "sessions inherited through a fork",
+    "sessions created on an event loop",
+    "discarded settings", "threads outside the affinity", "more threads than CPUs", "spinning between calls", "padding",
+)  # fmt: skip
+
+
+def _findings(result: RecordResult) -> Iterator[Block]:
+    items = []
+    for number, finding in enumerate(result.findings):
+        what = "" if number == 0 else f" {finding.what}"  # the headline has the first
+        evidence = f" ({finding.evidence})" if finding.evidence else ""
+        frames = f" [{' < '.join(finding.where)}]" if finding.where else ""
+        items.append(f"{finding.code}{what}{evidence} -> {finding.fix}{frames}")
+    if items:
+        yield Points(items=items, title="findings", marked=True)
+
+
+def _missed(missed: Sequence[MissedProcess]) -> Iterator[Block]:
+    if not missed:
+        return
+    items = []
+    for process in missed[:SHOWN]:
+        name = shorten(shlex.join(process.argv), 80) or f"process {process.pid}"
+        items.append(f"{name}: {_REASONS[process.reason]} ({process.library})")
+    if len(missed) > SHOWN:
+        items.append(f"and {len(missed) - SHOWN} more")
+    yield Points(items=items, title="not recorded", marked=True)
+    if any(process.reason == "isolated" for process in missed):
+        yield Code(title="next", lines=["ortune record --install VENV"])
+
+
+def _sessions(recording: Recording) -> Block:
+    groups: dict[tuple[int, str, int], list[RecordedSession]] = {}
+    for session in recording.sessions:
+        used = session.used.get("intra_op_num_threads", 0)
+        groups.setdefault((session.model, str(used), session.process), []).append(session)
+    rows = []
+    ordered = sorted(groups.items(), key=lambda item: -_time_ns(item[1]))
+    for (model, _, process), sessions in ordered[:SHOWN]:
+        called = recording.models[model]
+        name = called.path.rpartition("/")[2] or called.sha256[:8] or "?"
+        calls = [calls for session in sessions for calls in session.calls]
+        count = sum(each.count for each in calls)
+        mean_ns = sum(each.total_ns for each in calls) / count if count else 0
+        shapes = {(each.method, each.inputs) for each in calls}
+        threads = sorted({1 + session.threads for session in sessions if session.threads is not None})
+        rows.append([
+            shorten(name, 32), str(recording.processes[process].pid), str(len(sessions)), f"{count:,}",
+            duration(mean_ns) if count else "-", str(len(shapes)),
+            "-".join(str(n) for n in dict.fromkeys((*threads[:1], *threads[-1:]))) or "?",
+        ])  # fmt: skip
+    heads = ("process", "sessions", "calls", "per call", "shapes", "threads")
+    notes = (f"and {len(ordered) - SHOWN} more groups of sessions",) if len(ordered) > SHOWN else ()
+    return table([Column("model", "name"), *(Column(head) for head in heads)], rows, notes=notes)
+
+
+def _time_ns(sessions: Sequence[RecordedSession]) -> int:
+    return sum(s.creation_ns + sum(calls.total_ns for calls in s.calls) for s in sessions)
+
+
+def _facts(recording: Recording) -> Iterator[tuple[str, str]]:
+    elapsed_ns = max(1, recording.elapsed_ns)
+    inside_ns = sum(calls.total_ns for session in recording.sessions for calls in session.calls)
+    creation_ns = sum(s.creation_ns for s in recording.sessions if not s.inherited)
+    yield (
+        "time",
+        (
+            f"{duration(elapsed_ns)}: {whole_percent(inside_ns / elapsed_ns)} in calls and "
+            f"{whole_percent(creation_ns / elapsed_ns)} in creating sessions, summed over threads; "
+            f"{duration(recording.cpu_ns)} of CPU time"
+        ),
+    )
+    own_ns = sum(process.recorder_ns for process in recording.processes)
+    yield "recorder", f"{percent(own_ns / elapsed_ns)} of the recorded time"
+    busy = (
+        ""
+        if recording.busy_ratio is None
+        else f", {whole_percent(recording.busy_ratio)} busy while recording"
+    )
+    quota = "" if recording.cpu_quota is None else f", a quota of {recording.cpu_quota:g}"
+    yield "machine", f"{_counted(recording.logical_cpus, 'CPU')}{quota}{busy}"
+    versions = dict.fromkeys(process.onnxruntime for process in recording.processes)
+    yield "ONNX Runtime", ", ".join(versions)
+    ended = "" if recording.ended_by == "program" else f", ended by {recording.ended_by}"
+    yield "exit code", f"{recording.code}{ended}"
+    lost = sum(process.lost_events for process in recording.processes)
+    if lost:
+        yield "incomplete", f"{lost:,} events were beyond the size limit of the log"
+    for process in recording.processes:
+        if process.stopped:
+            yield "incomplete", process.stopped
+
+
+def _command(recording: Recording) -> str:
+    return shorten(shlex.join(map(operand, recording.command)), 60)
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

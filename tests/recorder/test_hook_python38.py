@@ -1,0 +1,72 @@
+"""The hook runs in programs of any interpreter from Python 3.8, and needs nothing that is not its own."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortune.recorder import doors
+
+TEXT = doors.HOOK.read_text(encoding="utf-8")
+TREE = ast.parse(TEXT)
+
+
+def test_the_grammar_is_that_of_python_38() -> None:
+    ast.parse(TEXT, doors.HOOK.name, feature_version=(3, 8))
+
+
+def test_nothing_newer_is_used_at_run_time() -> None:
+    used = {node.attr for node in ast.walk(TREE) if isinstance(node, ast.Attribute)}
+    assert not used & {"removeprefix", "removesuffix", "bit_count", "pairwise", "file_digest", "orig_argv"}
+    assert not [each for each in ast.walk(TREE) if isinstance(each, ast.keyword) and each.arg == "strict"]
+    assert "from __future__ import annotations" in TEXT
+
+
+def test_it_imports_the_standard_library_alone_and_never_onnxruntime() -> None:
+    imports = [node for node in ast.walk(TREE) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {
+        alias.name.split(".")[0] for node in imports for alias in node.names if isinstance(node, ast.Import)
+    }
+    names |= {
+        node.module.split(".")[0] for node in imports if isinstance(node, ast.ImportFrom) and node.module
+    }
+    assert names <= sys.stdlib_module_names
+
+
+def test_its_own_names_are_those_of_the_doors() -> None:
+    from ortune.recorder import hook
+
+    assert (hook.VARIABLE, hook.WARNING) == (doors.VARIABLE, doors.WARNING)
+    assert (hook.__doc__ or "").startswith(doors.OURS)
+
+
+def interpreters() -> list[Path]:
+    """Other interpreters of this machine; Python 2 and 3.6 must start too, without the recorder."""
+    return sorted(path for path in Path.home().glob(".pyenv/versions/*/bin/python") if path.is_file())
+
+
+@pytest.mark.parametrize("python", interpreters() or [Path(sys.executable)], ids=lambda path: path.parts[-3])
+def test_an_interpreter_starts_as_it_does_without(python: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    program = (
+        "import sys, getpass; print('ortune_recorder' in sys.modules, sys.warnoptions, sys.path,"
+        " getpass.__file__, getpass.GetPassWarning.__module__, getpass.GetPassWarning.__doc__)"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = [
+        subprocess.run([python, "-c", program], env=env, capture_output=True, text=True)
+        for env in (plain, doors.environment(folder, doors.prepare(tmp_path), plain))
+    ]
+    assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * 2
+    without, recorded = (each.stdout.strip().strip("()").partition(" ") for each in done)
+    assert recorded[2].replace(".pyc", ".py") == without[2].replace(".pyc", ".py")
+    name = python.parts[-3].split(".")
+    if name[0] == "3" and len(name) > 1 and int(name[1]) >= 8:
+        assert recorded[0] == "True"
+    assert list(folder.iterdir()) == []  # a process that does not use onnxruntime writes nothing

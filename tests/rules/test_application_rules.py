@@ -1,0 +1,136 @@
+"""Rules on recorded applications: what they say, and what they do not take for a fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec.structs import replace as changed
+from recording_examples import (
+    MS,
+    arrivals,
+    between,
+    calls,
+    inherited,
+    masked,
+    on_loop,
+    process,
+    recorded,
+    session,
+    short,
+    workers,
+)
+
+from facts import facts
+from ortune import rules
+from ortune.records import Finding, RecordedModel
+from ortune.rules import Facts
+
+
+def found(facts: Facts) -> list[Finding]:
+    return list(rules.found_by(rules.Selection().rules(("application",)), facts))
+
+
+def codes(facts: Facts) -> list[str]:
+    return [finding.code for finding in found(facts)]
+
+
+def test_a_program_without_faults_has_no_findings() -> None:
+    quiet = {"session.intra_op.allow_spinning": "0", "intra_op_num_threads": 2}
+    one = recorded(session(used=quiet, options=quiet), processes=(process(arrivals=arrivals(20)),))
+    assert codes(one) == []
+    two_models = [RecordedModel(path="a.onnx", sha256="a"), RecordedModel(path="b.onnx", sha256="b")]
+    both = [session(1, model=0), session(2, model=1)]
+    assert codes(recorded(*both, models=tuple(two_models))) == []
+
+
+def test_sessions_per_call_name_count_place_and_cost() -> None:
+    (finding,) = found(recorded(*short(8)))
+    assert finding.code == "APP001"
+    assert finding.what.startswith("8 sessions of m.onnx for 8 calls (lib 1.2, lib/core.py:12, called from ")
+    assert finding.share_ratio == pytest.approx(8 * 5 / 1000)
+    assert finding.where == ("lib/core.py:12", "/srv/app.py:7")
+
+
+@pytest.mark.parametrize(
+    ("n", "per_session", "expected"),
+    [(3, 1, []), (4, 2, ["APP001"]), (4, 3, []), (49, 1, ["APP001"]), (8, 50, [])],
+)
+def test_a_few_sessions_or_long_lived_ones_are_no_session_per_call(
+    n: int, per_session: int, expected: list[str]
+) -> None:
+    assert codes(recorded(*short(n, per_session))) == expected
+
+
+def test_sessions_with_other_settings_or_in_other_processes_are_not_alike() -> None:
+    every = short(8)
+    other = [changed(each, used={"intra_op_num_threads": each.id}) for each in every]
+    assert codes(recorded(*other)) == []
+    apart = [changed(each, process=each.id - 1) for each in every]
+    assert codes(recorded(*apart, processes=tuple(process(n) for n in range(8)))) == []
+    failed = [changed(each, error="RuntimeException", calls=()) for each in every]
+    assert codes(recorded(*failed)) == []
+
+
+def test_one_kept_session_does_not_hide_those_per_call() -> None:
+    kept = session(20, place=1, calls=(calls(5000),))
+    assert codes(recorded(kept, *short(8))) == ["APP001"]
+
+
+def test_copies_are_counted_only_if_they_are_called_at_the_same_time() -> None:
+    (finding,) = found(recorded(*(session(n) for n in range(1, 9))))
+    assert (finding.code, finding.what[:30]) == ("APP002", "8 sessions of m.onnx exist at ")
+    replaced = [session(1, end_ns=500 * MS), session(2, start_ns=600 * MS)]
+    assert codes(recorded(*replaced)) == []
+    warm = [session(1, calls=()), session(2)]
+    assert codes(recorded(*warm)) == []
+
+
+def test_a_session_of_one_thread_loses_nothing_in_a_fork() -> None:
+    family = (process(), process(2, parent=0))
+    (finding,) = found(recorded(*inherited(3), processes=family))
+    assert finding.code == "APP003" and "its 4 threads became 1" in finding.what
+    assert codes(recorded(*inherited(0), processes=family)) == []
+    parent, child = inherited(3)
+    assert codes(recorded(parent, changed(child, calls=()), processes=family)) == []
+
+
+def test_a_creation_at_start_up_blocks_nobody() -> None:
+    assert codes(on_loop(150)) == ["APP002", "APP004"]
+    assert codes(on_loop(50)) == ["APP002"]
+    assert codes(on_loop(150, creation_ms=2)) == ["APP002"]
+
+
+def test_pools_are_added_up_over_processes_that_run_at_the_same_time() -> None:
+    (finding,) = found(workers(0, 5, 3, threads=4))
+    assert finding.code == "APP007"
+    facts(finding.what, "3 processes", "12 threads", "4 CPUs")
+    assert finding.fix == "set intra_op_num_threads=1 in each of them"
+    assert codes(workers(0, 5, threads=2)) == []
+    assert codes(workers(0, 500, threads=4)) == []  # one after the other
+
+
+def test_a_pool_is_held_to_the_quota_and_the_affinity() -> None:
+    four = recorded(session(threads=3))
+    assert codes(four) == []
+    quota = replace(four, recording=changed(four.recording, cpu_quota=1.5))
+    (finding,) = found(quota)
+    assert finding.code == "APP007" and finding.fix == "set intra_op_num_threads=2"
+    (narrow,) = found(recorded(session(threads=3), processes=(process(cpus=(2,)),)))
+    assert "its affinity allows 1 CPU (" in narrow.what
+
+
+def test_spinning_is_said_of_pauses_and_not_of_calls_in_a_row() -> None:
+    assert codes(between(400, 3)) == ["APP008"]
+    assert codes(between(400, 500)) == []
+    assert codes(between(5, 3)) == []
+
+    assert codes(between(11, 3, gap_ms=0)) == []
+
+
+def test_padding_needs_several_calls_and_is_a_note() -> None:
+    (finding,) = found(masked(0.02))
+    assert (finding.code, finding.severity) == ("APP009", "note")
+    assert "98 %" in finding.what
+    assert codes(masked(0.5)) == []
+    assert codes(masked(0.02, inspected=3)) == []
