@@ -14,7 +14,7 @@ from ortune.verbs._shared.spelling import RUN, Option, option_fields
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
 UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")
-"""Objectives that no browser tells of itself, or that need one that is started anew."""
+"""Objectives that a page cannot measure, or that need a freshly started browser."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ def browser_elsewhere(
     Raises:
         UsageError: It cannot be listened there, or that browser cannot run the targets.
         MeasurementError: None came in time.
-        Interrupted: A stop was asked for before.
+        Interrupted: The user stopped the session before.
     """
     from ortune.targets.machine import Machine
 

@@ -1,4 +1,4 @@
-"""Groups of options that several verbs are asked together.
+"""Groups of options that several verbs share.
 
 Fields hold what the user wrote; a verb reads them through properties, all of which are read when the options are made,
 so that nothing is begun on options that cannot be read. What reads them is imported then; a verb's help needs none of

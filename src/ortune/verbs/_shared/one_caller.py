@@ -1,4 +1,4 @@
-"""The workload of a profile: one caller, whatever load was asked for."""
+"""The workload of a profile, which has one caller whatever the requested load."""
 
 from __future__ import annotations
 

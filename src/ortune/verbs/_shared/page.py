@@ -1,4 +1,4 @@
-"""The page that any verb writes beside its answer (``--report``)."""
+"""The page of ``--report``, which every verb can write."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _stamp(inputs: Path | None) -> str:
 
 
 def keep(opened: Experiment, options: Kept, envelope: Envelope[R]) -> Envelope[R]:
-    """Keep the answer, and writes the page that was asked for.
+    """Store the answer, and write the page of ``--report``.
 
     Raises:
         UsageError: The page cannot be written; what was measured is stored.

@@ -1,4 +1,4 @@
-"""The sides of a comparison as they are asked for: A, B and six more at most, each with what alters it alone."""
+"""Options for the sides of a comparison: A, B and up to six more, each with options for it alone."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OptionsType = TypeVar("OptionsType", bound=type)
 def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
     """Adds fields for what may be said of each of these sides alone (``a_set``, ``a_rewrite``, ...) to options.
 
-    They stand behind the class's own, and are added before ``dataclass`` reads it. The help tells those of A and B.
+    They follow the fields of the class, and are added before ``dataclass`` reads it. The help shows those of A and B.
     """
 
     def add(options: OptionsType) -> OptionsType:
@@ -76,7 +76,7 @@ def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
 @dataclass(frozen=True, kw_only=True)
 @_for_sides("ab")
 class _Named(OnePlan):
-    """A base and one side that is held against it, as they are named and altered."""
+    """A base and one side compared with it, and the options for each."""
 
     a: Annotated[
         AnyPath, Argument("A", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
@@ -90,7 +90,7 @@ class _Named(OnePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSides(_Named):
-    """A base and one side that is held against it."""
+    """A base and one side compared with it."""
 
     map: Annotated[
         Sequence[str], Option("--map", "a=b", "Input a of A corresponds to input b of B. Repeatable.", MODEL)
@@ -136,7 +136,7 @@ class TwoSides(_Named):
 @dataclass(frozen=True, kw_only=True)
 @_for_sides(LETTERS[2:])
 class Sides(TwoSides):
-    """A base and what is held against it."""
+    """A base and the sides compared with it."""
 
     more: Annotated[
         Sequence[AnyPath],
@@ -152,7 +152,7 @@ class Sides(TwoSides):
 
     @cached_property
     def new_letters(self) -> str:
-        """The letters of the sides that are held against A, in order.
+        """The letters of the sides compared with A, in order.
 
         Raises:
             UsageError: There are too many of them, or one of them is left out.
@@ -185,7 +185,7 @@ class Sides(TwoSides):
         return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
 
     def require_difference(self, *, same: bool = False) -> None:
-        """Require a second side, or one that differs: A's model against itself is asked for by naming it twice.
+        """Require a second side, or one that differs; to compare A's model with itself, name it twice.
 
         Args:
             same: The same model on both sides is meant.

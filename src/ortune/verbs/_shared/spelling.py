@@ -42,12 +42,12 @@ class Option:
         flag: ``--name``; for a switch that is on, ``--name/--no-name``.
         metavar: The kind of value; "" for a switch.
         help: One sentence.
-        panel: The part of the help in which it stands.
+        panel: Section of the help.
         least: The least number that is taken.
         short: ``-n``.
         again: It is part of what was measured, so the command that measures it again has it.
         also: An older spelling that is understood too.
-        hidden: The help leaves it out: it is another's like for a further side, and is told there.
+        hidden: Whether the help omits it, because the option of another side is shown instead.
         writes: It names a file that is written at the end, whose place is tried before anything is done.
     """
 
@@ -95,7 +95,7 @@ class OptionField:
         return str in (get_args(self.type) or (self.type,)) or get_origin(self.type) is Literal
 
     def given(self, options: Any) -> bool:
-        """Returns whether something else than the default was asked for."""
+        """Return whether the value differs from the default."""
         value = getattr(options, self.name)
         return bool(value) if self.many else value != self.default
 
@@ -137,7 +137,7 @@ def with_timeline(options: Any) -> Any:
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
-    """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it."""
+    """Return the options that differ from their defaults, as words of a command line."""
     line: list[str] = []
     for option in option_fields(type(options)):
         value = getattr(options, option.name)

@@ -44,8 +44,7 @@ IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
 
 LEAST_SEEN, PHASES = 18, 1.25
-"""Blocks from which on the default's own times are looked at, and the ratio of their ninth to their first decile from
-which on they are told."""
+"""Blocks from which on drift of the default is examined, and ratio of ninth to first decile from which on it counts."""
 
 
 def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
@@ -178,7 +177,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
 
 
 def _rewritable(run: Tuning) -> list[Finding]:
-    """Return what stands out in the file and a rewrite mends, each with what the race measured of that alone."""
+    """Return findings about the file that a rewrite fixes, each with the measured effect of that rewrite."""
     if run.side.model.info.format == "ort":
         return []
     pace = run.answer_pace()

@@ -116,7 +116,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     """Return the plan with what its sessions share put in; a number of threads that it has becomes the pool's.
 
     Raises:
-        UsageError: A setting of the sessions' own pools or arenas stands against it.
+        UsageError: A setting of the sessions' own pools or arenas conflicts with it.
     """
     settings = dict(plan.settings)
     if pool and POOL.name not in settings:
@@ -130,7 +130,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
 
 
 def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
-    """Put a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
+    """Add the setting of a flag; conflicting settings are named with the flag, which the user knows."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
@@ -185,7 +185,7 @@ class _Run:
         return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
-        """Return what a device elsewhere lost while it grew warm; nothing tells its temperature."""
+        """Return the slowdown of another device while it warmed up; its temperature is not available."""
         remote = self.experiment.machine.remote
         if remote is None:
             return []

@@ -217,7 +217,7 @@ def _plan(plan: Plan) -> str:
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """The bench: the answer first, the figures with their intervals; what supports them, where it is asked for."""
+    """Return the document of a bench: the answer, figures with intervals, and with ``--verbose`` the evidence."""
     result = envelope.result
     n = len(result.failures)
     failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""

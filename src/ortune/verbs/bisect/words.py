@@ -153,7 +153,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _short(node: GraphNode) -> str:
-    """A node by one name: the user's own, where it stands for some of them."""
+    """Return one name for a node: the user's own, if it replaces some of the user's nodes."""
     own = next(iter(node.of), node.name) or f"the node that produces {shorten(node.value, 60)}"
     return f"{shorten(own, 80)} ({node.operator})"
 

@@ -86,7 +86,7 @@ class Options(Configured):
 
     @cached_property
     def selection(self) -> Selection:
-        """Returns which rules are asked: what is typed comes before what the project says."""
+        """Return the selected rules; options take precedence over the project's configuration."""
         from ortune.rules import Selection
 
         said, file = self.configured
@@ -114,7 +114,7 @@ class Options(Configured):
 
     @cached_property
     def destination(self) -> Path | None:
-        """The fixed model's place, where one is asked for."""
+        """File for the fixed model, if one was passed."""
         if not self.models:
             raise UsageError("no model was given", do="ortune check MODEL.onnx")
         for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):

@@ -182,7 +182,7 @@ class _Check:
         return self._delivered(text, opened, last, fixed) if self.options.fix else fixed
 
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
-        """The fixed model in its place, once it was run; weights beside it where the model's own are."""
+        """Write the fixed model after it ran; external data goes next to it, as in the original."""
         # A hundred modules that measure, which a look at a file does not wait for.
         from ortune.engines import verification
 

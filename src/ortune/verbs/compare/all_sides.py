@@ -21,12 +21,12 @@ _OF_ONNX = ("rewrite", "target", "ort_web")
 
 
 def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
-    """Return the base, what is held against it in the order of the letters, and why a way to run a source is left out.
+    """Return the base, the other sides in the order of their letters, and reasons why ways to run a source are omitted.
 
     Further ways in which a framework runs its model come last.
 
     Raises:
-        OrtuneError: A side cannot be used, or sources have no ONNX model beside them.
+        OrtuneError: A side cannot be used, or sources were passed without an ONNX model.
     """
     written = {letter: options.side(letter) for letter in ("a", *options.new_letters)}
     sources = {

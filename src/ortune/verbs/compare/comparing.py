@@ -1,4 +1,4 @@
-"""A comparison fed with real trials: new sides beside one base, within the time that a budget leaves."""
+"""Runs a comparison on real trials: new sides against one base, within the budget."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Comparing:
     """One comparison while it runs: ``begin``, then ``race`` where it may be timed.
 
     Attributes:
-        news: The sides that are held against the base, and what became of each.
+        news: The sides compared with the base, and their outcomes.
         rules: What counts.
         state, design: Of the blocks; None where no side was timed.
         starts: Trials of the base alone, which show how long it takes to start.
@@ -143,7 +143,7 @@ class Comparing:
 
     @property
     def timed(self) -> list[New]:
-        """The new sides whose times say something beside the base's."""
+        """Return the new sides whose times can be compared with the base's."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
 
     @property

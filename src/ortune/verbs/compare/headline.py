@@ -48,7 +48,7 @@ def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
 
 
 def undecided(result: CompareResult) -> str:
-    """Says that nothing tells which side is right, of one model whose outputs differ; "" otherwise."""
+    """Return that neither side is known to be right, if outputs of one model differ; "" otherwise."""
     one_model = result.base.model.sha256 == result.new.model.sha256
     exact = result.exact
     if (
@@ -74,7 +74,7 @@ def rerun(result: CompareResult) -> str:
 
 
 def telling_s(result: CompareResult) -> float:
-    """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
+    """Return the time until an inconclusive interval is conclusive; 0 if that is unknown, or a gate needs less."""
     c = result.comparison
     if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
         return 0.0
@@ -82,7 +82,7 @@ def telling_s(result: CompareResult) -> float:
 
 
 def is_wrong(result: CompareResult) -> bool:
-    """Returns whether one of the two sides that are told is wrong."""
+    """Return whether one of the two sides in the headline is wrong."""
     return bool({"A", result.name} & {*result.wrong_sides})
 
 

@@ -1,4 +1,4 @@
-"""The answer of a comparison: what became of each side that was held against the base, the fastest first."""
+"""The answer of a comparison: the outcome of each side compared with the base, fastest first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ortune.verbs._shared.other_programs import with_others
 
 @dataclass(slots=True, kw_only=True)
 class New:
-    """A side that is held against the base, and what became of it.
+    """A side compared with the base, and its outcome.
 
     Attributes:
         arm: Of its trials.
@@ -76,7 +76,7 @@ class New:
 
     @property
     def comparable(self) -> bool:
-        """Whether the side's times say anything beside the base's."""
+        """Whether the side's times can be compared with the base's."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
@@ -84,7 +84,7 @@ def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool)
     """Sides of which nothing is claimed, by name.
 
     Args:
-        news: What was held against the base.
+        news: The sides compared with the base.
         base_wrong: What is known of the base without them.
         allow_nonfinite: NaN and infinities are accepted.
     """

@@ -110,7 +110,7 @@ def _described(runtime: Runtime, a: Resolved) -> str:
 
 
 class _Run:
-    """One comparison while it runs, and what is told of it."""
+    """One comparison while it runs, and its result."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ from ortune.verbs.compare.gate import gate
 from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
 
 REASONS = "why, from profiles of both"
-"""What stands above the rows of two profiles that differ most."""
+"""Return the heading of the rows of two profiles that differ most."""
 
 
 def guard(item: Guard) -> str:
@@ -126,7 +126,7 @@ _BLOCKED = "com.microsoft.nchwc:"
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """Return the comparison: the answer first; what supports it, where it is asked for."""
+    """Return the document of a comparison: the answer, and with ``--verbose`` the evidence."""
     result = envelope.result
     why = difference_words.brief(result.why) if result.why is not None else []
     # A profile that shows no difference says nothing of one that was proven without it.
@@ -173,7 +173,7 @@ def _transfer(result: CompareResult) -> list[tuple[str, str]]:
 
 
 def _became(result: CompareResult) -> list[str]:
-    """Return what stands in another operator's place, and for a part of the difference."""
+    """Return the operators that replaced others, with their share of the difference."""
     if result.why is None:
         return []
     sentences = (
@@ -206,7 +206,7 @@ def _operator(name: str) -> str:
 
 
 def _causes(result: CompareResult) -> list[str]:
-    """Return what stands out on the slower side alone."""
+    """Return findings about the slower side alone."""
     slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
     return [f"only in {slower}: {f.sentence()}" for f in result.causes[:MOST_CAUSES]]
 

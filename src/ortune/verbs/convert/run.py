@@ -1,4 +1,4 @@
-"""``ortune convert``: a framework's model to ONNX, held against its source."""
+"""``ortune convert``: converts a framework's model to ONNX, and compares it with its source."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
 
 
 def _wish(options: Options) -> _to_ort.Wish:
-    """Return what is asked for of ORT format."""
+    """Return the requested options of ORT format."""
     return _to_ort.Wish(
         source=options.source,
         choice=_to_ort.choice_of(
@@ -227,7 +227,7 @@ class _Run:
 
     @property
     def expected(self) -> axes.Axes:
-        """The axes that are to be open: those asked for, and those that the source has open."""
+        """Return the axes that are to be dynamic: those requested, and those that are dynamic in the source."""
         open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
         for name, places in self.asked.items():
             open_axes.setdefault(name, {}).update(places)

@@ -43,7 +43,7 @@ _SPECS = (RewriteSpec(name="ort-format"),)
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """The files that are asked for.
+    """Return the requested files.
 
     Attributes:
         source: A model, as a side of ``compare`` has it.

@@ -20,7 +20,7 @@ _LONGEST = 300
 
 
 def other_opset(conversion: Conversion, asked: int) -> str:
-    """Return an exporter wrote another opset than the user asked for."""
+    """Return the note that an exporter wrote another opset than the requested one."""
     return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
 
 

@@ -35,7 +35,7 @@ def headline(page: WatchedPage) -> str:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """Return the answer, what stands out, each session, the page, and the commands that go on."""
+    """Return the answer, findings, each session, the page, and next commands."""
     result = envelope.result
     assert result is not None and result.page is not None
     page = result.page

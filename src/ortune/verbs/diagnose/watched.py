@@ -49,7 +49,7 @@ def watched(
 
 
 def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageModel, OpenModel | None]:
-    """Return the model that a page gave; one that cannot be read is told with the reason."""
+    """Return the model that a page loaded; one that cannot be read is reported with the reason."""
     if path is None:
         return model, None
     if monotonic.now_s() > until:

@@ -169,7 +169,7 @@ def _best(result: DiagnoseResult) -> TriedFix | None:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """Return the answer, a row a fix, what stands out besides, and the commands that go on."""
+    """Return the answer, one row per fix, further findings, and next commands."""
     result = envelope.result
     assert result is not None
     if result.page is not None:

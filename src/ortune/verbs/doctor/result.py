@@ -46,7 +46,7 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune doctor --json``.
 
     Attributes:
-        peak_failed: Why the peak was not measured; "" if it was, or was not asked for.
+        peak_failed: Why the peak was not measured; "" if it was, or was not requested.
         peak: The machine's peak, measured now or stored; ``taken`` is its date.
         not_started: A virtual environment in the current folder. It is started only if ``--runtime`` names it.
     """

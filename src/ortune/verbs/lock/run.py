@@ -100,7 +100,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
 def _side(
     o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
 ) -> tuple[Resolved, Plan, Plan | None]:
-    """Return the model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
+    """Return the model with its plan, the plan as the lock stores it, and what was passed in addition to a bundle's.
 
     A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
     its own plan is what is checked.
@@ -144,7 +144,7 @@ def _here(plan: Plan, cpus: int) -> Plan:
 
 
 def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
-    """Return a check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
+    """Return the inputs of a check: those passed, otherwise those of the lock, with its shapes."""
     if was is None or o.feeds.inputs:
         return replace(o.feeds, seed=o.seed or 0)
     return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed, kept=was.run.shapes)

@@ -378,7 +378,7 @@ def _build(snapshot: Snapshot) -> str:
 
 
 def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
-    """The command that checks this lock, or creates it again as checked, where its file lies beside the model."""
+    """Return the command that checks this lock, or creates it again with the same options."""
     result, model, work = envelope.result, envelope.model, envelope.workload
     path = model.path if model else ""
     if not path or result.path != f"{path}.lock.json":

@@ -1,4 +1,4 @@
-"""What a first look tells of a model's file: its contents, the work of one run, and regions that repeat."""
+"""Contents of a model's file: operators, the work of one run, and regions that repeat."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ class FirstLook:
         self._read(side, outcome, plain)
 
     def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:
-        """Reads the trace of a profiled process, beside which a plain one ran."""
+        """Read the trace of a profiled process; a process without the profiler ran in the same turns."""
         try:
             trace = read_profile(reported_file(outcome.done.profile, self.experiment.scratch))
         except (UsageError, MeasurementError) as error:

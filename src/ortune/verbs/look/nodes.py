@@ -20,7 +20,7 @@ SAVING_S, SAVING_LOADS = 1.5, 3
 
 
 def saving_s(load_ns: float) -> float:
-    """Return seconds that ONNX Runtime may need to save the graph that it runs, which tells whose its nodes are."""
+    """Return seconds that ONNX Runtime may need to save the optimised graph, which maps its nodes to the user's."""
     return SAVING_S + SAVING_LOADS * load_ns / 1e9
 
 
@@ -40,7 +40,7 @@ def explained(
 ) -> tuple[OperatorProfile, Headroom | None, dict[str, float]]:
     """The profile with its nodes named after the user's own, what can be won, and the time of each of the user's nodes.
 
-    A node that stands for several of the user's gives each an equal part of its time.
+    A node that replaces several of the user's gives each an equal part of its time.
     """
     node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time left to map its nodes" if hurried else ""

@@ -150,7 +150,7 @@ class _Look:
         )
 
     def _findings(self, pace: Pace) -> tuple[Finding, ...]:
-        """Return what stands out in the model and its run; what the machine is like is doctor's to say."""
+        """Return findings about the model and its run; findings about the machine are left to ``doctor``."""
         facts = rules.Facts(
             model=self.model,
             work=self.look.work,

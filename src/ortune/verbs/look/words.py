@@ -26,7 +26,7 @@ MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
 ROUGH_SLOWDOWN = 1.3
 LONG_S = 60.0
-"""Of what there was no time for: more is told on an idle machine alone."""
+"""Seconds of skipped steps from which on a command with a longer budget is shown only on an idle machine."""
 
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
@@ -34,7 +34,7 @@ NAMES = "mapping of optimised nodes to your node names"
 
 
 ONE_CALLER = "measured with one caller"
-"""Beginning of the note that another load was asked for."""
+"""Beginning of the note that another load was requested."""
 
 
 def no_time_for(what: str, more_s: float, busy: str = "") -> str:
@@ -278,7 +278,7 @@ def _nodes_of(count: int) -> str:
 
 
 def findings(result: LookResult) -> list[str]:
-    """What stands out, one sentence each; the lesser ones are only counted."""
+    """Return the findings, one sentence each; minor ones are only counted."""
     stands_out = result.findings
     more = len(stands_out) - MOST_FINDINGS
     shown = [finding.sentence() for finding in stands_out[:MOST_FINDINGS]]

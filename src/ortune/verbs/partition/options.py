@@ -42,7 +42,7 @@ class Options(Feeding):
 
     @cached_property
     def formats(self) -> tuple[support.Format, ...]:
-        """The providers that are asked about."""
+        """The requested providers."""
         from ortune.engines.partitions import support
 
         names = dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(","))))

@@ -133,7 +133,7 @@ class _Models:
         return open_model(rewritten.path)
 
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
-        """Return the provider's own answer beside the table's; None if the runtime has not the provider."""
+        """Return the provider's own partition, to compare with the table's; None if the runtime lacks the provider."""
         provider, runtime = own.format.provider, self.runtime
         if provider.name not in runtime.offered:
             return None
@@ -197,7 +197,7 @@ class _Models:
 
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
-    """Return one provider: the states, and all that is told of the one whose sizes are numbers."""
+    """Return one provider: its states, and the regions of the state whose sizes are all known."""
     plain = partition(models.plain.ir, target, models.release, models.values(models.plain.ir))
     states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
     shown, model = plain, models.plain.ir

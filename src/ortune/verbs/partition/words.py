@@ -203,7 +203,7 @@ def _rewrites(specs: Sequence[RewriteSpec]) -> str:
 
 
 def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
-    """The two formats of CoreML compared, where both were asked for."""
+    """Return the comparison of the two CoreML formats, if both were requested."""
     states = {provider.provider: _best_state(provider) for provider in providers}
     if not {COREML.target, NETWORK} <= states.keys():
         return []

@@ -50,7 +50,7 @@ def memory_line(result: ProfileResult) -> str:
 
 
 def memory_total(memory_profile: MemoryProfile) -> int:
-    """Return all that is taken at the peak; what the allocator tells where that was not summed."""
+    """Return all memory at the peak, or the allocator's figures if it was not summed."""
     return memory_profile.peak_bytes if memory_profile.total_bytes is None else memory_profile.total_bytes
 
 

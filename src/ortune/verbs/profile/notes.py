@@ -27,7 +27,7 @@ def no_peak(why: str, *, again: bool) -> str:
 
 
 def too_many_runs(steady: int, last: int) -> str:
-    """Says that the end of a long trace is told alone."""
+    """Return the note that only the end of a long trace was read."""
     return f"only the last {last:,} of {steady:,} steady runs are shown"
 
 

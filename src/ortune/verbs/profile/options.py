@@ -107,7 +107,7 @@ class Options(Resumable, OnePlan):
 
     @property
     def of_models(self) -> dict[str, bool]:
-        """What was asked for that goes with models alone, by option."""
+        """Options that apply to models alone, and whether each was passed."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
             option.spelling.flag: option.given(self)

@@ -90,7 +90,7 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
 
 
 def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[str] = ()) -> ProfileResult:
-    """Return the result with what stands out, and in words what can be won.
+    """Return the result with findings, and the possible gain as a sentence.
 
     Args:
         result: Of the profile.
@@ -179,7 +179,7 @@ class _Models:
         return envelope
 
     def _measured(self, sides: Sequence[Resolved]) -> tuple[Process, ProfileResult]:
-        """Return the process that is told in full, and what all of them tell."""
+        """Return the process that is reported in full, and the figures of all of them."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
         baselines, machine = self.experiment.baselines, self.experiment.machine
@@ -310,7 +310,7 @@ class _Models:
         Args:
             baselines: The sides, as they were first run.
             sides: As they are profiled.
-            keep_s: For the machine's peak, where as many processes of half the runs or more fit beside it.
+            keep_s: Time for the machine's peak, if it still allows as many processes of half the runs or more.
         """
         replay, asked = self.experiment.replay, self.options.processes
         wanted = asked or (PROCESSES if len(baselines) > 1 else 1)

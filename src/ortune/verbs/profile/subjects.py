@@ -45,7 +45,7 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
     Args:
         subject: The first, or only one.
         against: The other.
-        beside: What was asked for and goes with models alone, by option; what is false was not asked for.
+        beside: Options that apply to models alone, and whether each was passed.
 
     Raises:
         UsageError: The two are no pair, or an option does not go with a trace.

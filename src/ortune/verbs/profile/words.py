@@ -53,7 +53,7 @@ def headline(result: ProfileResult) -> str:
 
 
 def _doubt(result: ProfileResult) -> str:
-    """Whose times these are, where they are nobody's."""
+    """Return the prefix for an emulated device, whose times are not real; "" for others."""
     return "functional only, the device is emulated: " if result.software else ""
 
 
@@ -91,7 +91,7 @@ def run_sentence(result: ProfileResult) -> str:
 
 
 def _on_device(ns: float, result: ProfileResult) -> str:
-    """Return how long the GPU computes, beside a run that nothing profiles: what is left is the host's."""
+    """Return the GPU's time in a run without the profiler; the rest is the host's."""
     plain_ns = result.wall_ns / result.slowdown_ratio if result.slowdown_ratio else 0.0
     if not plain_ns:
         return f"the GPU computes for {duration(ns)}"
@@ -100,7 +100,7 @@ def _on_device(ns: float, result: ProfileResult) -> str:
 
 
 def findings(result: ProfileResult) -> list[str]:
-    """Return what stands out, one sentence each."""
+    """Return the findings, one sentence each."""
     return [finding.sentence() for finding in result.stands_out]
 
 
@@ -197,7 +197,7 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
 
 
 def _against(result: ProfileResult) -> list[Block]:
-    """Says where the time went, B minus A; then of whom the rest is told."""
+    """Return where the time went, B minus A, and which side the rest describes."""
     if result.against is None:
         return []
     return [

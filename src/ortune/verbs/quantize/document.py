@@ -41,7 +41,7 @@ def make_result(
         run: The race and the confirmation.
         answer: What they say of the winner.
         models: All that were made.
-        walks: The sensitivity of each means that was decided layer by layer; that of the winner is told.
+        walks: The sensitivity of each method that was decided layer by layer; that of the winner is shown.
         rows: The whole models.
         calibration: What models were made and compared with.
         checked_needed: Held-out inputs that a final answer needs, of which there were fewer; 0 for none.

@@ -26,7 +26,7 @@ class HeldOut:
     """
 
     def __init__(self, precision: Precision, run: Tuning) -> None:
-        """Keep time for it, where that is a small part of the budget and a race fits beside it.
+        """Reserve time for it, if that is a small part of the budget and leaves enough for a race.
 
         Args:
             precision: What was compared so far.

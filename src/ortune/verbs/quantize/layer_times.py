@@ -48,7 +48,7 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
 
 
 def _by_node(baseline: Measuring, side: Resolved, process: Process) -> dict[str, float]:
-    """Return nanoseconds of a run by node; what stands for several nodes is shared among these."""
+    """Return nanoseconds of a run by node; the time of a fused node is divided among its origins."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
     node_origins = origins(side, baseline.work, folder, process.trace, process.graph)

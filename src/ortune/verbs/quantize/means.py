@@ -25,7 +25,7 @@ from ortune.records import Host, Plan, RewriteSpec
 _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
 """What makes constants of weights that a caller may feed, and of weights that are stored in other types."""
 LONG_BLOCK = "128"
-"""Weights with one scale, of the blocks that are tried beside the usual ones."""
+"""Weights per scale: the block size that is tried in addition to the usual ones."""
 
 
 def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:

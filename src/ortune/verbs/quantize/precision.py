@@ -67,7 +67,7 @@ class Model:
 
     @property
     def row(self) -> PrecisionRow:
-        """The model as a bundle and the answer are told of it."""
+        """The row of the model in bundle and answer."""
         return PrecisionRow(
             plan=self.plan,
             within_ratio=within(self.outputs) if self.outputs is not None else None,
@@ -156,7 +156,7 @@ class Precision:
         return self._began_s + share * (self.budget.total_s - self._began_s) - self.budget.spent_s
 
     def spent(self, share: float) -> bool:
-        """Return whether so much of the time after the pilot is over, or a stop was asked for."""
+        """Return whether this share of the time after the pilot is over, or the session was stopped."""
         return self.watch.stop() or self.left_s(share) < 0
 
     @property

@@ -28,7 +28,7 @@ USUAL = 0.95
 
 
 def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, Model]:
-    """Race what may be the answer beside float; then confirms the winner, and with it what else is on the front.
+    """Race the candidates against float; then confirm the winner, and with it the other models of the front.
 
     Returns:
         What was raced, by plan: a model that may be the answer with its outputs on all held-out inputs.
@@ -114,8 +114,8 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
 def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) -> None:
     """Choose among the right models that are confirmed to be faster the one to ship, whichever the race had first.
 
-    Where none is confirmed, the winner of the race stays; so does one that was compared on all held-out inputs beside
-    a model for which there is no time for that.
+    If none is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
+    precedence over one for which there is no time for that.
     """
     search = run.search
     if search.winner is None or not search.confirmation:

@@ -310,5 +310,5 @@ def _is_within(model: Model) -> bool:
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:
-    """2 where the bundle could not be written: what was measured is told and stored all the same."""
+    """Return 2 if the bundle could not be written; the result is shown and stored all the same."""
     return UsageError.exit_code if envelope.error else 0

@@ -58,7 +58,7 @@ class Sensitivity:
 
 
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
-    """Return the plan with these layers in float beside what it leaves out already."""
+    """Return the plan with these layers in float, in addition to those that are already."""
     left = left_in_float(plan.rewrites[-1])
     return changed(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 

@@ -177,7 +177,7 @@ def is_float(row: FrontRow) -> bool:
 
 
 def is_confirmed(row: FrontRow) -> bool:
-    """Return whether fresh blocks support a row, beside those of the race."""
+    """Return whether blocks after the race support a row."""
     return row.comparison is not None and row.comparison.phase == "confirm"
 
 

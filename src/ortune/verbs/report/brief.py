@@ -187,7 +187,7 @@ def _figures(
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
     """Return the objective, then latency, CPU time and memory; and the CPUs busy at the load.
 
-    ``claimed`` says whether CPU time per run tells how those of the two plans differ.
+    ``claimed`` says whether the difference of CPU time per run is significant.
     """
     base, new = both.base_figures, both.new_figures
     if base is None or new is None:

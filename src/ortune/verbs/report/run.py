@@ -39,10 +39,10 @@ NOT_KEPT = "it ended, but its result was not stored"
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
-    """Tells what is stored.
+    """Show stored results.
 
     Raises:
-        UsageError: Nothing is stored, no session is called so, or none of those asked for can be told.
+        UsageError: The store is empty, no session has this name, or none of those requested can be shown.
         StoreError: The store cannot be read.
     """
     if options.load_per_s is not None and not options.brief:
@@ -71,7 +71,7 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
-    """Return a bug report: the model's skeleton, held against it, and a text."""
+    """Return a bug report: the model's skeleton, its comparison with the model, and a text."""
     if options.brief or len(options.sessions) != 1:
         raise UsageError(
             "a bug report needs exactly one model",
@@ -98,7 +98,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
 
 
 class _Reader:
-    """The store and the machine, opened when first needed: a bundle is told without a store too."""
+    """The store and the machine, opened on first use; a bundle can be shown without a store."""
 
     def __init__(self, options: Options) -> None:
         self.folder = path(options.store)

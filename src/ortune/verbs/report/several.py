@@ -72,7 +72,7 @@ def _model(session: StoredSession) -> str:
 
 
 def _workload(session: StoredSession) -> str:
-    """Return the inputs and the load in words; a mark tells those apart that read alike."""
+    """Return the inputs and the load in words, with a mark where different ones read alike."""
     work = session.document.workload if session.document else None
     if work is None:
         return UNKNOWN

@@ -13,7 +13,7 @@ from ortune.search.halving import CURRENT
 from ortune.store.db import Event
 
 ARM_NAMES = {"compare": LETTERS}
-"""What contestants are called beside their plan, by verb."""
+"""Names of the contestants in addition to their plans, by verb."""
 
 
 class _TrialEvent(msgspec.Struct):

@@ -18,7 +18,7 @@ from ortune.verbs.skeleton import words as skeleton_words
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
-    """What was asked for, under what must be known of it."""
+    """Return the requested document, after notes that qualify it."""
     result = envelope.result
     if result.brief is not None:
         page = brief_words.document(result.brief, result.sessions[0])
@@ -35,7 +35,7 @@ def document(envelope: Envelope[ReportResult]) -> Document:
 
 
 def html(envelope: Envelope[ReportResult]) -> str:
-    """What was asked for as one page: a session's own, a brief, or the document.
+    """Return the requested page: a session's own, a brief, or the document.
 
     Raises:
         UsageError: The page is in a bundle already.
@@ -112,7 +112,7 @@ def _told(session: StoredSession) -> Document:
 
 
 def _plainly(session: StoredSession) -> list[str]:
-    """The sentences about a session that has no document of a kind that is told here."""
+    """Return sentences about a session whose kind of document cannot be shown here."""
     about = f"{session.verb} {session.label}".strip()
     lines = [f"{about}: {stored_words.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:

@@ -79,7 +79,7 @@ class Options(OnePlan):
 
     @property
     def ending(self) -> str:
-        """The ending of the new model's file: that of the last rewrite which is asked for."""
+        """The file extension of the new model, which the last rewrite decides."""
         from ortune import rewrites
 
         return rewrites.find(self.asked[-1].name).makes

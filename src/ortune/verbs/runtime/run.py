@@ -1,4 +1,4 @@
-"""``ortune runtime``: builds of ONNX Runtime beside the user's own, each made once in an environment of its own."""
+"""``ortune runtime``: builds of ONNX Runtime in addition to the user's own, each in an environment of its own."""
 
 from __future__ import annotations
 

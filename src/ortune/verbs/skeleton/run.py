@@ -1,4 +1,4 @@
-"""``ortune skeleton``: a model without weights, names or metadata, held against the original."""
+"""``ortune skeleton``: a model without weights, names or metadata, compared with the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a skeleton is, and how far it stands for its original, in words; and a bug report around it."""
+"""The text of a skeleton, how well it represents its original, and a bug report around it."""
 
 from __future__ import annotations
 

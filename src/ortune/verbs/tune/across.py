@@ -27,7 +27,7 @@ from ortune.targets.browser.setup import BrowserSetup
 from ortune.verbs.tune.hybrids import hybrids
 
 FIRST_RUN_TRIALS = 3
-"""What the first run on a target that nobody asked for may take, in trials of the default."""
+"""Trials of the default that the first run on a target may take, if the user did not name the target."""
 
 
 def with_targets(
@@ -60,7 +60,7 @@ def usable_here(
     A device that is emulated is none: what it takes says nothing of speed.
 
     Args:
-        side: What the plans are held against; where its own plan names a provider, nothing else is raced.
+        side: The base of the comparison; if its own plan names a provider, no other is raced.
         say: Callback for progress messages.
         alone: Look at the side's own runtime, not at those that ortune has made.
         install: Make what can be made here and is not there yet.
@@ -102,7 +102,7 @@ def usable_here(
 
 
 def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
-    """Name the targets that are not compared though all were asked for, those with the same reason together."""
+    """Report the targets that are not compared although all were requested, grouped by reason."""
     emulated = {environment.name for environment in made.made() if environment.emulated}
     names: dict[str, list[str]] = {}
     for target in others:
@@ -167,7 +167,7 @@ def propose_elsewhere(
     """Return plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
 
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
-    first run on a target that nobody asked for.
+    first run on a target that the user did not name.
     """
     proposed: list[PlanProposal] = []
     refused: list[str] = []
@@ -209,7 +209,7 @@ def propose_elsewhere(
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
-    """Return the targets asked for by name for which no time was left, each with a budget that has it."""
+    """Return the targets requested by name for which no time was left, each with a budget that suffices."""
     if not result.budget.enough_s:
         return ()
     ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
@@ -261,7 +261,7 @@ def _rewritten(
     allow: Sequence[str],
     row: Sequence[RewriteSpec],
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Rewrite for this target alone, and those that its GPU is not for; the others are tried beside the baseline."""
+    """Return rewrites for this target alone, and those that do not suit its GPU; others are tried with the baseline."""
     model, name = baseline.side.model, targets.of(on).name
     if model.info.format == "ort":
         return [], ()

@@ -1,7 +1,7 @@
 """Plans that keep one side of the graph on the CPU, where a provider left nodes there between its own.
 
 Each such island costs a copy there and back. With all that follows the islands on the CPU, or all that precedes them,
-the device has one region and the graph one border. Which side pays, and whether any does, the race tells.
+the device has one region and the graph one border. The race decides which side pays, if any.
 """
 
 from __future__ import annotations

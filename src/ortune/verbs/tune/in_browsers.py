@@ -1,4 +1,4 @@
-"""Where else in a browser a model runs: each place is asked what is there, and the model is run there once."""
+"""Discovers the other execution providers of a browser, and runs the model once on each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.records import BrowserPlace, Failed, Plan
 def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
     """Return every target of the browser, that of the baseline first.
 
-    What the browser offers is asked in any case; the model is run there as long as there is time.
+    Discovery always runs; the model runs on each as long as there is time.
 
     Args:
         baseline: In the browser, and timed already.
@@ -28,7 +28,7 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
 
 
 def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
-    """Return the places, beside the baseline's, where plans are to be raced."""
+    """Return the places other than the baseline's where plans are raced."""
     return tuple(place.target for place in places[1:] if place.state == "raced")
 
 

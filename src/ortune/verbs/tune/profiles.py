@@ -1,4 +1,4 @@
-"""Profiles of a tuning: of the default before the race, and of the winner beside what it replaces."""
+"""Profiles of a tuning: of the default before the race, and of the winner and the plan that it replaces."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ortune.verbs.tune.needed_rewrites import needed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a user wants of a tuning, beside what counts.
+    """The user's requests for a tuning.
 
     Attributes:
         everywhere: Settings and providers of every plan.
@@ -58,7 +58,7 @@ def search(
         run: Whose baseline was timed.
         asked: What the user wants.
         profile: Of the default, where there is one.
-        places: What a browser offers, where all of that was asked for.
+        places: Execution providers of the browser, if all of them were requested.
     """
     baseline, model = run.baseline, run.side.model
     pace = run.pace(CHECKS_SHARE)

@@ -36,7 +36,7 @@ from ortune.verbs.tune.proposing import look_in_browser, search
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
-    """Find the fastest plan and proves it. The bundle is written where one is asked for.
+    """Find the fastest plan and confirm it; write the bundle if one was requested.
 
     Returns:
         The whole document; ``error`` says why there is no bundle where none could be written in the end.
@@ -80,7 +80,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
 
 
 def exit_code(envelope: Envelope[TuneResult]) -> int:
-    """2 where the bundle could not be written: what was measured is told and stored all the same."""
+    """Return 2 if the bundle could not be written; the result is shown and stored all the same."""
     return UsageError.exit_code if envelope.error else 0
 
 

@@ -96,14 +96,14 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @property
     def first_target(self) -> str:
-        """The target of what all plans are held against: of all that a browser offers, WebAssembly."""
+        """The target of the base of all plans; if all targets of a browser are raced, WebAssembly."""
         from ortune import targets
 
         return targets.in_browsers()[0] if self.target == targets.WEB else self.target
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Targets beside the CPU on which plans are raced, where they were named."""
+        """Targets other than the CPU on which plans are raced, if they were named."""
         from ortune import targets
 
         if self.targets is None or self.targets in (AUTO, ALL):
@@ -119,7 +119,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         return tuple(name for name in names if name != CPU.target)
 
     def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
-        """Return the side with a runtime for each target beside its own on which plans are raced."""
+        """Return the side with a runtime for each further target on which plans are raced."""
         from ortune.verbs.tune.across import usable_here, with_targets
 
         of_ours = self.target == CPU.target and self.feeds.pod is None
@@ -129,7 +129,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @property
     def default(self) -> Plan:
-        """What all plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """The base of all plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
         from ortune import targets
 
         return targets.find(self.first_target).default
@@ -149,7 +149,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         return tuple(rewrites.parse(text) for text in self.rewrite)
 
     def asked(self, everywhere: Plan) -> Asked:
-        """Return what of the search was asked for; ``everywhere`` stands in every plan."""
+        """Return the user's requests; ``everywhere`` is part of every plan."""
         from ortune import targets
         from ortune.verbs.tune.proposing import Asked
 

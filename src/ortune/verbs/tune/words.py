@@ -126,7 +126,7 @@ def explored(result: TuneResult) -> Table:
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """Return the tuning: the answer first, with what to paste; what supports it, where that is asked for."""
+    """Return the document of a tuning: the answer with what to paste, and with ``--verbose`` the evidence."""
     result = envelope.result
     said = result.headline or headline(result)
     heads, *rows = sides(result)
@@ -177,7 +177,7 @@ def stays(result: TuneResult) -> bool:
 
 
 def causes(result: TuneResult) -> list[str]:
-    """Return what stands out in the file and a rewrite mends: each rewrite, and what it alone was measured to win."""
+    """Return findings about the file that a rewrite fixes, each with the measured gain of that rewrite."""
     by_plan: dict[str, list[Finding]] = {}
     for finding in mended(result):
         by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)

@@ -1,4 +1,4 @@
-"""A tuning whose default has wrong outputs, or does not run: what all is held against in its place, and its time."""
+"""A tuning whose default has wrong outputs, or does not run: the plan that serves as base instead, and its time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def step_down(run: Tuning) -> None:
 
 
 def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
-    """Return exact rewrites after which the model is right at the level that was asked for; () if there are none.
+    """Return exact rewrites after which the model is right at the requested level; () if there are none.
 
     Args:
         run: The tuning, once it has stepped down.
@@ -71,7 +71,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
 
 
 def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
-    """Return whether the rewritten model runs at the level that was asked for, with the outputs of the right one."""
+    """Return whether the rewritten model runs at the requested level, with the outputs of the right one."""
     baseline, wrong = run.baseline, run.baseline.check.wrong_plan
     assert wrong is not None
     plan = merge(wrong, Plan(rewrites=specs, settings=rewrites.settings_for(specs)))

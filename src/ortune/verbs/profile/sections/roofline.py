@@ -155,7 +155,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tup
 
 
 def _short(rate: float) -> str:
-    """Return a rate for the scale beside the drawing: "10 G"."""
+    """Return a rate for the scale of the drawing: "10 G"."""
     for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if rate >= scale:
             return f"{rate / scale:.0f}{unit}"

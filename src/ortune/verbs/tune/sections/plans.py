@@ -55,7 +55,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _wrong_default(result: TuneResult) -> list[list[Cell]]:
-    """Return the row of the default whose outputs are wrong: it stands last and competes with nothing."""
+    """Return the row of a default whose outputs are wrong; it comes last and takes part in no comparison."""
     plan, seen = result.wrong_default, result.wrong_against_default
     if plan is None or seen is None:
         return []
