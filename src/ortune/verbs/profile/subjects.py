@@ -39,13 +39,13 @@ def kind_of(text: str) -> Kind:
     return "trace" if looks_like_trace(head) or path.suffix in TEXTS else "model"
 
 
-def about_traces(subject: str, against: str | None, beside: Mapping[str, object]) -> bool:
+def about_traces(subject: str, against: str | None, models_only: Mapping[str, object]) -> bool:
     """Return whether traces are to be read, and not models run.
 
     Args:
         subject: The first, or only one.
         against: The other.
-        beside: Options that apply to models alone, and whether each was passed.
+        models_only: Options that apply to models alone, and whether each was passed.
 
     Raises:
         UsageError: The two are no pair, or an option does not go with a trace.
@@ -65,7 +65,7 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
             where=f"{trace}, {other}",
             do="pass two traces, or a model first: ortune profile model.onnx --against B",
         )
-    useless = [option for option, asked in beside.items() if asked]
+    useless = [option for option, asked in models_only.items() if asked]
     if traces and useless:
         raise UsageError(
             f"{', '.join(useless)}: has no effect on a recorded trace",
