@@ -76,16 +76,16 @@ def _of_graph(graph: ir.Graph | ir.Function) -> Iterator[Region]:
     numbers: dict[str, int] = {}
     prints = Fingerprints()
     labels = np.array([numbers.setdefault(_print(node, prints), len(numbers)) for node in nodes])
+    operators = np.unique([operator(node) for node in nodes], return_inverse=True)[1]
     taken = np.zeros(len(nodes), dtype=bool)
     # The stretch that covers the most nodes wins; of several lengths that cover the same the shortest is the layer.
     for start, size, copies in sorted(_stretches(labels), key=lambda s: (-s[1] * s[2], s[1])):
         end = start + size * copies
-        if taken[start:end].any():
+        # A row of nodes of one operator is no layer.
+        if taken[start:end].any() or (operators[start:end] == operators[start]).all():
             continue
         inside = nodes[start:end]
         counts = Counter(map(operator, inside))
-        if len(counts) == 1:
-            continue  # a row of equal nodes is no layer
         taken[start:end] = True
         yield Region(
             copies=copies,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, cached_property
 
 import numpy as np
 import onnx_ir as ir
@@ -25,18 +25,26 @@ def release(node: ir.Node) -> list[ir.Value]:
     return list(read)
 
 
-def takes_name(new: ir.Value, old: ir.Value) -> bool:
+def takes_name(
+    new: ir.Value,
+    old: ir.Value,
+    inner_names: Callable[[ir.Graph | ir.Function], Collection[str | None]] | None = None,
+) -> bool:
     """Returns whether a value can take over a graph output's name: it is made in that graph and no output itself.
 
     In a graph within, before the output is made, another value may have the name; then it is not free either.
+
+    Args:
+        new: The value.
+        old: The graph output.
+        inner_names: Gives the names within a graph's subgraphs, if they are known already.
     """
     one, other = new.producer(), old.producer()
     if one is None or other is None or one.graph is not other.graph or new.is_graph_output():
         return False
     scope = one.graph
     assert scope is not None
-    inner = (graph for graph in nested(scope) if graph is not scope)
-    return all(old.name not in _names(graph) for graph in inner)
+    return old.name not in (_inner_names(scope) if inner_names is None else inner_names(scope))
 
 
 def name_conflict(node: ir.Node) -> str:
@@ -50,12 +58,23 @@ def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
     return {*(v.name for v in graph.inputs), *initializers, *(v.name for node in graph for v in node.outputs)}
 
 
+def _inner_names(scope: ir.Graph | ir.Function) -> frozenset[str | None]:
+    """Returns the names of the values of all graphs within a graph."""
+    return frozenset(name for graph in nested(scope) if graph is not scope for name in _names(graph))
+
+
 class Editor:
     """Adds nodes and constants under names that are free, and puts values in the place of others."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model
         self._bodies = {function.graph: function for function in model.functions.values()}
+        # Names within graphs only ever become fewer, but for fresh ones: one pass is enough for all replacements.
+        self._inner_names = cache(_inner_names)
+
+    def takes_name(self, new: ir.Value, old: ir.Value) -> bool:
+        """Returns whether a value can take over a graph output's name, as the function of that name does."""
+        return takes_name(new, old, self._inner_names)
 
     @cached_property
     def _names(self) -> set[str]:
@@ -142,7 +161,7 @@ class Editor:
             if new.shape is None:
                 new.shape = old.shape
         is_output = old.is_graph_output()
-        if is_output and not takes_name(new, old):
+        if is_output and not self.takes_name(new, old):
             at = old.producer()
             assert at is not None
             new = self.node(at, "Identity", [new], name=f"{old.name}_identity")

@@ -5,6 +5,7 @@ Exporters write the same function in many orders. Computing it tells what it is,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
 
 Probes = list[Array]
+
+MOST_READERS = 100
+"""Of one value, how many nodes are looked at: a function that is written out reads it a few times."""
 
 LOWEST = float(np.finfo(np.float32).min)
 """No number of float32 is below."""
@@ -88,8 +92,10 @@ def spread(
     computed: dict[ir.Value, Probes] = {x: list(probes)}
     # Breadth first, so that the limit cuts off what is farthest from ``x``; a match is near its anchor.
     queue = [x]
-    while queue:
-        for user in [use.node for use in queue.pop(0).uses()]:
+    while queue and len(computed) < limit:
+        for user in first_readers(queue.pop(0)):
+            if len(computed) == limit:
+                break
             if len(user.outputs) != 1 or user.outputs[0] in computed or user.graph is not scope:
                 continue
             probed = _computed(user, computed, rank, axes) if is_op(user, *ELEMENTWISE) else None
@@ -97,10 +103,36 @@ def spread(
                 probed = _reduced(user, computed, rank >= probes[0].ndim, sizes_of)
             if bounds and probed is None:
                 probed = _limited(user, computed)
-            if probed is not None and len(computed) < limit:
+            if probed is not None:
                 computed[user.outputs[0]] = probed
                 queue.append(user.outputs[0])
     return computed
+
+
+def first_readers(value: ir.Value) -> list[ir.Node]:
+    """Returns the nodes that read a value, at most ``MOST_READERS``: an input of the model may have 100,000."""
+    return [use.node for use in itertools.islice(value.uses(), MOST_READERS)]
+
+
+def multiplied(x: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
+    """Returns whether two values that depend on ``x`` elementwise meet in one node: without it ``spread`` is in vain.
+
+    Args:
+        x: Where to begin.
+        limit: Values after which to stop.
+        scope: The graph in which values are followed.
+    """
+    reached, queue = {x}, [x]
+    while queue and len(reached) < limit:
+        for user in first_readers(queue.pop(0)):
+            if len(user.outputs) != 1 or user.graph is not scope or not is_op(user, *ELEMENTWISE):
+                continue
+            if sum(value in reached for value in user.inputs if value is not None) > 1:
+                return True
+            if user.outputs[0] not in reached:
+                reached.add(user.outputs[0])
+                queue.append(user.outputs[0])
+    return False
 
 
 def above(node: ir.Node, most: int) -> list[ir.Value]:

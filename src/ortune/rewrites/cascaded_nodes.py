@@ -27,7 +27,7 @@ from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites._editor import Editor, name_conflict, takes_name
+from ortune.rewrites._editor import Editor, name_conflict
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
 _PIECES = ("Concat", "Split")
@@ -81,7 +81,7 @@ class _Pairs:
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Replaces all outputs of a node, or none."""
         for old, new in pairs:
-            if old.is_graph_output() and not takes_name(new, old):
+            if old.is_graph_output() and not self.editor.takes_name(new, old):
                 self.reasons[name_conflict(node)] = None
                 return
         for old, new in pairs:

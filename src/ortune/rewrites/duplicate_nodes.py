@@ -27,6 +27,8 @@ from ortune.rewrites._editor import Editor
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
+_MOST_INPUTS = 256
+"""Of a node that reads a duplicate: each replacement of one input copies the list of all."""
 
 
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
@@ -65,11 +67,15 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
             # Which outputs are left out may decide what an operator does.
             used_outputs = tuple(bool(value.name) for value in node.outputs)
             kept = first.setdefault((what, used_outputs, attributes), node)
-            if kept is not node:
+            if kept is not node and not _read_widely(node):
                 for old, new in zip(list(node.outputs), kept.outputs, strict=True):
                     editor.replace(old, new)
                 merged += 1
     return merged
+
+
+def _read_widely(node: ir.Node) -> bool:
+    return any(len(use.node.inputs) > _MOST_INPUTS for value in node.outputs for use in value.uses())
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:

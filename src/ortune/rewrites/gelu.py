@@ -25,7 +25,7 @@ from ortune.graph.constants import Array
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Form, above, between, form_of, spread
+from ortune.rewrites._probe import Form, above, between, form_of, multiplied, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -33,6 +33,7 @@ _FOLLOWED = 24  # values from x on
 _ABOVE = 6  # nodes from Erf or Tanh up to x
 _NEAR = 2e-6  # constants are stored in float32, some with eight digits
 _POINTS: Array = np.concatenate([np.linspace(-12, 12, 193), np.linspace(-0.5, 0.5, 33)])
+_SAMPLE, _FAR = 105, 1e-3  # one point, and an error there that rules a function out before all points are compared
 _ERF: Array = 0.5 * _POINTS * (1 + np.vectorize(math.erf)(_POINTS / math.sqrt(2)))
 _TANH: Array = 0.5 * _POINTS * (1 + np.tanh(math.sqrt(2 / math.pi) * (_POINTS + 0.044715 * _POINTS**3)))
 
@@ -59,12 +60,14 @@ class _Match:
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """Matches the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
     for x in above(anchor, _ABOVE):
+        if not multiplied(x, _FOLLOWED, anchor.graph):
+            continue
         computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
         if anchor.outputs[0] not in computed:
             continue
         for y in computed:
-            by_tanh = anchor.op_type == "Tanh"
-            if not np.allclose(computed[y][0], _TANH if by_tanh else _ERF, rtol=_NEAR, atol=_NEAR):
+            values, wanted = computed[y][0], _TANH if anchor.op_type == "Tanh" else _ERF
+            if abs(values[_SAMPLE] - wanted[_SAMPLE]) > _FAR or not np.allclose(values, wanted, _NEAR, _NEAR):
                 continue
             if anchor in between(x, y, computed)[0]:  # else the Gelu around another one, of the same value
                 what = f"the Gelu around {anchor.op_type} {anchor.name!r}"

@@ -27,7 +27,7 @@ from ortune.graph.nodes import input_of, is_op, scopes_of
 from ortune.graph.shapes.known import Known, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites._editor import Editor, name_conflict, takes_name
+from ortune.rewrites._editor import Editor, name_conflict
 
 _LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
 _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
@@ -192,7 +192,7 @@ def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
                 result = node.outputs[0] if node.outputs else None
                 if source is None or result is None:
                     continue
-                if result.is_graph_output() and not takes_name(source, result):
+                if result.is_graph_output() and not editor.takes_name(source, result):
                     reasons[name_conflict(node)] = None
                     continue
                 editor.replace(result, source)

@@ -24,6 +24,7 @@ from ortune.graph.written import Fingerprint
 
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
 _MOST_SIZES = 1 << 22  # for inference takes every vector for a list of sizes, 1.5 microseconds an element
+_MOST_COPIES = 1 << 24  # of values into the tables of inner graphs, 0.2 microseconds each
 
 _KEEP_SYMBOLS = op_set(
     "Abs Add And AveragePool BatchNormalization Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Flatten "
@@ -225,6 +226,10 @@ def _infer(model: ir.Model) -> _Types:
     inner = (g for g in graphs(copy) if g is not copy.graph and isinstance(g, ir.Graph))
     tensors = (v.const_value for g in inner for v in g.initializers.values())
     if sum(stored_bytes(tensor) for tensor in tensors if tensor is not None) > _MOST_BYTES:
+        return {}
+    # Inference copies the table of all outer values for each graph within another.
+    n_inner = sum(1 for _ in graphs(copy, functions=False)) - 1
+    if n_inner * len(copy.graph) > _MOST_COPIES:
         return {}
     try:
         proto = ir.serde.serialize_model(copy)
