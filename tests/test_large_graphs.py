@@ -200,7 +200,5 @@ def test_work_is_in_proportion_to_nodes(
             known_values(model.ir)
             work.append({name: work_of(run, monkeypatch) for name, run in passes(model)})
     small, large = work
-    grown = {
-        name: (small[name], large[name]) for name in small if large[name] > MOST * small[name] + ONCE
-    }
+    grown = {name: (small[name], large[name]) for name in small if large[name] > MOST * small[name] + ONCE}
     assert not grown

@@ -135,6 +135,16 @@ def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path
     assert told in error.value.what and error.value.do
 
 
+def test_a_tensor_that_no_machine_holds_is_refused_before_it_is_computed(tmp_path: Path) -> None:
+    sizes = [{"as_int": 1 << 24}, {"as_expr": {"expr_str": "Symbol('s0')"}}, {"as_int": 1 << 25}]
+
+    def huge(program: dict[str, Any]) -> None:
+        graph(program)["tensor_values"]["expand"] = {"dtype": 7, "sizes": sizes}
+
+    with pytest.raises(Refused, match=r"6e\+14 elements.*'expand' of shape 16777216x\?x33554432"):
+        rewritten(str(written(tmp_path / "huge.pt2", changed(huge))), str(tmp_path / "copy.pt2"))
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [

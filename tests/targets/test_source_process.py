@@ -167,7 +167,7 @@ def test_one_that_talks_without_an_answer_is_held_to_its_limits(python: str, tmp
     limits = Limits(load_s=1.0)
     with (
         SourceProcess(python, tmp_path / "own", "fitted", limits) as process,
-        pytest.raises(SourceProcessFailed, match="no answer within 1 s"),
+        pytest.raises(SourceProcessFailed, match="opening the source took more than 1 s"),
     ):
         opened(process, tmp_path, "talkative")
 

@@ -33,7 +33,8 @@ _FOLLOWED = 24  # values from x on
 _ABOVE = 6  # nodes from Erf or Tanh up to x
 _NEAR = 2e-6  # constants are stored in float32, some with eight digits
 _POINTS: Array = np.concatenate([np.linspace(-12, 12, 193), np.linspace(-0.5, 0.5, 33)])
-_SAMPLE, _FAR = 105, 1e-3  # one point, and an error there that rules a function out before all points are compared
+_SAMPLE = 105  # the place of one point
+_FAR = 1e-3  # an error there that rules a function out before all points are compared
 _ERF: Array = 0.5 * _POINTS * (1 + np.vectorize(math.erf)(_POINTS / math.sqrt(2)))
 _TANH: Array = 0.5 * _POINTS * (1 + np.tanh(math.sqrt(2 / math.pi) * (_POINTS + 0.044715 * _POINTS**3)))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .exported_operators import is_allowed
-from .source import Refused
+from .source import Refused, require_size
 from .stored_archive import objects
 
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
@@ -62,6 +62,8 @@ def plain(whole: Any) -> Any:
                 raise Refused("the program contains code instead of a size: %s" % _short(text), _INSTEAD)
         for key, value in part.items():
             _require_name(key, value)
+            if isinstance(value, dict) and isinstance(value.get("sizes"), list):
+                require_size(key, [_number(size) for size in value["sizes"]])
     return whole
 
 
@@ -79,6 +81,12 @@ def _require_name(key: str, value: Any) -> None:
     if wrong:
         signs = "letters, digits and _" + ("" if form is _IDENTIFIER else ".,:/@+-")
         raise Refused("a name in the program has more than %s: %s" % (signs, _short(wrong[0])), _INSTEAD)
+
+
+def _number(size: Any) -> int | None:
+    """A size that is a number; None for a symbol."""
+    number = size.get("as_int") if isinstance(size, dict) else None
+    return number if isinstance(number, int) else None
 
 
 def _in_json(text: str) -> Iterator[str]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+
+SMALLER = "export the model with smaller sizes"
 
 
 class Refused(Exception):
@@ -79,6 +84,29 @@ class Source(Protocol):
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the outputs of a run on these inputs by name, as arrays, in their order."""
         ...
+
+
+def require_size(name: str, sizes: Sequence[int | None]) -> None:
+    """Refuses a tensor of more elements than this machine has bytes: to compute it takes hours, even if none is stored.
+
+    Args:
+        name: Of the tensor.
+        sizes: None where a size is open, which counts as 1.
+
+    Raises:
+        Refused: It is larger.
+    """
+    count = math.prod(size or 1 for size in sizes)
+    if count > _memory_bytes():
+        what = "the model computes a tensor of %.0e elements, which this machine cannot hold: %.100r of shape %s"
+        raise Refused(what % (count, name, "x".join(str(size or "?") for size in sizes)[:100]), SMALLER)
+
+
+def _memory_bytes() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no such call
+        return math.inf
 
 
 def made_by(factory: str, folder: str) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from .saved_files import INSTEAD, copy_keras, copy_saved_model
-from .source import Exported, Input, Refused, made_by, onnx_type
+from .source import Exported, Input, Refused, made_by, onnx_type, require_size
 from .tensorflow_operators import ALLOWED
 
 SIGNATURE = "serving_default"
@@ -42,6 +42,10 @@ class SavedModel:
                 "save it with model.export(folder)",
             )
         self.call = self.loaded.signatures[SIGNATURE]
+        for node in self.call.graph.get_operations():
+            for tensor in node.outputs:
+                if tensor.shape.rank is not None:
+                    require_size(tensor.name, _sizes(tensor.shape))
         specs = self.call.structured_input_signature[1]
         self.specs = dict(specs)
         self.inputs: Sequence[Input] = [
@@ -88,6 +92,8 @@ class TfLite:
         self.exporters: Sequence[str] = (_EXPORTER,)
         self.versions = _versions()
         self.interpreter = tf.lite.Interpreter(model_path=path, num_threads=self.n_threads)
+        for tensor in self.interpreter.get_tensor_details():
+            require_size(tensor["name"], [int(size) for size in tensor["shape"]])
         self.details = self.interpreter.get_input_details()
         self.inputs: Sequence[Input] = [
             Input(

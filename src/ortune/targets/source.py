@@ -12,12 +12,15 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from ortune import files, launcher, monotonic
+from ortune import durations, files, launcher, monotonic
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as INTRA_OP
 from ortune.errors import OrtuneError
 from ortune.records import (
     Applied,
+    ExportSource,
+    OpenSource,
     Record,
+    RunSource,
     SourceAnswer,
     SourceFailed,
     SourceReady,
@@ -43,6 +46,8 @@ _DO = {
     "out-of-memory": "free memory, and try again",
     "disk-full": "free disk space, or set TMPDIR",
 }
+_DOING = {OpenSource: "opening", ExportSource: "exporting", RunSource: "running"}
+_SMALLER = "use a smaller model, or smaller inputs: --shape, --inputs"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
 """Folder for what torch.compile builds, which the trials of one invocation share."""
@@ -108,7 +113,7 @@ class SourceProcess:
         deadline = monotonic.now_s() + self._limits.load_s
         while True:
             # Whoever goes on talking is held to the limits too.
-            reply = self._listen() or self._over_limits(deadline)
+            reply = self._listen() or self._over_limits(deadline, _DOING[type(request)])
             if isinstance(reply, SourceFailed):
                 self._child.sleep(True)
                 raise SourceProcessFailed(reply, self._where)
@@ -125,14 +130,15 @@ class SourceProcess:
                     shutil.copyfile(file, target / file.name)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _over_limits(self, deadline: float) -> SourceFailed | None:
+    def _over_limits(self, deadline: float, doing: str) -> SourceFailed | None:
         what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
         lacking: Lacking | None = ("out-of-memory", what) if what else self._room.lacking()
         failed = None
         if lacking is not None:
             failed = SourceFailed(reason=lacking[0], what=lacking[1], do=_DO[lacking[0]])
         elif monotonic.now_s() > deadline:
-            failed = SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
+            what = f"{doing} the source took more than {durations.in_words(self._limits.load_s)}"
+            failed = SourceFailed(reason="timeout", what=what, do=_SMALLER)
         if failed is not None:
             self._child.end()
         return failed
