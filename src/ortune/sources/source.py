@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-
 SMALLER = "export the model with smaller sizes"
 
 
@@ -98,7 +97,9 @@ def require_size(name: str, sizes: Sequence[int | None]) -> None:
     """
     count = math.prod(size or 1 for size in sizes)
     if count > _memory_bytes():
-        what = "the model computes a tensor of %.0e elements, which this machine cannot hold: %.100r of shape %s"
+        what = (
+            "the model computes a tensor of %.0e elements, which this machine cannot hold: %.100r of shape %s"
+        )
         raise Refused(what % (count, name, "x".join(str(size or "?") for size in sizes)[:100]), SMALLER)
 
 
