@@ -46,11 +46,12 @@ def chain(n: int) -> onnx.ModelProto:
 
 
 def wide(n: int) -> onnx.ModelProto:
-    """One value that every node reads, and one node that reads every value."""
+    """One value that every node reads, and nodes that read many."""
     operators = ("Relu", "Tanh", "Erf", "Neg")
     nodes = [helper.make_node(operators[i % 4], ["x"], [f"v{i}"]) for i in range(n)]
-    nodes.append(helper.make_node("Sum", [f"v{i}" for i in range(n)], ["y"]))
-    return assemble(nodes, "float[1,4] x", "float[1,4] y")
+    ends = range(0, n, 25)
+    nodes += [helper.make_node("Sum", [f"v{i}" for i in range(end, end + 25)], [f"y{end}"]) for end in ends]
+    return assemble(nodes, "float[1,4] x", ", ".join(f"float[1,4] y{end}" for end in ends))
 
 
 def outputs(n: int) -> onnx.ModelProto:

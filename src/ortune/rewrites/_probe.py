@@ -23,7 +23,7 @@ from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
 
 Probes = list[Array]
 
-MOST_READERS = 100
+MOST_READERS = 32
 """Of one value, how many nodes are looked at: a function that is written out reads it a few times."""
 
 LOWEST = float(np.finfo(np.float32).min)
