@@ -100,8 +100,6 @@ DIALECT_LEFT = {
     "runtimes": 14,
     "show": 6,
     "sources": 8,
-    "targets": 75,
-    "trace": 48,
     "worker": 40,
 }
 """Docstrings and comments of each room that still contain one. A number falls with each that is rewritten."""

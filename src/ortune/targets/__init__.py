@@ -2,7 +2,7 @@
 
 A target is a provider of ``catalogue/`` and the code that runs trials on it: a process of this machine, or what the
 folder of the provider's ``place`` has as ``KIND`` in its ``target.py``. ``browser`` is one: it runs a trial as a page.
-The files beside the folders are what targets share: ``process`` runs a trial as a process of this machine, ``runner``
+The files of this folder are shared by all targets: ``process`` runs a trial as a process of this machine, ``runner``
 lets trials of any targets take turns.
 """
 
@@ -25,7 +25,7 @@ WEB = "web"
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Return every target by name, the CPU first: all others are held against it."""
+    """Return every target by name; the CPU, the base of all comparisons, comes first."""
     return {p.target: _target(p.target) for p in providers.that(lambda p: p.target)}
 
 
@@ -53,11 +53,11 @@ def find(name: str) -> Target:
 
 
 def in_browsers() -> tuple[str, ...]:
-    """Return the names of the targets in a browser, WebAssembly's first: all others are told beside it."""
+    """Return the names of the targets in a browser; WebAssembly, the base of their comparisons, comes first."""
     in_page = providers.that(lambda p: p.target and p.in_page)
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 
 def of(plan: Plan) -> Target:
-    """The target that a plan runs on, by its first execution provider; one that is nobody's runs like the CPU's."""
+    """Return the target of a plan, by its first execution provider; an unknown provider runs like the CPU's."""
     return _target(providers.find(plan.provider_names[0]).target or CPU.target)

@@ -43,7 +43,7 @@ def worker_bytes() -> bytes:
 
 @functools.cache
 def sources_bytes() -> bytes:
-    """Return the zipapp of a framework's process, which has the worker's modules beside its own."""
+    """Return the zipapp of a framework's process, which also has the modules of the worker."""
     return _zipapp(SOURCES_ENTRY, {f"{SOURCES}/worker": "worker", f"{SOURCES}/sources": "sources"})
 
 
@@ -103,7 +103,7 @@ def _has_room(folder: Path) -> bool:
 
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return what a worker's environment has beside what is there: what ortune sets, and the plan's own variables."""
+    """Return what a worker's environment adds: ortune's own variables, and those of the plan."""
     return clean_environment(_own(settings), base={})
 
 

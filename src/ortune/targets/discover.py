@@ -17,9 +17,9 @@ NO_DEVICE = "no such device was found"
 
 
 def tried(provider: str, runtime: Runtime) -> ProviderReport:
-    """Try whether a provider can be used that is in the build, or in a wheel beside it.
+    """Test whether a provider can be used that is in the build, or in a plug-in wheel.
 
-    Each, other than the CPU's, is tried by creating a session in a process of its own, for only the session tells
+    Each provider but the CPU's is tested by creating a session in a process of its own, because only the session knows
     whether ONNX Runtime fell back.
     """
     in_build = provider in runtime.providers

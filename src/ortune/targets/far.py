@@ -25,7 +25,7 @@ from ortune.records import ToolRequest, TrialRequest
 from ortune.runtimes.environment import clean_environment
 
 _FOLDER = "//ortune-relay//"
-"""Stands for the folder there in what is said: as ``worker/relay.py`` has it."""
+"""Placeholder for the remote folder in messages, as ``worker/relay.py`` has it."""
 _OUTPUT = "output"
 _PROGRAM = "ortune-worker.pyz"
 _CHUNK = 1 << 20
@@ -43,7 +43,7 @@ class Ended(Gone):
 
 
 class FarChild(launcher.Child):
-    """A process whose interpreter is elsewhere; it is told and listened to as one of this machine.
+    """A process whose interpreter is elsewhere, used like one of this machine.
 
     Args:
         python: The command whose stdin and stdout are a Python.
@@ -194,7 +194,7 @@ class FarChild(launcher.Child):
         return _FOLDER + name
 
     def _model(self, path: Path, folder: str) -> str:
-        """Return a model with its external data, which it names by their places beside it."""
+        """Return a model with its external data, whose names are relative to the model."""
         if path.is_file():
             stat = path.stat()
             for file in _parts(path, stat.st_size, stat.st_mtime_ns):

@@ -81,7 +81,7 @@ class Process(Worker):
         self.send(self.request(settings))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource:
-        """Return what it is asked first."""
+        """Return the first request of a process."""
         task = self.task
         provider = providers.find(task.plan.provider_names[0])
         return msgspec.structs.replace(

@@ -31,7 +31,7 @@ def run(
         stop: Asked before every turn.
 
     Returns:
-        An outcome each; None when a stop was asked for on the way.
+        One outcome per trial; None if the session was stopped meanwhile.
     """
     if machine.trials is not None:
         return machine.trials(tasks, turns, rng, stop)

@@ -70,7 +70,7 @@ class SourceProcess:
     Args:
         python: Its interpreter.
         folder: Its working directory at first, which gets its log, and is all that it may write to. What it is
-            started from lies beside it: another process must not be started from what this one wrote.
+            started from is next to it: another process must not be started from files that this one wrote.
         where: What errors name.
         limits: Memory, and ``load_s`` for each answer.
     """
@@ -190,7 +190,7 @@ class SourceTrial(Process):
         )
 
     def request(self, settings: tuple[Applied, ...]) -> TimeSource:
-        """Return what it is asked first."""
+        """Return the first request of a process."""
         side, trial = self.runtime.source, self.task.request
         assert side is not None
         trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))

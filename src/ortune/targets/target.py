@@ -28,7 +28,7 @@ class Target:
     Attributes:
         provider: All that is known of the provider.
         channels: The ways in which settings reach it.
-        of_runtime: Whether it is a part of an ONNX Runtime for Python, or comes beside any.
+        of_runtime: Whether it is part of an ONNX Runtime for Python, or can be added to any.
     """
 
     provider: Provider
@@ -51,7 +51,7 @@ class Target:
 
     @property
     def default(self) -> Plan:
-        """What its plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """The base of its plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
         # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is raced from the CPU.
         own = not self.of_runtime or self.provider.hardware == "gpu"
         return Plan(providers=self.providers) if own else Plan()

@@ -86,7 +86,7 @@ ALONE = Turns(runs=0, unmeasured=0, rounds=0)
 
 
 def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
-    """Start a group; False when a stop was asked for.
+    """Start a group; False if the session was stopped.
 
     All load at once, on all of the CPUs: how long that takes is known only of a trial alone.
     """
@@ -101,7 +101,7 @@ def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
 
 
 def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
-    """Run a loaded group up to its reports; False when a stop was asked for.
+    """Run a loaded group up to its reports; False if the session was stopped.
 
     One works at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
     """

@@ -39,7 +39,7 @@ LOG = "worker.log"
 _GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
 Message = TrialRequest | TimeSource | Command | ToolRequest
-"""What a process, or a page, is told."""
+"""Messages to a process or a page."""
 _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone)
 
 
@@ -124,7 +124,7 @@ class Worker:
         return environment(settings)
 
     def send(self, message: Message) -> None:
-        """Tells it something."""
+        """Send a message."""
         assert self.child is not None
         if isinstance(self.child, FarChild) and isinstance(message, TrialRequest | ToolRequest):
             try:

@@ -2,7 +2,7 @@
 
 ONNX Runtime numbers the nodes of each graph from 0, so nodes of several bodies share their numbers. The profile does
 not say which branch of an If ran, so a node of each with one operator and one number stays one node. Which of the two
-it was is told by the nodes that one branch alone has (``analysis.mapping``).
+it was follows from the nodes that only one branch has (``analysis.mapping``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def called(key: NodeKey) -> str:
 
 
 def apart(keys: Sequence[NodeKey], codes: Codes, parent: Numbers) -> tuple[Codes, list[tuple[str, NodeKey]]]:
-    """Tells the nodes without a name of several bodies apart by the node around them.
+    """Distinguish the nodes without a name of several bodies by the node around them.
 
     Args:
         keys: Of each node, as the events have it.

@@ -332,7 +332,7 @@ class TraceBuilder:
 
 
 def _key(event: Event) -> NodeKey:
-    """Return what tells a node apart, but for those of bodies; "" in place of a name that is none.
+    """Return the identity of a node within its body; "" in place of a missing name.
 
     ONNX Runtime writes the operator and the number in place of such a name.
     """

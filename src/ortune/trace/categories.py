@@ -34,7 +34,7 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
         op_type: Its operator.
         inputs: The tensors it reads, as the profile writes them.
         outputs: Those it writes.
-        sized: Whether some node of the run tells a size: without one, a few integers that are cast are labels.
+        sized: Whether some node of the run has a size; otherwise casts of a few integers cannot be recognised.
     """
     if op_type.startswith("Memcpy"):
         return "device-copies"

@@ -1,4 +1,4 @@
-"""What ran on a device: kernels and copies beside the nodes that started them, as each execution provider tells it.
+"""Kernels and copies on a device, and the nodes that started them, as each execution provider reports them.
 
 CUDA, ROCm and TensorRT (category "Kernel") write them after the node that they belong to, named in ``parent_name`` or,
 in older versions, by its operator alone; those that name neither were not matched to a node and stand anywhere. As a

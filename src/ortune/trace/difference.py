@@ -14,7 +14,7 @@ from ortune.trace.matching import SideNode, match
 from ortune.trace.table import Floats
 
 Widths = Callable[[Floats, Floats, Floats], Floats]
-"""Half-widths of the intervals of rows that are told together, from differences, standard errors and their degrees of
+"""Half-widths of simultaneous intervals of rows, from differences, standard errors and their degrees of
 freedom (n,)."""
 
 FEWEST = 3  # samples a side from which on a difference has an interval
@@ -44,7 +44,7 @@ class SideTimes:
 def parts(by_run: Floats) -> Floats:
     """Average a table (rows, runs) over up to ``PARTS`` stretches of runs.
 
-    Runs are like those beside them, so that each alone would seem to tell more than it does. The mean of the parts is
+    Neighbouring runs are alike, so treating them as independent would overstate the evidence. The mean of the parts is
     that of all runs.
     """
     runs = by_run.shape[1]
@@ -157,7 +157,7 @@ def _total(nodes: Sequence[SideNode]) -> Floats | None:
 
 
 def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Widths) -> list[DifferenceRow]:
-    """Return rows that are told together: the more there are, the farther from 0 one must be to count."""
+    """Return rows that are shown together: the more there are, the farther from 0 one must be to count."""
     means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
     halves: Floats | None = None
     if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):

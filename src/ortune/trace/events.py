@@ -20,7 +20,7 @@ from ortune.trace.table import ABSENT
 HOST = frozenset(("Node", "Session"))
 """Categories of what the host did."""
 KERNEL_TIME = "_kernel_time"
-"""What ends the name of the event that tells a node's time."""
+"""Suffix of the events that hold a node's time."""
 
 _SIGNED = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Process = _SIGNED | str

@@ -3,7 +3,7 @@
 A peak is the best of many tries, so what is set against it is the best that a node did, not its mean: other programs,
 interrupts and clocks that fall only ever add to an execution. It is the fastest twentieth: with two threads and four
 other programs on two CPUs about one execution in ten is left alone, and a tenth would hold some that are not. Of many
-runs no single reading of the clock decides; of fewer than forty it is the fastest one. Each execution is held against
+runs no single reading of the clock decides; of fewer than forty it is the fastest one. Each execution is compared with
 those at the same place of other runs, which do the same work.
 """
 

@@ -80,8 +80,8 @@ def headroom(
     their nearness from below.
 
     Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
-    still need the floor. What the profiler itself costs is outside the kernels, since no event tells it apart; where it
-    is a large part of the run nothing is told. A node faster than its floor has none that could be used.
+    still need the floor. The profiler's own cost is outside the kernels, since no event separates it; where it
+    is a large part of the run no headroom is given. A node faster than its floor has none that could be used.
     """
     wrong = {n.name for n in below_floor(nodes)}
     floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]

@@ -8,7 +8,7 @@ from ortune.records import LayerTime, ProfiledNode
 
 DEEPEST = 6
 MOST = 400
-"""Places that are told at most, beside the outermost."""
+"""Most places that are shown in addition to the outermost."""
 COVERED = 0.05
 """Share of the time that a hierarchy must cover to be one: an optimiser may put a slash into a single name."""
 
@@ -29,8 +29,8 @@ def layer_of(names: Sequence[str]) -> str:
 def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     """Sums time by layer of the name hierarchy, parents before children, most expensive first.
 
-    A place that holds nothing but one other place is left out: it tells nothing. Of more than ``MOST`` the deepest are
-    dropped, the cheapest of a level first, and never one of the outermost. None are told where next to no time is in
+    A place that holds nothing but one other place is omitted. Of more than ``MOST`` the deepest are
+    dropped, the cheapest of a level first, and never one of the outermost. There are none if next to no time is in
     one.
 
     Returns:

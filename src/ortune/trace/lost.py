@@ -16,7 +16,7 @@ from ortune.trace.table import CONTROL_FLOW, NO_PARENT, NO_RUN, Flags, Labels, N
 _TIME = re.compile(rb'"ts" ?: ?(-?\d{1,15})\b')
 _SESSION = re.compile(rb'"cat" ?: ?"Session"')
 _WHOLE = 0.5
-"""Share of the runs: where so many lost nothing, they alone are told."""
+"""Share of the runs without lost time from which on only these runs are used."""
 
 _REPEATED = 2
 """Runs of a model, at least: sets of nodes that ran once each are no sessions that share a file."""
@@ -28,7 +28,7 @@ _NEVER_REPLAYED = {CPU.name}
 class Losses:
     """Time spans in which events of a file were lost, microseconds.
 
-    An event that still tells its time was lost then; any other one between those right before and after it.
+    An event that still has its time lost it then; any other one between the events right before and after it.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class SideNode:
     """One node of one side of a profile comparison.
 
     Attributes:
-        originals: Nodes of the user's model that it stands for.
+        originals: Nodes of the user's model that it replaces.
         purpose: What an inserted node is for, "" for others and where not known.
         ns: Mean self time in each profiled process, nanoseconds (processes,).
         work: Operations and bytes of one run; None if not known.

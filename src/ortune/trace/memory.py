@@ -64,7 +64,7 @@ def memory(
 
     They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
     that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
-    block for all that it planned, and the figures hardly move; then the first run with these shapes tells.
+    block for all that it planned, and the figures hardly move; the first run with these shapes is then used.
     ``peak_bytes`` is that of all runs with them, ``held_bytes`` that of all runs.
 
     Args:
@@ -154,7 +154,7 @@ def liveness(
 
 
 def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Sequence[Lifetime]) -> int:
-    """Return what is in use at every one of these rows beside the values that are there."""
+    """Return the memory in use at each of these rows, without the values that exist there."""
     by_node: list[int] = _in_use([replace(v, bytes=_rounded(v.bytes)) for v in values], len(nodes)).tolist()
     steps = [(row, _step(trace, row, nodes)) for row in rows.tolist()]
     return min(int(trace.in_use_bytes[row]) - by_node[step] for row, step in steps if step is not None)
@@ -186,7 +186,7 @@ def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
 def _beside(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
-    """Return what a process holds beside what its allocator has in use."""
+    """Return the memory of a process outside of its allocator."""
     owners = [
         MemoryOwner(kind="weights", bytes=weights_bytes),
         MemoryOwner(kind="inputs", bytes=inputs_bytes),

@@ -1,7 +1,7 @@
 """Names of nodes across processes: some of them ONNX Runtime gives anew each time.
 
 What its optimiser inserts or copies gets a number to be unique, ``ReorderInput_token_159``; which one differs from
-process to process, and so does which of them has none. Such nodes are told apart by when they ran: after what makes
+process to process, and so does which of them has none. Such nodes are distinguished by their time: after what makes
 what they read, before what reads what they make. Where the graph is not known their order must do, which is the same
 in each process unless the graph has branches or is run in parallel.
 """
@@ -28,7 +28,7 @@ class Place:
     Attributes:
         kind: Its name without the number, and its operator.
         before, after: The nearest nodes that it depends on and that depend on it, of those whose names do not differ.
-        reads, feeds: Those of them that are right beside it.
+        reads, feeds: Neighbouring nodes that are identified with certainty.
     """
 
     kind: tuple[str, str]
@@ -123,7 +123,7 @@ class _Ran:
         self._nodes = trace.nodes
 
     def fits(self, name: str, place: Place) -> bool:
-        """Return whether the shapes that a node read and made are those of what is beside the place."""
+        """Return whether the shapes that a node read and made match those of its neighbours."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
             self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds

@@ -102,7 +102,7 @@ def with_floors(
 
     The floor is what must be so at least, the largest of three: arithmetic, at the rate of products of matrices; all
     bytes that are touched, at the rate of elementwise work in caches; and the bytes that no cache can have held, at the
-    rate of memory. Which ones these are ``trace.traffic`` tells of ``steps``. Of other nodes (in the body of a loop)
+    rate of memory. ``trace.traffic`` finds these in ``steps``. Of other nodes (in the body of a loop)
     memory counts where no cache can have helped:
 
     - Activations of one execution, beyond the size of the last-level cache: up to that size they may lie there.
@@ -119,7 +119,7 @@ def with_floors(
         nodes: With the work of all executions in a run.
         peak: Of the machine.
         threads: Of the session; 0 for all that were measured.
-        int8: Names of nodes, or operators, that multiply integers, beside ``INT8_OPERATORS``.
+        int8: Names of nodes, or operators, that multiply integers, in addition to ``INT8_OPERATORS``.
         weights: Bytes of constants that one execution of a node reads, by its name; what is not named counts as
             activations.
         providers: Execution providers that compute on the CPU.

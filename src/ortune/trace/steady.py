@@ -15,7 +15,7 @@ FEWEST = 12  # runs from which on a drift can be told
 def warmup_runs(times: ArrayLike) -> int:
     """Count the slower runs at the start (warm-up).
 
-    The second half tells what is usual: its median, and how far runs lie from it. Warm-up ends with the first run that
+    The second half gives the usual time: its median, and how far runs lie from it. Warm-up ends with the first run that
     is usual and followed by one that is. Single slow runs later on are no warm-up.
 
     Returns:

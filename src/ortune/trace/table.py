@@ -71,7 +71,7 @@ class Nodes:
         provider: Execution provider.
         index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
         inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" if not given.
-        executions: How often it ran with which inputs and outputs; () if the format tells only the first ones. No
+        executions: How often it ran with which inputs and outputs; () if the format has only the first ones. No
             file that is written of a trace holds them.
     """
 
@@ -147,8 +147,7 @@ class Trace:
         n_outside: Executions in no run that was recorded to its end.
         complete: The file's end was read.
         missing: What the file does not hold, in sentences; ``lacks`` are those that decide what its figures mean.
-        page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () if it was not asked for
-            them.
+        page_runs: onnxruntime-web's own marks of each run in a page, in order; () if they were not requested.
     """
 
     format: str
@@ -279,7 +278,7 @@ def runs_of(
 
 
 def _span(column: Numbers, value: int) -> slice:
-    """Return the range in which a value stands in a sorted column."""
+    """Return the range of a value in a sorted column."""
     return slice(
         int(np.searchsorted(column, value, side="left")), int(np.searchsorted(column, value, side="right"))
     )

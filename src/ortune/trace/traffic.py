@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One node as it runs: bytes of the values that it reads and makes, by whatever tells values apart."""
+    """One node as it runs: bytes of the values that it reads and makes, by any key of the values."""
 
     node: str
     reads: Mapping[int, int] = field(default_factory=dict)

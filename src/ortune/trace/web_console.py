@@ -17,7 +17,7 @@ has it (1.22 does not):
     ORT::InferenceSession.run: 12.5 ms
 
 The same record as JSON, as ``env.webgpu.profiling.ondata`` gets it, is read too. Without a profile the kernels are
-the rows of the trace; runs are then found by the kernels' repetition, since nothing else tells them.
+the rows of the trace; runs are then found by the kernels' repetition, since nothing else separates them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HOW = (
     "create the session with enableProfiling: true, call session.endProfiling() after the runs, save the console; "
     "with JSEP (ort.min, ort.all) set ort.env.webgpu.profiling = {mode: 'default'} first, for the kernels on the GPU"
 )
-"""What to do for a log that tells of nodes."""
+"""What to do for a log that names nodes."""
 LONGEST_LINE = 1 << 16
 LONGEST_EVENT = 1 << 26
 MOST_DIMS = 64

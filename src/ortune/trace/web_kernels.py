@@ -1,4 +1,4 @@
-"""The kernels that onnxruntime-web prints: as rows of a trace of their own, or beside the nodes of a host's profile."""
+"""The kernels that onnxruntime-web prints, as a trace of their own or joined with the nodes of a host's profile."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
 
 
 def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
-    """Return a host's profile with the kernels beside its nodes.
+    """Return a host's profile with the kernels joined to its nodes.
 
     The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
     """

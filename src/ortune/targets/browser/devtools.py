@@ -1,4 +1,4 @@
-"""A browser that is told what to do by the Chrome DevTools Protocol, through a pipe: no port is open to others.
+"""A browser controlled by the Chrome DevTools Protocol through a pipe, so no port is open to others.
 
 The browser reads messages from its file descriptor 3 and writes its own to 4, JSON with a NUL behind each. A shell in
 front of it makes them of its stdin and stdout, so that it is started like any other process, and ends when that pipe
@@ -98,7 +98,7 @@ class DevTools:
         return self._call(method, self._session, limit_s, parameters)
 
     def show(self, url: str, limit_s: float = CALL_S) -> None:
-        """Open the page and stays out of it: of what happens there, its crash alone is told.
+        """Open the page without observing it; only its crash is reported.
 
         Args:
             url: Its address.
@@ -251,7 +251,7 @@ class DevTools:
             self._happened(PageEvent(kind="gone", text="the browser ended"))
 
     def _message(self, text: bytes, *, whole: bool) -> None:
-        """Take a message; who waits for one that cannot be read is told so."""
+        """Dispatch a message; whoever waits for one that cannot be read gets an error."""
         try:
             if not whole:
                 raise ValueError(f"it has more than {MOST_MESSAGE >> 20} MiB")

@@ -24,7 +24,7 @@ class Given:
     """What a page must know of a model before it has it.
 
     Attributes:
-        external: Files beside it that hold its weights, as it calls them.
+        external: Files with its weights, by the names in the model.
         outputs: As it declares them: element type, "" of what is no tensor, and sizes where all are given. None of what
             is no ONNX file: onnxruntime-web says what it thinks of it.
     """
@@ -34,7 +34,7 @@ class Given:
 
 
 def model_of(path: Path) -> Given:
-    """Return what a model's file tells; read once as long as that stays as it is, since every trial asks.
+    """Return the contents of a model's file; cached while the file does not change, since every trial needs them.
 
     Raises:
         CannotServe: A file is larger than a page can fetch, or lies outside of the model's folder.

@@ -5,7 +5,7 @@ compiled what is hot once more, faster, which takes a second: as much as all the
 profile that begins with both, from earlier trials, comes to the same speed at once. What one trial compiles is a part
 of what there is: of the default build the first left 4 MB, the fourth 15 and later ones no more, where each had gone
 on compiling while it was timed. Plans share it, so that none begins with less than another. That is for trials in a
-group alone, whose loads are nobody's figure; a trial alone always begins with an empty profile.
+group alone, whose loads belong to no figure; a trial alone always begins with an empty profile.
 """
 
 from __future__ import annotations

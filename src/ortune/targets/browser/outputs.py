@@ -16,7 +16,7 @@ FACTOR = 4
 ROOM = 1 << 16
 MOST_OUTPUTS = 10_000
 MOST_UNKNOWN = 1 << 28
-"""Bytes of an output whose size neither the model nor a reference tells."""
+"""Bytes assumed for an output whose size is in neither the model nor a reference."""
 DTYPES = {
     "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
     "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
@@ -119,7 +119,7 @@ class Outputs:
         (folder / "outputs.json").write_text(json.dumps(index), encoding="utf-8")
 
     def missing(self) -> str:
-        """Return an output that was asked for and did not come, in words; "" if all did."""
+        """Return the first requested output that is missing, in words; "" if there is none."""
         if self._folder is None:
             return ""
         for name, kept in zip(self._cases, self._kept, strict=True):

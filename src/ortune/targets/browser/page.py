@@ -54,7 +54,7 @@ from ortune.targets.worker import LOG, Message
 
 CONSOLE = "console.txt"
 COMPILERS = "ThreadPoolForeg"
-"""Threads of Chromium in which V8 compiles beside the runs, as Linux names them."""
+"""Threads of Chromium in which V8 compiles during the runs, as Linux names them."""
 _DAY_S = 86_400.0
 _GONE_S = 1.0
 MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
@@ -183,7 +183,7 @@ class Page(Process):
         return server
 
     def send(self, message: Message) -> None:
-        """Tells the page something."""
+        """Send a message to the page."""
         assert self.server is not None
         if isinstance(message, TrialRequest):
             self.server.send(json.dumps(self._job | {"version": message.version}).encode())

@@ -1,4 +1,4 @@
-"""What a page is asked to do, and the files that it may have for it."""
+"""The job of a page, and the files that it may load for it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FILES = {
 WARM_MS, AGAIN_MS = 1000, 5000
 """A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: what is hottest
 takes half a second on a quiet machine, and up to four on a busy one. What runs less follows function by function, which
-the CPU time of V8's own threads tells: while they had work a model of 0.9 ms took 10 to 30 ms of CPU a run. A page that
-begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one function
-of the default build then takes over 20 s and 2.5 GB."""
+shows in the CPU time of V8's own threads: while they worked a model of 0.9 ms took 10 to 30 ms of CPU a run. A
+page that begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one
+function of the default build then takes over 20 s and 2.5 GB."""
 COMPILING = 0.2
 """CPU time of V8's compiling threads, as a share of the time, from which on they are taken to compile."""
 HIDDEN_S = 60.0
@@ -43,7 +43,7 @@ class PageJob:
     Attributes:
         served: Files that the page may have.
         outputs: Takes the outputs that it sends.
-        message: What it is asked to do, before the protocol's version is added.
+        message: The job, before the protocol's version is added.
     """
 
     served: Served

@@ -1,4 +1,4 @@
-"""What a page tells of itself and its trial: data of a stranger, read within limits.
+"""The report of a page on itself and its trial: untrusted data, read within limits.
 
 Also what ONNX Runtime's log on its console says of placement, and which settings it saw in force.
 """
@@ -36,7 +36,7 @@ _MANY = msgspec.Meta(max_length=100)
 
 
 class _Adapter(msgspec.Struct, kw_only=True):
-    """What a page tells of a GPU."""
+    """A page's report on a GPU."""
 
     vendor: _Words | None = None
     architecture: _Words | None = None
@@ -46,7 +46,7 @@ class _Adapter(msgspec.Struct, kw_only=True):
 
 
 class _GpuRun(msgspec.Struct, kw_only=True):
-    """What a page tells of the parts of a run."""
+    """A page's report on the parts of a run."""
 
     whole_ns: _Count
     fed_ns: _Count
@@ -57,7 +57,7 @@ class _GpuRun(msgspec.Struct, kw_only=True):
 
 
 class About(msgspec.Struct, kw_only=True):
-    """What a page tells of itself and its trial, beside what every worker tells; times in nanoseconds."""
+    """A page's report on itself and its trial, in addition to what every worker reports; times in nanoseconds."""
 
     agent: _Words = ""
     isolated: bool = False
@@ -85,7 +85,7 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
 
     Args:
         done: The report.
-        asked: The cases that it was asked for, in order.
+        asked: The cases of its job, in order.
     """
     times = [case.latency_ns for case in done.cases]
     runs = sum(map(len, times))
@@ -148,7 +148,7 @@ MOST_FALLBACKS = 200
 def environment(
     about: About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
-    """Return what the page and its environment are, from what it tells, its console, and what was sent to it."""
+    """Return the properties of the page and its environment, from its report, its console and its files."""
     adapter = about.adapter or _Adapter()
     words = [adapter.vendor, adapter.architecture, adapter.description]
     run = about.gpu_run

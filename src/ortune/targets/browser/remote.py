@@ -1,6 +1,6 @@
 """A browser elsewhere that somebody opens by hand: what it can do, and which pages it has open.
 
-It stays on one page, which has the page of each trial in a frame. That page is told by server-sent events which ones
+It stays on one page, which has the page of each trial in a frame. That page learns by server-sent events which ones
 should be there; the frames speak for themselves, as in a browser of ours.
 """
 
@@ -36,7 +36,7 @@ _SYSTEM = re.compile(r"(Android \d+|iPhone|iPad|Android|Windows|Mac OS X|CrOS|Li
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """What a browser tells of itself.
+    """A browser's report on itself.
 
     Attributes:
         id: Its own, the same after a reload.
@@ -45,7 +45,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
         secure: Whether the address is one that it takes for secure; WebGPU and threads need that.
         isolated: Whether the page is cross-origin isolated; threads need that too.
         webgpu: Whether there is WebGPU, with an adapter or without.
-        cores: Logical processors, as far as it tells.
+        cores: Logical processors, if it reports them.
         memory_gib: Memory, of which browsers tell at most 8 GiB, and some nothing.
     """
 
@@ -79,7 +79,7 @@ class Ran:
 
 
 def described(hello: Hello) -> Host:
-    """Return the browser's machine, as far as it tells of it."""
+    """Return the browser's machine, as far as it reports it."""
     name = browser_name(hello.agent)
     system = _SYSTEM.search(hello.agent)
     memory_bytes = int(hello.memory_gib * 2**30)
@@ -165,7 +165,7 @@ class Remote:
         ]
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
-        """Wait until a browser is there; False if none came, or a stop was asked for."""
+        """Wait until a browser is there; False if none came, or the session was stopped."""
         until = monotonic.now_s() + limit_s
         with self._changed:
             while not self._connected and monotonic.now_s() < until and not stop():
@@ -207,7 +207,7 @@ class Remote:
         return f"{_path(self.url)}ort/{name}/"
 
     def close(self) -> None:
-        """Tells it that this was all."""
+        """Tell the browser that this was all."""
         with self._changed:
             self._pages.clear()
             self._over = True
@@ -222,7 +222,7 @@ class Remote:
     # --- what it asks for
 
     def get(self, path: str, request: Request) -> None:
-        """Answer what is asked for, by its path below the token."""
+        """Answer a request, by its path below the token."""
         kind, _, rest = path.partition("/")
         if path in ("", "remote.js"):
             request.own(path or "remote.html")
@@ -237,11 +237,11 @@ class Remote:
         return build_of(dist, file) if (dist := self._dists.get(name)) else None
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return what a browser tells of itself is short."""
+        """Return whether a browser's report on itself is short."""
         return size <= MOST_HELLO
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Take what it tells of itself; of the first browser alone."""
+        """Take a browser's report on itself; only the first browser counts."""
         if path != "hello":
             request.answer(404)
             return
@@ -262,7 +262,7 @@ class Remote:
         request.answer(204 if mine else 409)
 
     def _tell(self, request: Request, page: str) -> None:
-        """Tells which pages are to be open, whenever that changes; a beat in between shows that it is there."""
+        """Send the list of open pages whenever it changes, and a heartbeat in between."""
         if hasattr(
             socket, "TCP_USER_TIMEOUT"
         ):  # else one without a network is there for a quarter of an hour

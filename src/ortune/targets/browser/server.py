@@ -45,7 +45,7 @@ class PageServer:
         printed: The same with the lines that it printed.
         expected: Asked, with what describes an output and with the bytes that it has, whether it may be sent.
         output: Is called with what describes an output, and its bytes; False if it is not taken.
-        used_s: By what the page asks for, what tells the CPU seconds that the browser has taken for it.
+        used_s: CPU seconds that the browser has used so far, by requested file.
         site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
             watched by who opened it: browsers hold few connections to one site.
         token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
@@ -53,7 +53,7 @@ class PageServer:
     Attributes:
         url: Where the page lies.
         port: On which it listens.
-        missing: Files that the page asked for and that are not there.
+        missing: Files that the page requested and that do not exist.
         sent_bytes: Of files, each once: onnxruntime-web's, and the model's.
     """
 
@@ -110,7 +110,7 @@ class PageServer:
     # --- what a page asks for
 
     def get(self, path: str, request: Request) -> None:
-        """Answer what is asked for, by its path below the token."""
+        """Answer a request, by its path below the token."""
         kind, _, rest = path.partition("/")
         served = self._served
         if path in ("", "page.js"):

@@ -46,7 +46,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSetup:
-    """What the user asked for.
+    """The user's options for the browser.
 
     Attributes:
         ort_web: A folder of onnxruntime-web (or one that holds ``node_modules``), or a version; "" is ortune's choice.
@@ -102,7 +102,7 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
     """Return the onnxruntime-web that is measured; fetched from npm into the user's cache where it must be.
 
     Args:
-        setup: What the user asked for.
+        setup: The user's options.
         fetch: Whether it may be fetched.
 
     Raises:
@@ -194,7 +194,7 @@ def _unfetched(version: str, why: str) -> RuntimeNotFound:
 
 
 def _blocked(npm: str, folder: Path) -> str:
-    """Return why npm's registry cannot be connected to; "" if it can, or where a proxy is asked instead.
+    """Return why npm's registry cannot be reached; "" if it can, or if a proxy is used.
 
     npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
     """

@@ -59,7 +59,7 @@ class Room(Protocol):
         ...
 
     def get(self, path: str, request: Request) -> None:
-        """Answer what is asked for, by its path below the token."""
+        """Answer a request, by its path below the token."""
         ...
 
     def post(self, path: str, body: bytes, request: Request) -> None:
@@ -116,7 +116,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return body if len(body) == length else None
 
     def _room(self) -> tuple[Room, str] | None:
-        """Whose token it has, and what is asked for below that; None, and refused, without one."""
+        """Return the owner of the token and the path below it; None, and a refusal, without a token."""
         token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
         self.room = room = self.server.room(token)
         if room is None:
@@ -260,7 +260,7 @@ class _Server(http.server.ThreadingHTTPServer):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """Ignore a browser that drops its connections; what became of the page is told by other means."""
+        """Ignore a browser that drops its connections; the state of the page is known by other means."""
 
 
 class Site:

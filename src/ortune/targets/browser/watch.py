@@ -1,7 +1,7 @@
 """The user's own page, watched: what it asks of onnxruntime-web, and what it gets.
 
 The page is loaded as anybody's browser loads it. In its scripts the class InferenceSession is found by a method that no
-bundler renames, and told to report what is asked of it; where a bundler has made something else of the class, nothing
+bundler renames, and made to report its calls; where a bundler has made something else of the class, nothing
 is found. All that comes from the page is data.
 """
 
@@ -202,7 +202,7 @@ class _Watch:
     def _rewritten(self, kind: ScriptKind, text: bytes) -> bytes | None:
         """Return the script with the hook in it; None if it has no such class.
 
-        A document is asked to take the changed script: without the digests of what its servers send.
+        In a document, the digests of scripts are removed, so that it accepts the changed script.
         """
         if kind == "Document":
             changed, n = _DIGEST.subn(b"", text)
@@ -336,7 +336,7 @@ class _Watch:
 
 
 def _is_trouble(event: PageEvent) -> bool:
-    """Return whether something went wrong; the log that was asked for here comes as errors too, and is none."""
+    """Return whether something went wrong; the requested log also comes as errors, which are none."""
     if event.kind == "console":
         return event.level == "warning" or bool(_WRONG.search(event.text))
     return event.level == "error" and "/favicon.ico" not in event.text

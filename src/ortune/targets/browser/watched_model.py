@@ -43,7 +43,7 @@ class PageModels:
 
         Args:
             session: Whose model it is.
-            model: Where it is put, its weights beside it; no file is there where it could not be read.
+            model: File for the model, with its weights in the same folder; missing if the model could not be read.
         """
         asked = session.asked
         beside = tuple(PageWeights(path=w.path, url=w.url, size_bytes=w.size_bytes) for w in asked.external)
@@ -107,7 +107,7 @@ def _beside(model: Path, name: str) -> Path:
     """Return the place of weights that a page calls so; the model names them by the same name.
 
     Raises:
-        DevToolsError: That is not beside the model.
+        DevToolsError: The file is not next to the model.
     """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:

@@ -1,4 +1,4 @@
-"""A session of onnxruntime-web in the user's own page: what the hook tells of it, and its record."""
+"""A session of onnxruntime-web in the user's own page: the reports of the hook, and the record made of them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
 
 
 class _Weights(PageWeights, frozen=True, kw_only=True):
-    """A file with weights, as a page tells of it."""
+    """A file with weights, as a page reports it."""
 
     size_bytes: _Bytes = 0
 
 
 class HookMessage(msgspec.Struct, kw_only=True):
-    """Anything that the hook tells; a page may tell what it likes in its name."""
+    """Any report of the hook; it is untrusted, since the page can forge it."""
 
     kind: str
     number: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
@@ -202,7 +202,7 @@ def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple
 def plan_of(
     options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool | None, file: str
 ) -> Plan:
-    """Return what a page asked for, as ortune's settings; what it left open is left out.
+    """Return the options of a page's session as ortune's settings; unset ones are absent.
 
     Args:
         options: Of the session.

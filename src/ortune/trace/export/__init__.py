@@ -1,6 +1,6 @@
 """Writes a profile in other tools' formats.
 
-An export is asked for as ``KIND=FILE``, or as ``FILE`` where its ending tells the kind.
+An export is passed as ``KIND=FILE``, or as ``FILE`` if its extension implies the kind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ortune.trace.table import Trace
 
 Writer = Callable[[Trace, ProfileResult, BinaryIO], None]
 Wanted = tuple[tuple[str, Path], ...]
-"""Kinds and files, in the order in which they were asked for."""
+"""Kinds and files, in the order of the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _parse(text: str) -> tuple[str, Path]:
 
 
 def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, str]:
-    """Write them all; files by kind (``kind``, ``kind 2`` and so on where one is asked for twice).
+    """Write all exports; return files by kind (``kind``, ``kind 2`` and so on if one was passed twice).
 
     Raises:
         UsageError: One cannot be written; those before it are.

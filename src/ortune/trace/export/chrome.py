@@ -1,4 +1,4 @@
-"""Chrome trace events as ONNX Runtime writes them, with what ortune knows beside: Perfetto opens the file.
+"""Chrome trace events as ONNX Runtime writes them, with ortune's own fields added; Perfetto opens the file.
 
 It is an array with one event a line, in the order of the trace. Nodes keep the names and arguments of ONNX Runtime's
 own profiles, so that tools for those read it; added are ``run``, ``original`` (nodes of the user's model) and

@@ -1,7 +1,7 @@
 """Node data for model-explorer: the graph of the user's own model, coloured by time.
 
 The file is the form for a single graph, without a graph's id: it is laid over whichever graph is open. Keys are names
-of nodes, which are the ids of nodes in the adapter for ONNX; where a node of the optimised graph stands for several,
+of nodes, which are the ids of nodes in the adapter for ONNX; if a node of the optimised graph replaces several,
 the one that bears its name has the time, else the first, so that sums over layers are right. The adapter (0.4) shows
 the bodies of an ``If`` in the graph around it, and calls their nodes ``if1/then_branch/conv1``; bodies of ``Loop`` and
 ``Scan`` are graphs of their own.

@@ -1,8 +1,8 @@
 """speedscope's file format: the mean steady run by layer as a flame graph, then what each thread did over time.
 
 A frame's ``name`` is the node's, its ``file`` the operator. The first profile is sampled: one stack of layers for each
-node, weighed by the node's nanoseconds of the mean steady run; what is in no node (``(between-nodes)``, ...) stands
-beside them, so that the weights sum to the run. The others are evented, one a thread, with each run around its nodes.
+node, weighed by the node's nanoseconds of the mean steady run; time outside of nodes (``(between-nodes)``, ...) is
+listed with them, so the weights sum to the run. The others are evented, one a thread, with each run around its nodes.
 """
 
 from __future__ import annotations
