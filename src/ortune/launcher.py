@@ -54,7 +54,7 @@ def _awake_s() -> float:
 
 
 def program(name: str, path: str | None = None) -> str:
-    """Returns where a command lies, "" where it is not.
+    """Return where a command lies, "" where it is not.
 
     Only in the absolute folders of ``PATH``: the current folder, which a relative one means and Windows adds by itself,
     may hold somebody else's files.
@@ -112,7 +112,7 @@ class Child:
             self._guard = Child(["/bin/sh", "-c", _GUARD, str(self.pid)])
 
     def send(self, data: bytes, *, last: bool = False) -> None:
-        """Writes to its stdin, and closes it after the ``last``."""
+        """Write to its stdin, and closes it after the ``last``."""
         assert self.process.stdin is not None
         # One that died before reading leaves a broken pipe; its exit status tells more.
         with contextlib.suppress(BrokenPipeError):
@@ -123,29 +123,29 @@ class Child:
                 self.process.stdin.close()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """What it prints from now on, line by line as it comes; None is the end, or a line that is too long."""
+        """Return what it prints from now on, line by line as it comes; None is the end, or a line that is too long."""
         lines: queue.Queue[bytes | None] = queue.Queue(LINES)
         assert self.process.stdout is not None
         threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
         return lines
 
     def read(self) -> bytes:
-        """Some bytes of what it prints, as soon as there are any; none at the end."""
+        """Return some bytes of what it prints, as soon as there are any; none at the end."""
         assert self.process.stdout is not None
         return os.read(self.process.stdout.fileno(), 1 << 16)
 
     def wait(self) -> int:
-        """Waits for its end; its exit code, minus the signal's number where one ended it."""
+        """Wait for its end; its exit code, minus the signal's number where one ended it."""
         return self.process.wait()
 
     def ended_within(self, limit_s: float) -> int | None:
-        """The exit code as ``wait`` gives it; None where the process still runs after so long."""
+        """Return the exit code as ``wait`` gives it; None where the process still runs after so long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(limit_s)
         return self.process.returncode
 
     def sleep(self, stop: bool) -> None:
-        """Stops it where it is, threads that spin included, or lets it go on."""
+        """Stop it where it is, threads that spin included, or lets it go on."""
         import psutil
 
         # Its end may come at any moment; it is told by the pipe.
@@ -158,7 +158,7 @@ class Child:
                     member.suspend() if stop else member.resume()
 
     def end(self) -> int:
-        """Makes sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
+        """Make sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
         # While its status was not collected, the number is its own; its children die with it even if it ended itself.
         if self.process.returncode is None and hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -257,7 +257,7 @@ def run(
     folder: Path | None = None,
     output: IO[bytes] | None = None,
 ) -> Ended:
-    """Runs a command to its end, or ends it after the limit, with all that it started.
+    """Run a command to its end, or ends it after the limit, with all that it started.
 
     Args:
         command: Program and arguments.
@@ -296,7 +296,7 @@ def run(
 
 
 def interrupt(error: BaseException) -> None:
-    """Raises it, in the handler of a signal; while a process is being started, as soon as that is known.
+    """Raise it, in the handler of a signal; while a process is being started, as soon as that is known.
 
     An exception out of the middle of ``subprocess`` would leave a process that nobody knows and nobody ends: it lived
     until it saw its stdin closed, and wrote into a folder that was removed meanwhile.
@@ -307,14 +307,14 @@ def interrupt(error: BaseException) -> None:
 
 
 def end_in(folder: Path) -> None:
-    """Makes sure that nothing is left alive that works in a folder or below it."""
+    """Make sure that nothing is left alive that works in a folder or below it."""
     for child in list(_running):
         if child.folder is not None and child.folder.is_relative_to(folder):
             child.end()
 
 
 def signal_name(code: int) -> str:
-    """What ended a process with that exit code, by the signal's name; "" where it ended by itself."""
+    """Return what ended a process with that exit code, by the signal's name; "" where it ended by itself."""
     if code >= 0:
         return ""
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

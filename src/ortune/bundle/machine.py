@@ -116,7 +116,7 @@ def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str
 
 
 def allocator_library(name: str, root: Path = _ROOT) -> str:
-    """Path of a memory allocator's shared library in the usual folders; "" if it is not installed."""
+    """Return path of a memory allocator's shared library in the usual folders; "" if it is not installed."""
     own = f"usr/lib/{platform.machine()}-*"
     for stem in ("lib" + name + "_minimal", "lib" + name):
         for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):

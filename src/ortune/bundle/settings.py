@@ -44,7 +44,7 @@ def of(applied: Iterable[Applied], channel: str) -> list[Applied]:
 
 
 def arena(applied: Iterable[Applied]) -> dict[str, int]:
-    """Options of the arena that all sessions of a process share, empty if the plan has none."""
+    """Return options of the arena that all sessions of a process share, empty if the plan has none."""
     return {s.key: int(s.value) for s in of(applied, "env_allocator")}
 
 

@@ -121,7 +121,7 @@ def _call(function: str, *arguments: object, **named: object) -> list[str]:
 
 
 def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) -> list[str]:
-    """Statements that are right only with the plan's allocator, which stands in no line that is pasted."""
+    """Return statements that are right only with the plan's allocator, which stands in no line that is pasted."""
     if not statements:
         return []
     (name, *_) = [as_text(s.value) for s in of(settings, "preload")]
@@ -132,7 +132,7 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
 
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
-    """Comments: what the process must be started with, and each setting of it that no command makes."""
+    """Return comments: what the process must be started with, and each setting of it that no command makes."""
     preloads = [as_text(s.value) for s in of(settings, "preload")]
     process = of(settings, "process")
     words = [f"{s.key}={as_text(s.value)}" for s in of(settings, "env")]

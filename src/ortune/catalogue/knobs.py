@@ -118,7 +118,7 @@ def find(name: str, where: str = "--set") -> Knob:
 
 
 def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:
-    """Text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
+    """Return text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
     value = text.strip()
     if knob.kind == "bool":
         yes, no = ("1", "true", "on", "yes"), ("0", "false", "off", "no")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
-    """Writes to stdout or stderr; returns the error when that cannot be done.
+    """Write to stdout or stderr; returns the error when that cannot be done.
 
     Args:
         stream: One of the two.
@@ -55,16 +55,16 @@ class Stream(io.TextIOWrapper):
         self.trouble: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Writes what is safe already; what cannot be written is lost."""
+        """Write what is safe already; what cannot be written is lost."""
         self.trouble = write(self._stream, text, safe=True) or self.trouble
         return len(text)
 
     def isatty(self) -> bool:
-        """Returns whether the stream is a terminal."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """What it writes to."""
+        """Return what it writes to."""
         return self._stream.fileno()
 
 
@@ -96,7 +96,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
 
 
 def leave(code: Sequence[int]) -> None:
-    """Ends the process without taking its modules apart, which beside many other programs takes seconds of a budget."""
+    """End the process without taking its modules apart, which beside many other programs takes seconds of a budget."""
     if not code or hasattr(sys, "last_value"):
         return
     try:
@@ -108,7 +108,7 @@ def leave(code: Sequence[int]) -> None:
 
 
 def require_written(trouble: OSError | None) -> None:
-    """Refuses a stdout that could not be written. A reader that has seen enough (``| head``) is no error.
+    """Refuse a stdout that could not be written. A reader that has seen enough (``| head``) is no error.
 
     Raises:
         UsageError: It could not.
@@ -201,7 +201,7 @@ def _append_to_job_summary(page: str) -> None:
 
 
 def _printed(page: RenderableType, *, aside: bool = False) -> str:
-    """The page as wide as the terminal and in its colours."""
+    """Return the page as wide as the terminal and in its colours."""
     from rich.console import Console
 
     console = Console(highlight=False, stderr=aside)

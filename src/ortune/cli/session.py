@@ -44,7 +44,7 @@ class StopRequest:
         self._message = message
 
     def __call__(self) -> bool:
-        """Returns whether a stop was asked for.
+        """Return whether a stop was asked for.
 
         Raises:
             Stopped: At once was said, and Python has dropped it, as it does where a finalizer was interrupted.
@@ -55,7 +55,7 @@ class StopRequest:
         return self.asked
 
     def begin(self) -> None:
-        """Forgets earlier questions: there is nothing to tell yet, and the first Ctrl-C stops at once again."""
+        """Forget earlier questions: there is nothing to tell yet, and the first Ctrl-C stops at once again."""
         self.heard = False
 
     @contextlib.contextmanager
@@ -106,7 +106,7 @@ class Say:
         self._said_s = monotonic.now_s()
 
     def __call__(self, sentence: str) -> None:
-        """Prints one sentence."""
+        """Print one sentence."""
         if self.quiet:
             return
         self._said_s = monotonic.now_s()
@@ -121,7 +121,7 @@ class Say:
         self.console.print(Text(text, style="dim"), soft_wrap=whole)
 
     def draw(self, drawing: Sequence[str]) -> None:
-        """Prints a drawing in black on white, where it fits into a terminal that has colours."""
+        """Print a drawing in black on white, where it fits into a terminal that has colours."""
         if (
             self.console.is_terminal
             and not self.quiet
@@ -171,7 +171,7 @@ class Say:
 
 
 def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:
-    """The output format; UsageError names those that this verb has."""
+    """Return the output format; UsageError names those that this verb has."""
     name = "json" if as_json else name
     if name not in allowed:
         raise UsageError(
@@ -184,7 +184,7 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
 
 @contextlib.contextmanager
 def reporting(verb: str, as_json: bool) -> Iterator[None]:
-    """Turns an error of ours into one message (or one JSON document) and its exit code."""
+    """Turn an error of ours into one message (or one JSON document) and its exit code."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -146,7 +146,7 @@ def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
 
 
 def _scaled(node: ir.Node, at: int) -> Grid | None:
-    """The grid whose scale is a node's input at this place, and the zero point the next; None if it varies."""
+    """Return the grid whose scale is a node's input at this place, and the zero point the next; None if it varies."""
     if int_of(node, "block_size", 0) or len(node.inputs) <= at:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]

@@ -167,7 +167,7 @@ def _computed(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _looked_up(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """Labels at fixed positions, or what a table holds for them."""
+    """Return labels at fixed positions, or what a table holds for them."""
     table, at = constant(node.inputs[0]), constant(node.inputs[1])
     axis = -1 if node.op_type == "ArrayFeatureExtractor" else int_of(node, "axis", 0)
     if at is not None and state.shaped:

@@ -156,7 +156,7 @@ def _expanded(read: _Read) -> Roles | None:
 
 
 def _selected(read: _Read) -> Roles | None:
-    """Some of the rows, selected once more."""
+    """Return some of the rows, selected once more."""
     if read.first is None:
         return None
     axis = int_of(read.node, "axis", -1 if read.node.op_type == "TopK" else 0)

@@ -171,7 +171,7 @@ def _denormal(values: np.ndarray[Any, Any]) -> bool:
 
 
 def _drawn(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Numbers of the same type and size; none is below zero where none was, so that roots stay real."""
+    """Return numbers of the same type and size; none is below zero where none was, so that roots stay real."""
     if values.dtype == np.bool_:
         return np.ones(count, np.bool_)
     if values.dtype.kind in "iu":

@@ -31,14 +31,14 @@ _TYPES = {
 
 
 def _along(array: Array, values: Array, axis: int) -> Array:
-    """One number, or one for each index of an axis, in a shape that fits the array."""
+    """Return one number, or one for each index of an axis, in a shape that fits the array."""
     if values.size == 1:
         return values.reshape(())
     return values.reshape([-1 if i == axis % array.ndim else 1 for i in range(array.ndim)])
 
 
 def _blocks(array: Array, values: Array, axis: int, block_size: int) -> Array:
-    """One number for each block of an axis, repeated for every index of the block."""
+    """Return one number for each block of an axis, repeated for every index of the block."""
     if values.ndim != array.ndim:
         raise ValueError("scales of blocks have as many axes as what they scale")
     return np.repeat(values, block_size, axis=axis).take(range(array.shape[axis]), axis=axis)

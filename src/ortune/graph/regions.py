@@ -52,13 +52,13 @@ class Region:
 
 
 def regions(model: ir.Model) -> list[Region]:
-    """Every repeated region of every graph, the one with the most nodes first; none overlaps another."""
+    """Return every repeated region of every graph, the one with the most nodes first; none overlaps another."""
     every = [region for graph in graphs(model) for region in _of_graph(graph)]
     return sorted(every, key=lambda region: -len(region.nodes))
 
 
 def share(region: Region, weights: Mapping[str, float], total: float | None = None) -> float:
-    """The part of all weights, such as times or operations by node, that a region has; 0 where there are none.
+    """Return the part of all weights, such as times or operations by node, that a region has; 0 where there are none.
 
     Args:
         region: What has the part.
@@ -113,7 +113,7 @@ def _fed_by(value: ir.Value | None) -> str:
 
 
 def _stretches(labels: Labels) -> Iterator[tuple[int, int, int]]:
-    """Finds where a stretch of labels comes again right after itself: start, length and copies."""
+    """Find where a stretch of labels comes again right after itself: start, length and copies."""
     for size in range(SMALLEST, min(LARGEST, len(labels) // 2) + 1):
         same = labels[size:] == labels[:-size]
         if np.count_nonzero(same) < size:

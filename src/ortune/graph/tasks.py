@@ -73,7 +73,7 @@ def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _text(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Scores of symbols at each step of an image or a sound."""
+    """Yield scores of symbols at each step of an image or a sound."""
     name = value.name or ""
     floats = [v for v in _fed(model) if v.dtype in _FLOATS]
     if _rank(value) != 3 or len(floats) < len(list(_fed(model))) or len(model.graph.outputs) > 1:

@@ -110,7 +110,7 @@ def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived:
 
 
 def ladder(inputs: InputSet, guessed: set[str]) -> Iterator[dict[str, int]]:
-    """Other sizes for the guessed symbols, most plausible first."""
+    """Yield other sizes for the guessed symbols, most plausible first."""
     kinds = {s: _ladder_kind(inputs.kinds.get(s, "other")) for s in sorted(guessed)}
     for step in range(max((len(LADDER[k]) for k in kinds.values()), default=0)):
         yield {s: LADDER[k][min(step, len(LADDER[k]) - 1)] for s, k in kinds.items()}

@@ -53,7 +53,7 @@ class _Change:
 
 
 def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Workload | None:
-    """The next workload to try after a first run failed.
+    """Return the next workload to try after a first run failed.
 
     Returns:
         None when out of ideas, or when the inputs are the user's own.
@@ -74,7 +74,7 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
 
 
 def sizes_in_turn(ir_model: ir.Model, workload: Workload) -> list[Workload]:
-    """The workload with its guessed sizes halved and doubled, all in turn, then with one of them alone.
+    """Return the workload with its guessed sizes halved and doubled, all in turn, then with one of them alone.
 
     Returns:
         The first to try first; none where no size was guessed.
@@ -106,14 +106,14 @@ def sizes_in_turn(ir_model: ir.Model, workload: Workload) -> list[Workload]:
 
 
 def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
-    """What the error suggests, best first, then the rest of the ladder."""
+    """Return what the error suggests, best first, then the rest of the ladder."""
     case = workload.cases[0]
     steps = [_Change(sizes=step) for step in ladder(inputs, _free_symbols(inputs, case))]
     return _suggested(inputs, case, error) + steps[workload.tries :]
 
 
 def _suggested(inputs: InputSet, case: Case, error: str) -> list[_Change]:
-    """What the error suggests, best first."""
+    """Return what the error suggests, best first."""
     free = _free_symbols(inputs, case)
     changes = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
     if not _tried_by_trial(case):
@@ -131,7 +131,7 @@ def _tried_by_trial(case: Case) -> bool:
 
 
 def _free_symbols(inputs: InputSet, case: Case) -> set[str]:
-    """The symbols of axes that were guessed."""
+    """Return the symbols of axes that were guessed."""
     by_name = {choice.name: choice for choice in case.inputs}
     return {
         symbol
@@ -191,7 +191,7 @@ def _channels(inputs: InputSet, free: set[str], error: str) -> list[_Change]:
 
 
 def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
-    """Two sizes that ought to be one: give the guessed one the other's size."""
+    """Return two sizes that ought to be one: give the guessed one the other's size."""
     match = _BROADCAST.search(error)
     if match is None:
         return []
@@ -218,7 +218,7 @@ def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
 
 
 def _ratio(error: str) -> float | None:
-    """Elements wanted over elements there."""
+    """Return elements wanted over elements there."""
     inner = _INNER.search(error)
     if inner is not None:
         rows, columns, got = (int(inner[i]) for i in (1, 2, 3))
@@ -234,7 +234,7 @@ def _ratio(error: str) -> float | None:
 
 
 def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> Case:
-    """The case with a change made; what follows from the changed sizes follows again."""
+    """Return the case with a change made; what follows from the changed sizes follows again."""
     free = _free_symbols(inputs, case)
     user = {s: case.dims[s] for s in _user_symbols(inputs, case)}
     first = choose(model, inputs, user)
@@ -267,7 +267,7 @@ def _user_symbols(inputs: InputSet, case: Case) -> set[str]:
 
 
 def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> InputChoice:
-    """The choice with a range found by earlier trials, narrowed further to ``high``."""
+    """Return the choice with a range found by earlier trials, narrowed further to ``high``."""
     if choice.values:
         return choice
     top = before.high if choice.low != choice.high else choice.high
@@ -290,7 +290,7 @@ def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> Inp
 
 
 def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError | ModelError:
-    """The error for a model that no workload could be found for; names the node, or the input and the flag."""
+    """Return the error for a model that no workload could be found for; names the node, or the input and the flag."""
     case = workload.cases[0] if workload.cases else None
     named = _DECLARED.search(error_text)
     if case is not None and (wrong := wrong_sizes(ir_model, case.dims)):
@@ -356,7 +356,7 @@ def why_not(model: ir.Model, dims: Mapping[str, int], error_text: str) -> str:
 
 
 def _open(model: ir.Model, case: Case) -> bool:
-    """Whether other inputs could be passed: a dimension is dynamic, or values were guessed or chosen by role."""
+    """Return whether other inputs could be passed: a dimension is dynamic, or values were guessed or chosen by role."""
     static = all(
         value.shape is not None and all(isinstance(size, int) for size in value.shape)
         for value in feedable(model)
@@ -374,7 +374,7 @@ def _open(model: ir.Model, case: Case) -> bool:
 
 
 def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
-    """The shape that the error asks for in place of one that the user gave; "" where it names none."""
+    """Return the shape that the error asks for in place of one that the user gave; "" where it names none."""
     if culprit.origin != "user":
         return ""
     inputs, case = inspect_inputs(model), workload.cases[0]

@@ -98,7 +98,7 @@ def axis_label(spec: InputSpec, axis: int) -> str:
 def _range(
     inputs: InputSet, spec: InputSpec, shape: tuple[int, ...], sizes: Sizes
 ) -> tuple[float | None, float | None, bool]:
-    """Smallest and largest value of an input, and whether that is a guess."""
+    """Return smallest and largest value of an input, and whether that is a guess."""
     rows = sizes.rows.get(spec.name)
     if spec.role == "positions":
         past, _ = decoder_lengths(inputs, sizes.values) or (0, 0)

@@ -51,7 +51,7 @@ def _of_rewritten(outcome: Failed, arm: Arm) -> str:
 
 
 def _made_for(outcome: Failed) -> str:
-    """How to use the runtime that ortune has made for a provider that the trial lacks; "" if there is none."""
+    """Return how to use the runtime that ortune has made for a provider that the trial lacks; "" if there is none."""
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""

@@ -29,7 +29,7 @@ def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[Cas
 
 
 def kinds_runs(runs: int) -> int:
-    """Runs of each kind of feed, where a trial has so many."""
+    """Return runs of each kind of feed, where a trial has so many."""
     return max(LEAST_OF_KIND, runs // 4)
 
 

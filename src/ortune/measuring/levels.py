@@ -79,20 +79,20 @@ class Levels:
         return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
 
     def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
-        """The side's plan at another level, with what else is to be set."""
+        """Return the side's plan at another level, with what else is to be set."""
         plan = self._side.plan
         at = {} if level == self.own else {LEVEL.name: level}
         return msgspec.structs.replace(plan, settings={**plan.settings, **at, **settings})
 
     def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
-        """The folder of the outputs at a level; None where the model does not run there."""
+        """Return the folder of the outputs at a level; None where the model does not run there."""
         key = self.plan(level, settings).id
         if key not in self._outputs:
             self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
         return self._outputs[key]
 
     def reference(self) -> tuple[str, Path] | None:
-        """The lowest level that runs, with its outputs; None where that is the side's own, or none does."""
+        """Return the lowest level that runs, with its outputs; None where that is the side's own, or none does."""
         for level in (NONE, LOWEST):
             if level == self.own:
                 return None
@@ -102,7 +102,7 @@ class Levels:
         return None
 
     def moved(self, step: float = 0.0) -> OutputDifference | None:
-        """How far one step of rounding, of inputs and small weights, moves the reference; None: not known.
+        """Return how far one step of rounding, of inputs and small weights, moves the reference; None: not known.
 
         Args:
             step: As a share of the values; 0 for one step of their types, and of the grids of inputs that have one.
@@ -112,15 +112,15 @@ class Levels:
         return self._moved[step]
 
     def is_rounding(self, difference: OutputDifference) -> bool:
-        """Returns whether a difference is no larger than rounding makes of this model's outputs."""
+        """Return whether a difference is no larger than rounding makes of this model's outputs."""
         return self._right(difference)
 
     def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """What an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
+        """Return what an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
         return checks.load(store_folder, self._key(host)) if store_folder else None
 
     def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """Checks whether outputs are the model's own; None where there is nothing to hold them against.
+        """Check whether outputs are the model's own; None where there is nothing to hold them against.
 
         Args:
             outputs: What the side gave for its inputs; None: it is run.
@@ -156,7 +156,7 @@ class Levels:
     def against_exact(
         self, outputs: Path, evaluated: Evaluated, before: LevelCheck | None = None
     ) -> ExactCheck:
-        """Compares outputs with those of the model evaluated in float64.
+        """Compare outputs with those of the model evaluated in float64.
 
         Args:
             outputs: Of this side, or of the same model elsewhere, for the same inputs.
@@ -189,7 +189,7 @@ class Levels:
         return next(level for level in reversed(LEVEL.choices) if self._is_exact(level, wide))
 
     def _is_exact(self, level: str, wide: Path) -> bool:
-        """Returns whether a level other than the side's own gives the exact outputs, and gives them twice."""
+        """Return whether a level other than the side's own gives the exact outputs, and gives them twice."""
         if level == self.own or (there := self.outputs(level)) is None:
             return False
         return not self._refutes(self._compared(wide, there)) and self.repeats(level)
@@ -207,12 +207,12 @@ class Levels:
         )
 
     def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
-        """Keeps an answer for later sessions."""
+        """Keep an answer for later sessions."""
         if store_folder:
             checks.keep(store_folder, self._key(host), answer)
 
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Returns whether a level gives the same outputs again, with memory that held something else before.
+        """Return whether a level gives the same outputs again, with memory that held something else before.
 
         A kernel that never writes its output gives zeros or old memory contents, which are no result.
         """
@@ -222,7 +222,7 @@ class Levels:
         return first is None or again is None or self._compared(first, again).ok
 
     def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
-        """Names the cause of a difference of the side's own outputs, where it is rounding activations to int8."""
+        """Name the cause of a difference of the side's own outputs, where it is rounding activations to int8."""
         plan = self._side.plan
         precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
         if precise is None:
@@ -242,7 +242,7 @@ class Levels:
         )
 
     def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
-        """The highest level whose outputs are right, with what is set there; the reference's own always are."""
+        """Return the highest level whose outputs are right, with what is set there; the reference's own always are."""
         choices = LEVEL.choices
         if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
             # Fused 8-bit products are the first suspects of such a processor, and slow to do without.
@@ -256,7 +256,7 @@ class Levels:
         return reference, NOTHING
 
     def _as_reference(self, reference: Path, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Returns whether a level gives the reference's outputs, and gives them twice."""
+        """Return whether a level gives the reference's outputs, and gives them twice."""
         there = self.outputs(level, settings)
         return (
             there is not None
@@ -268,7 +268,7 @@ class Levels:
         return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
 
     def _worst(self, pairs: Iterable[tuple[FeedRef, Path, Path]]) -> OutputDifference:
-        """The worst difference over folders of outputs with their references, for each of the inputs."""
+        """Return the worst difference over folders of outputs with their references, for each of the inputs."""
         model = self._side.model.ir
         comparisons, grids, random = output_comparisons(model), output_grids(model), bool(random_ops(model))
         return worst_of(
@@ -307,7 +307,7 @@ class Levels:
         return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
 
     def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
-        """The inputs one step away, another way with each draw."""
+        """Return the inputs one step away, another way with each draw."""
         refs = []
         for i, ref in enumerate(self._refs):
             place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw
@@ -316,7 +316,7 @@ class Levels:
         return refs
 
     def _nudged(self, step: float) -> Path | None:
-        """The model with small weights one step away; None where that moves nothing, or costs too much."""
+        """Return the model with small weights one step away; None where that moves nothing, or costs too much."""
         info = self._side.model.info
         plain = self._side.runs == self._side.model.path and info.format != "ort"
         if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
@@ -342,7 +342,7 @@ class Levels:
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
     def _key(self, host: Host) -> str:
-        """What the answer depends on: the model, its plan, what it is fed, build, processor and how we judge."""
+        """Return what the answer depends on: the model, its plan, what it is fed, build, processor and how we judge."""
         side, digest = self._side, hashlib.sha256()
         files = [Path(library) for library in self._work.custom_ops]
         files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
@@ -367,7 +367,7 @@ def _finite_alone(difference: OutputDifference) -> bool:
 
 
 def _n_draws(folders: Iterable[Path]) -> int:
-    """How often the inputs are moved: one number stays by chance where it usually moves, many numbers do not."""
+    """Return how often the inputs are moved: one number stays by chance where it usually moves, many numbers do not."""
     sizes = [
         array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
     ]

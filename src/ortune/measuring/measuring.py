@@ -218,7 +218,7 @@ class Measuring:
         return False
 
     def facts(self) -> Facts:
-        """What rules may know of the side as it runs here; whoever asks them adds what else it measured."""
+        """Return what rules may know of the side as it runs here; whoever asks them adds what else it measured."""
         side = self.side
         return Facts(
             model=side.model,
@@ -238,7 +238,7 @@ class Measuring:
         return self.machine.seen
 
     def settle_inputs(self) -> None:
-        """Finds inputs that run, says which, and writes their files.
+        """Find inputs that run, says which, and writes their files.
 
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
@@ -291,7 +291,7 @@ class Measuring:
         fresh: bool = False,
         begins: Callable[[], bool] = lambda: True,
     ) -> tuple[Workload, Measured] | None:
-        """The first of several mixes of sizes that runs, with its trial; None where none does.
+        """Return the first of several mixes of sizes that runs, with its trial; None where none does.
 
         Args:
             mixes: The best first.
@@ -321,7 +321,7 @@ class Measuring:
         refs: tuple[FeedRef, ...] | None = None,
         wait: float = 0.0,
     ) -> Arm:
-        """A contestant; what is not given is the side's own."""
+        """Return a contestant; what is not given is the side's own."""
         mine = side or self.side
         plan = mine.plan if plan is None else plan
         return Arm(
@@ -334,7 +334,7 @@ class Measuring:
         )
 
     def controls(self) -> dict[str, Arm]:
-        """The base, its double, and the base with a known wait: what every calibration runs."""
+        """Return the base, its double, and the base with a known wait: what every calibration runs."""
         return {
             BASE: self.arm(BASE),
             IDENTICAL: self.arm(IDENTICAL),
@@ -342,19 +342,19 @@ class Measuring:
         }
 
     def live_with(self, trial: Measured) -> None:
-        """Takes note of another side, which may need more memory than the default."""
+        """Take note of another side, which may need more memory than the default."""
         self.executor.most_alive = min(
             self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
         )
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
-        """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
+        """Return each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
         # One process of every arm, then the second of each: a machine that drifts meets all arms alike.
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
         return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
 
     def require_measured(self, arm: Arm, outcome: Outcome) -> Measured:
-        """The measured trial; raises the error that fits a failed one."""
+        """Return the measured trial; raises the error that fits a failed one."""
         if isinstance(outcome, Measured):
             return outcome
         if arm.name == BASE or outcome.reason == "no-runtime":
@@ -375,7 +375,7 @@ class Measuring:
         )
 
     def with_outputs(self, arm: Arm, trial: Measured) -> Measured:
-        """The trial with its outputs there: made again where they went with an interrupted session."""
+        """Return the trial with its outputs there: made again where they went with an interrupted session."""
         if Path(trial.outputs_path).is_dir():
             return trial
         again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))

@@ -34,7 +34,7 @@ def most_s(budget: Budget) -> float:
 
 
 def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
-    """Compares the base's outputs with its model in float64, and adds to the alerts if they are wrong.
+    """Compare the base's outputs with its model in float64, and adds to the alerts if they are wrong.
 
     Args:
         baseline: The base, once its inputs are settled.
@@ -84,7 +84,7 @@ def exact_check(
     line: Callable[[str], None],
     before: LevelCheck | None = None,
 ) -> tuple[ExactCheck, LevelCheck | None]:
-    """Compares the outputs of a side with its model in float64.
+    """Compare the outputs of a side with its model in float64.
 
     Args:
         baseline: Whose processes run what is to be run.
@@ -116,7 +116,7 @@ def exact_check(
 
 
 def evaluated(baseline: Measuring, side: Resolved, refs: Sequence[FeedRef], limit_s: float) -> Evaluated:
-    """Returns the evaluation in float64 of the model that a side runs."""
+    """Return the evaluation in float64 of the model that a side runs."""
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     if model.info.format == "ort":
         return Evaluated(why="format")
@@ -126,7 +126,7 @@ def evaluated(baseline: Measuring, side: Resolved, refs: Sequence[FeedRef], limi
 def wrong_of_two(
     baseline: Measuring, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
 ) -> Literal["", "A", "B", "both"]:
-    """Returns which of two sides that differ is wrong, by the base's model in float64; "" if that is not known.
+    """Return which of two sides that differ is wrong, by the base's model in float64; "" if that is not known.
 
     Args:
         baseline: The base.
@@ -154,7 +154,7 @@ def wrong_of_two(
 def right_findings(
     baseline: Measuring, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
 ) -> list[Finding]:
-    """Returns what is to be said of outputs that the evaluation refutes."""
+    """Return what is to be said of outputs that the evaluation refutes."""
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(
         baseline.facts(), plan=side.plan, exact=exact, level_check=level_check, ort_version=version
@@ -166,6 +166,6 @@ def right_findings(
 
 
 def file_faults(side: Resolved) -> list[Finding]:
-    """Returns what the file itself has lost, which no level of optimisation brings back."""
+    """Return what the file itself has lost, which no level of optimisation brings back."""
     facts = Facts(model=side.model, plan=side.plan)
     return [finding for code in FILE_FAULTS for finding in find_rule(code).findings(facts)]

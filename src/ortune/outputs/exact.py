@@ -192,7 +192,7 @@ def _write(folder: Path, arrays: dict[str, Array]) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """Type that numpy's own files can hold."""
+    """Return type that numpy's own files can hold."""
     if array.dtype.kind == "O":
         return array.astype(np.str_)
     return array.astype(np.float64) if array.dtype.num >= 256 else array

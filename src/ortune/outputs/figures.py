@@ -100,7 +100,7 @@ def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
 
 
 def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
-    """Mean and standard deviation of the finite values, and the number of others."""
+    """Return mean and standard deviation of the finite values, and the number of others."""
     count = bad = 0
     mean = squares = 0.0
     for piece, _ in pieces(array, array):

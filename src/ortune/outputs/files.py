@@ -155,7 +155,7 @@ def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Boxes that cover an array of one dimension or more, in order, each of no more elements than a piece."""
+    """Yield boxes that cover an array of one dimension or more, in order, each of no more elements than a piece."""
     # The first axis of which one index holds at most a piece is cut; those before it are walked index by
     # index.
     split = next(i for i in range(len(shape)) if math.prod(shape[i + 1 :]) <= CHUNK)

@@ -102,7 +102,7 @@ def worst(of: Sequence[TaskFigure]) -> TaskFigure:
 
 
 def _score_names(case: Case) -> list[str]:
-    """Outputs with rows of scores; where there are labels, those with a row for each."""
+    """Return outputs with rows of scores; where there are labels, those with a row for each."""
     rows = {
         name: a.size // a.shape[-1] for name, a in case.base.items() if a.ndim in (2, 3) and a.shape[-1] > 1
     }
@@ -213,7 +213,7 @@ def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
 
 
 def _corners(rows: Array) -> Array:
-    """Boxes by their corners, of those that have a middle and a size."""
+    """Return boxes by their corners, of those that have a middle and a size."""
     # Given as middle and size, some box is narrower than it is far from the origin, and breaks this.
     if (rows[:, 2:4] >= rows[:, :2]).all():
         return rows[:, :4]

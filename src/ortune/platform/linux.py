@@ -66,7 +66,7 @@ def memory_left_bytes(root: Path = Path("/")) -> int | None:
 
 
 def process_memory_bytes(pid: int, root: Path = Path("/")) -> int | None:
-    """Resident memory of one process, or None when it is gone. Cheap enough to ask many times a second."""
+    """Return resident memory of one process, or None when it is gone. Cheap enough to ask many times a second."""
     fields = (read_text(root / "proc" / str(pid) / "statm") or "").split()
     # The second field of statm: pages that are resident.
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else None

@@ -39,7 +39,7 @@ def host() -> Host:
 
 
 def cpu_name() -> str:
-    """The processor's name, "" if nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
+    """Return the processor's name, "" if nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
     return brand() or platform.processor()
 
 
@@ -79,7 +79,7 @@ def memory_left_bytes() -> int | None:
 
 
 def process_memory_bytes(pid: int) -> int | None:
-    """Resident memory of one process, or None when it is gone."""
+    """Return resident memory of one process, or None when it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -88,7 +88,7 @@ class ProcessWatch:
                 _look_at(process)
 
     def reported(self) -> set[int]:
-        """Numbers of the processes that wrote a log."""
+        """Return numbers of the processes that wrote a log."""
         return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
 
     def missed(self, homes: dict[int, str]) -> tuple[MissedProcess, ...]:
@@ -177,7 +177,7 @@ class _Scan:
 
 
 def _is_foreign(path: str) -> bool:
-    """Returns whether a library does not belong to the system or to Python itself."""
+    """Return whether a library does not belong to the system or to Python itself."""
     return any(part in path for part in _PACKAGES) or not path.startswith(_SYSTEM)
 
 

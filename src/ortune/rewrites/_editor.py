@@ -30,7 +30,7 @@ def takes_name(
     old: ir.Value,
     inner_names: Callable[[ir.Graph | ir.Function], Collection[str | None]] | None = None,
 ) -> bool:
-    """Returns whether a value can take over a graph output's name: it is made in that graph and no output itself.
+    """Return whether a value can take over a graph output's name: it is made in that graph and no output itself.
 
     In a graph within, before the output is made, another value may have the name; then it is not free either.
 
@@ -48,18 +48,18 @@ def takes_name(
 
 
 def name_conflict(node: ir.Node) -> str:
-    """Says why a no-op node stays: its input cannot take over the name of the graph output."""
+    """Return why a no-op node stays: its input cannot take over the name of the graph output."""
     return f"{node.op_type} {node.name!r} returns an input or a weight, which cannot become a graph output"
 
 
 def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
-    """Returns the names of a graph's values, without those of subgraphs."""
+    """Return the names of a graph's values, without those of subgraphs."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     return {*(v.name for v in graph.inputs), *initializers, *(v.name for node in graph for v in node.outputs)}
 
 
 def _inner_names(scope: ir.Graph | ir.Function) -> frozenset[str | None]:
-    """Returns the names of the values of all graphs within a graph."""
+    """Return the names of the values of all graphs within a graph."""
     return frozenset(name for graph in nested(scope) if graph is not scope for name in _names(graph))
 
 
@@ -73,7 +73,7 @@ class Editor:
         self._inner_names = cache(_inner_names)
 
     def takes_name(self, new: ir.Value, old: ir.Value) -> bool:
-        """Returns whether a value can take over a graph output's name, as the function of that name does."""
+        """Return whether a value can take over a graph output's name, as the function of that name does."""
         return takes_name(new, old, self._inner_names)
 
     @cached_property
@@ -86,7 +86,7 @@ class Editor:
         return names
 
     def fresh(self, wish: str) -> str:
-        """Returns a name that is unused in the model."""
+        """Return a name that is unused in the model."""
         name, count = wish, 1
         while name in self._names:
             count += 1
@@ -95,7 +95,7 @@ class Editor:
         return name
 
     def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
-        """Adds a constant to a node's graph: an initializer, or a Constant node inside functions."""
+        """Add a constant to a node's graph: an initializer, or a Constant node inside functions."""
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
@@ -125,7 +125,7 @@ class Editor:
         name: str,
         domain: str = "",
     ) -> ir.Value:
-        """Inserts a node with one output before another node and returns the output."""
+        """Insert a node with one output before another node and returns the output."""
         return self.outputs(before, operator, inputs, attributes, name=name, domain=domain, count=1)[0]
 
     def outputs(
@@ -139,7 +139,7 @@ class Editor:
         domain: str = "",
         count: int,
     ) -> list[ir.Value]:
-        """Inserts a node with several outputs and returns them."""
+        """Insert a node with several outputs and returns them."""
         scope = before.graph
         assert scope is not None
         if domain:
@@ -155,7 +155,7 @@ class Editor:
         return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Replaces all uses of a value and removes its node; a graph output keeps its name."""
+        """Replace all uses of a value and removes its node; a graph output keeps its name."""
         if new.producer() is not None:  # what an input is belongs to the model's signature
             new.type = new.type or old.type
             if new.shape is None:
@@ -176,7 +176,7 @@ class Editor:
         self.drop(old)
 
     def drop(self, value: ir.Value | None) -> None:
-        """Removes the producer of an unused value, and everything that only that node needed."""
+        """Remove the producer of an unused value, and everything that only that node needed."""
         if value is None or value.uses() or value.is_graph_output():
             return
         node = value.producer()

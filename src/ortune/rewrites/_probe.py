@@ -75,7 +75,7 @@ def spread(
     bounds: bool = False,
     scope: ir.Graph | ir.Function | None = None,
 ) -> dict[ir.Value, Probes]:
-    """Evaluates on probes every value that depends on ``x`` and constants alone.
+    """Evaluate on probes every value that depends on ``x`` and constants alone.
 
     Args:
         x: Where to begin; it is among the values.
@@ -110,12 +110,12 @@ def spread(
 
 
 def first_readers(value: ir.Value) -> list[ir.Node]:
-    """Returns the nodes that read a value, at most ``MOST_READERS``: an input of the model may have 100,000."""
+    """Return the nodes that read a value, at most ``MOST_READERS``: an input of the model may have 100,000."""
     return [use.node for use in itertools.islice(value.uses(), MOST_READERS)]
 
 
 def multiplied(x: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
-    """Returns whether two values that depend on ``x`` elementwise meet in one node: without it ``spread`` is in vain.
+    """Return whether two values that depend on ``x`` elementwise meet in one node: without it ``spread`` is in vain.
 
     Args:
         x: Where to begin.
@@ -136,7 +136,7 @@ def multiplied(x: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) ->
 
 
 def above(node: ir.Node, most: int) -> list[ir.Value]:
-    """Lists the values that a node is computed from elementwise, the nearest first.
+    """List the values that a node is computed from elementwise, the nearest first.
 
     Args:
         node: Any node.
@@ -162,7 +162,7 @@ def above(node: ir.Node, most: int) -> list[ir.Value]:
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
-    """Returns the graph that makes a value."""
+    """Return the graph that makes a value."""
     node = value.producer()
     if node is not None:
         return node.graph
@@ -174,7 +174,7 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
 def between(
     x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
 ) -> tuple[list[ir.Node], ir.Value | None]:
-    """Returns the nodes between two values, and an intermediate value with other readers, if there is one."""
+    """Return the nodes between two values, and an intermediate value with other readers, if there is one."""
     nodes: dict[ir.Node, None] = {}
     waiting = [y]
     while waiting:
@@ -204,13 +204,13 @@ class Form:
 
     @property
     def is_fused(self) -> bool:
-        """Returns whether ONNX Runtime fuses this form by itself."""
+        """Whether ONNX Runtime fuses this form by itself."""
         end = self.y.producer()
         return end is not None and fusion_at(end) is not None
 
 
 def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]) -> Form | str:
-    """Returns the form between two values, or why it cannot be replaced.
+    """Return the form between two values, or why it cannot be replaced.
 
     Args:
         what: What it is called in words.
@@ -232,12 +232,12 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
 
 
 def same_shapes(values: Probes, probes: Probes) -> bool:
-    """Returns whether a value has the probes' shapes, for every probe."""
+    """Return whether a value has the probes' shapes, for every probe."""
     return all(f.shape == p.shape for f, p in zip(values, probes, strict=True))
 
 
 def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
-    """Lists the epsilons: small constants added under a square root."""
+    """List the epsilons: small constants added under a square root."""
     added = [
         node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
@@ -255,12 +255,12 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def operand(value: ir.Value | None) -> Array | None:
-    """Returns the numbers of a constant, or the one that is computed from constants; None for any other value."""
+    """Return the numbers of a constant, or the one that is computed from constants; None for any other value."""
     return constant(value) if is_constant(value) else one_number(value)
 
 
 def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """Returns a Max or Relu whose lower bound could change results outside the probes; else None."""
+    """Return a Max or Relu whose lower bound could change results outside the probes; else None."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
@@ -278,7 +278,7 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
-    """Returns whether a constant is added upstream of a node, within these nodes."""
+    """Return whether a constant is added upstream of a node, within these nodes."""
     visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:

@@ -138,7 +138,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 
 def _left(norm: ir.Node) -> str:
-    """Says why a BatchNormalization after a product with constant weights is not folded; else ""."""
+    """Return why a BatchNormalization after a product with constant weights is not folded; else ""."""
     value = norm.inputs[0] if norm.inputs else None
     node = value.producer() if value is not None else None
     if value is None or node is None or not is_op(node, *_affine.PRODUCTS) or not _light(node):
@@ -178,7 +178,7 @@ def _own(node: ir.Node) -> bool:
 
 
 def _shared(node: ir.Node) -> str:
-    """Says why a scale or shift next to constant weights is not folded because they are shared; else ""."""
+    """Return why a scale or shift next to constant weights is not folded because they are shared; else ""."""
     if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0

@@ -75,11 +75,11 @@ class _Pairs:
                         _FINDERS[node.op_type](self, node)
 
     def of(self, value: ir.Value | None) -> Known:
-        """Returns the inferred facts of a value."""
+        """Return the inferred facts of a value."""
         return self.values.get(value, Known()) if value is not None else Known()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
-        """Replaces all outputs of a node, or none."""
+        """Replace all outputs of a node, or none."""
         for old, new in pairs:
             if old.is_graph_output() and not self.editor.takes_name(new, old):
                 self.reasons[name_conflict(node)] = None
@@ -89,7 +89,7 @@ class _Pairs:
         self.merged.append((name_of(node), node.op_type))
 
     def transposes(self, node: ir.Node) -> None:
-        """Merges two consecutive Transpose nodes."""
+        """Merge two consecutive Transpose nodes."""
         first = _before(node, "Transpose")
         if first is None or first.inputs[0] is None:
             return
@@ -111,7 +111,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def casts(self, node: ir.Node) -> None:
-        """Merges two Casts if the intermediate type holds every number."""
+        """Merge two Casts if the intermediate type holds every number."""
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
@@ -126,7 +126,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def reshapes(self, node: ir.Node) -> None:
-        """Merges a Reshape with a preceding view, unless it copies an intermediate size."""
+        """Merge a Reshape with a preceding view, unless it copies an intermediate size."""
         first = _before(node, *_VIEWS)
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if first is None or first.inputs[0] is None or sizes is None or not sizes.all():
@@ -137,7 +137,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def squeezes(self, node: ir.Node) -> None:
-        """Cancels a Squeeze and an Unsqueeze along the same axes."""
+        """Cancel a Squeeze and an Unsqueeze along the same axes."""
         first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
         if first is None or first.inputs[0] is None:
             return
@@ -167,7 +167,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], joined)])
 
     def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> tuple[Sequence[ir.Value], int]:
-        """Returns what the leading pieces were cut from or joined of along the axis, and how many pieces these are."""
+        """Return what the leading pieces were cut from or joined of along the axis, and how many pieces these are."""
         source, itself = pieces[0].producer(), (pieces[:1], 1)
         if source is None or source.graph is not node.graph or has_parameters(source):
             return itself
@@ -187,7 +187,7 @@ class _Pairs:
         return (values, 1) if joined else itself
 
     def _cut_up(self, pieces: Sequence[ir.Value], axis: int) -> int:
-        """Counts the leading pieces that slices cut from one value, from its begin to its end; 0 if they are not all.
+        """Count the leading pieces that slices cut from one value, from its begin to its end; 0 if they are not all.
 
         Where the value's size is unknown, ends count from one side: from both, pieces of a short value overlap.
         """
@@ -215,7 +215,7 @@ class _Pairs:
         return 0
 
     def splits(self, node: ir.Node) -> None:
-        """Cancels a Concat and a Split into the same pieces."""
+        """Cancel a Concat and a Split into the same pieces."""
         first = _before(node, "Concat")
         if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
             return
@@ -242,7 +242,7 @@ _FINDERS = {
 
 
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
-    """Returns the producer of the first input if it is one of these operators."""
+    """Return the producer of the first input if it is one of these operators."""
     producer = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     return (
         producer
@@ -254,7 +254,7 @@ def _before(node: ir.Node, *names: str) -> ir.Node | None:
 def _bounds(
     node: ir.Node | None, value: ir.Value | None, axis: int, dims: Dims | None
 ) -> tuple[int, int] | None:
-    """Returns where a Slice of a value along one axis, in steps of one, begins and ends; None for any other node."""
+    """Return where a Slice of a value along one axis, in steps of one, begins and ends; None for any other node."""
     if node is None or not is_op(node, "Slice") or has_parameters(node) or node.inputs[0] is not value:
         return None
     if input_of(node, 1) is None:
@@ -284,13 +284,13 @@ def _perm(node: ir.Node, source: Known) -> list[int] | None:
 
 
 def _axis(node: ir.Node, source: Known) -> int | None:
-    """Returns a node's axis, counted from the first; None if the rank is unknown."""
+    """Return a node's axis, counted from the first; None if the rank is unknown."""
     axis = int_of(node, "axis", 0)
     return axis if axis >= 0 else None if source.dims is None else axis + len(source.dims)
 
 
 def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
-    """Returns the axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None if unknown."""
+    """Return the axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None if unknown."""
     axes = reduced_axes(node)
     if axes is None or (dims is None and min(axes, default=0) < 0):
         return None

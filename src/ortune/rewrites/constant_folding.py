@@ -218,7 +218,7 @@ def _counts(done: _Folding) -> str:
 
 
 def _left(model: ir.Model) -> str:
-    """Says which nodes have constant inputs alone and why they are not folded."""
+    """Return which nodes have constant inputs alone and why they are not folded."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
         read = [value for value in node.inputs if value is not None]

@@ -32,7 +32,7 @@ _MOST_INPUTS = 256
 
 
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
-    """Merges equal weights and counts the removed ones."""
+    """Merge equal weights and counts the removed ones."""
     merged = 0
     for graph in graphs(model, functions=False):
         weights = [
@@ -48,7 +48,7 @@ def _merge_weights(editor: Editor, model: ir.Model) -> int:
 
 
 def _merge_nodes(editor: Editor, model: ir.Model) -> int:
-    """Merges equal nodes and counts the removed ones."""
+    """Merge equal nodes and counts the removed ones."""
     merged = 0
     for scope, _ in scopes_of(model):
         first: dict[tuple[object, ...], ir.Node] = {}
@@ -79,7 +79,7 @@ def _read_widely(node: ir.Node) -> bool:
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:
-    """Merges equal nodes, equal weights, and nodes that became equal through their weights."""
+    """Merge equal nodes, equal weights, and nodes that became equal through their weights."""
     editor = Editor(model)
     direct = _merge_nodes(editor, model)
     weights = _merge_weights(editor, model)

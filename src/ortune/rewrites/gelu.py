@@ -54,12 +54,12 @@ class _Match:
 
     @property
     def by_tanh(self) -> bool:
-        """Returns whether the match is the tanh approximation."""
+        """Whether the match is the tanh approximation."""
         return self.anchor.op_type == "Tanh"
 
 
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
-    """Matches the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
+    """Match the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
     for x in above(anchor, _ABOVE):
         if not multiplied(x, _FOLLOWED, anchor.graph):
             continue

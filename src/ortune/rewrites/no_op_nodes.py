@@ -40,18 +40,18 @@ class _Look:
         self.values, self.opset = values, opset
 
     def of(self, value: ir.Value | None) -> Known:
-        """Returns the inferred facts of a value."""
+        """Return the inferred facts of a value."""
         return self.values.get(value, Known()) if value is not None else Known()
 
     def same_sizes(self, node: ir.Node) -> bool:
-        """Returns whether first input and output have the same sizes, as numbers or symbols."""
+        """Return whether first input and output have the same sizes, as numbers or symbols."""
         before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
-        """Returns whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
+        """Return whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
         before = self.of(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
@@ -87,7 +87,7 @@ def _transpose(node: ir.Node, look: _Look) -> bool:
 
 
 def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
-    """Returns the other input of a two-input node whose neutral operand is this number."""
+    """Return the other input of a two-input node whose neutral operand is this number."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
         dims = look.of(x).dims
@@ -164,7 +164,7 @@ _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 
 
 def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
-    """Returns the input that a no-op node passes through; None if it changes it."""
+    """Return the input that a no-op node passes through; None if it changes it."""
     if not is_op(node, *_JUDGES, *_NUMBERS) or has_parameters(node):
         return None
     if not node.inputs or node.inputs[0] is None:
@@ -179,7 +179,7 @@ _LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean S
 
 
 def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
-    """Removes no-op nodes, counts them by operator, and says why others stay."""
+    """Remove no-op nodes, counts them by operator, and says why others stay."""
     editor, counts, before = Editor(model), Counter[str](), -1
     reasons: dict[str, None] = {}
     while before != counts.total():

@@ -94,7 +94,7 @@ def _log_shares(x: Array, axis: int) -> Array:
 
 
 def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
-    """Tells whether values are the Softmax or LogSoftmax of the probes along an axis; "" for neither."""
+    """Return whether values are the Softmax or LogSoftmax of the probes along an axis; "" for neither."""
     if values[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
@@ -168,7 +168,7 @@ def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset
 
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
-    """Says why the function may differ from Softmax outside the probes; "" if it cannot."""
+    """Return why the function may differ from Softmax outside the probes; "" if it cannot."""
     if any(_is_felt(node, match, computed) for node in nodes):
         return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
@@ -215,7 +215,7 @@ def _same(ones: Probes, others: Probes) -> bool:
 
 
 def _of_shares(node: ir.Node) -> str:
-    """Says why the logarithm of a Softmax is not replaced; "" for other nodes."""
+    """Return why the logarithm of a Softmax is not replaced; "" for other nodes."""
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if source is None or not is_op(source, "Softmax"):
         return ""

@@ -134,19 +134,19 @@ class Rule:
         return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """What it finds, with its name."""
+        """Return what it finds, with its name."""
         return [msgspec.structs.replace(finding, name=self.name) for finding in self.find(facts)]
 
 
 @cache
 def all_rules(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Rule]:
-    """Every rule by its code; those of some families are read without the files of the others."""
+    """Return every rule by its code; those of some families are read without the files of the others."""
     rules = [_rule(family, module) for family in families for module in _modules(family)]
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
 
 def rule_of(module: ModuleType) -> Rule:
-    """One rule by its file, without importing the others."""
+    """Return one rule by its file, without importing the others."""
     return _rule(module.__name__.split(".")[-2], module)
 
 
@@ -178,7 +178,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
 
 
 def find_rule(text: str) -> Rule:
-    """The rule of that code or name; UsageError names those that are near."""
+    """Return the rule of that code or name; UsageError names those that are near."""
     for rule in all_rules().values():
         if text.upper() == rule.code or text.lower().replace("_", "-") == rule.name:
             return rule
@@ -210,7 +210,7 @@ class Selection:
                 find_rule(text)  # says what there is
 
     def rules(self, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Rule]:
-        """The rules of these families, by their codes."""
+        """Return the rules of these families, by their codes."""
         return [rule for rule in all_rules(families).values() if self._asks(rule)]
 
     def _asks(self, rule: Rule) -> bool:
@@ -228,7 +228,7 @@ def _named(rule: Rule, text: str) -> bool:
 
 
 def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
-    """What all stable rules find: that times mean nothing, then what is broken, then by its share of the run.
+    """Return what all stable rules find: that times mean nothing, then what is broken, then by its share of the run.
 
     Args:
         facts: What is known.
@@ -245,7 +245,7 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
-    """What these rules find, in the same order; of what one of them joins, that one alone.
+    """Return what these rules find, in the same order; of what one of them joins, that one alone.
 
     A rule for which there is no time is left out: first those about the machine, last those about the graph.
     """
@@ -288,12 +288,12 @@ def _about_this_file(finding: Finding, facts: Facts) -> Finding:
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:
-    """Returns whether others name all rewrites of a finding's fix."""
+    """Return whether others name all rewrites of a finding's fix."""
     return finding.plan is not None and {spec.name for spec in finding.plan.rewrites} <= set(named)
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
-    """Returns whether a finding's fix changes the model and may be made without asking anybody.
+    """Return whether a finding's fix changes the model and may be made without asking anybody.
 
     Args:
         finding: A rule's.

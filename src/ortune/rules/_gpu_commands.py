@@ -29,7 +29,7 @@ class GpuCommands:
 
     @classmethod
     def of(cls, facts: Facts, provider: str) -> GpuCommands:
-        """Those for a profiled run, with what the profile calls the provider of nodes on the GPU."""
+        """Return those for a profiled run, with what the profile calls the provider of nodes on the GPU."""
         in_page = facts.profile is not None and facts.profile.trace.format == "web-console"
         return cls(facts, WEB_WEBGPU if in_page else of_profile(provider))
 

@@ -29,7 +29,7 @@ _PASSED_DOWN = PASSED | op_set("Pad")
 def in_float(
     code: str, facts: Facts, operators: tuple[str, ...], island: Callable[[ir.Node, Host | None], str]
 ) -> Iterator[Finding]:
-    """Products between quantized values that are computed in float, everywhere in a model that the CPU runs.
+    """Yield products between quantized values that are computed in float, everywhere in a model that the CPU runs.
 
     Args:
         code: Of the rule.
@@ -94,7 +94,7 @@ def open_input(value: ir.Value | None) -> str:
 
 
 def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
-    """Says which values around a product are int8 and read several times; "" for none, or where that is no matter.
+    """Return which values around a product are int8 and read several times; "" for none, or where that is no matter.
 
     On x86 ONNX Runtime makes values of int8 uint8, but for those that are read several times; and it makes one operator
     of pairs of one kind alone.
@@ -152,7 +152,7 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
 
 
 def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
-    """What 8 bits hold: the least and the most, the zero point, the least number; None if that is not known."""
+    """Return what 8 bits hold: the least and the most, the zero point, the least number; None if that is not known."""
     if {"output_dtype", "block_size"} & quantize.attributes.keys():
         return None
     scale = constant(quantize.inputs[1])

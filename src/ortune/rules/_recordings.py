@@ -123,5 +123,5 @@ def allowed_cpus(recording: Recording, process: RecordedProcess) -> int:
 
 
 def is_spinning(session: RecordedSession) -> bool:
-    """Returns whether the threads of a session spin when they have no work, which is the default."""
+    """Return whether the threads of a session spin when they have no work, which is the default."""
     return str(session.used.get(_SPIN, "1")) != "0"

@@ -105,11 +105,11 @@ class Facts:
 
     @property
     def in_software(self) -> bool:
-        """Returns whether the CPU emulated the GPU or NPU, so times mean nothing."""
+        """Whether the CPU emulated the GPU or NPU, so times mean nothing."""
         return bool(self.emulated) or (self.page is not None and self.page.software)
 
     def rewritten_by(self, rewrite: str) -> bool:
-        """Returns whether the plan has a rewrite of that name already, whose fix is then no news."""
+        """Return whether the plan has a rewrite of that name already, whose fix is then no news."""
         return any(spec.name == rewrite for spec in self.plan.rewrites)
 
     def trusted_operators(self) -> OperatorProfile | None:
@@ -119,14 +119,14 @@ class Facts:
         return profile if trusted else None
 
     def share(self, category: CategoryName) -> float:
-        """The share of a category in the profiled run; 0.0 where there is none."""
+        """Return the share of a category in the profiled run; 0.0 where there is none."""
         run = self.profile
         if run is None or not run.wall_ns:
             return 0.0
         return sum(c.ns for c in run.categories if c.name == category) / run.wall_ns
 
     def nodes(self, least_share: float = 0.0) -> list[ProfiledNode]:
-        """Nodes of the profiled run that take more than a share of it, the dearest first."""
+        """Return nodes of the profiled run that take more than a share of it, the dearest first."""
         run = self.profile
         if run is None or not run.wall_ns:
             return []

@@ -243,7 +243,7 @@ def _of_wheel(path: Path) -> tuple[Recipe, ...]:
 
 
 def _of_native(folder: Path) -> tuple[Recipe, ...]:
-    """The released wheel with the release and the providers of a folder of libraries; none if there is none."""
+    """Return the released wheel with the release and the providers of a folder of libraries; none if there is none."""
     found = native(folder)
     if found is None or not found.version:
         return ()

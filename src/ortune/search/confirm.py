@@ -52,7 +52,7 @@ def confirm(
     others: Sequence[Entry] = (),
     beyond_ns: float = 0.0,
 ) -> Steps[None]:
-    """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
+    """Yield fresh blocks of baseline, winner (and current), their number fixed beforehand.
 
     If a stop is requested, it ends with the ninth block, or with the one that runs; where blocks take longer than
     was thought, with the ninth that ends in time, and ``beyond_ns`` after that in any case. That choice cannot follow
@@ -135,7 +135,7 @@ def compare(
     delta: float = 0.01,
     controlled: bool = True,
 ) -> Comparison | None:
-    """Exact Wilcoxon signed-rank over blocks, Hodges-Lehmann and its interval; None without blocks.
+    """Return exact Wilcoxon signed-rank over blocks, Hodges-Lehmann and its interval; None without blocks.
 
     Fewer blocks than a confirmation has, and blocks of which no controls are known, show a difference and claim none.
     """

@@ -140,7 +140,7 @@ class Duel:
         return values
 
     def scale(self, arm: str) -> float:
-        """Robust scale of a new side's log ratios; with few of them, of what does not differ."""
+        """Return robust scale of a new side's log ratios; with few of them, of what does not differ."""
         d = self.ratios(arm)
         return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
 

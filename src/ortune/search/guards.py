@@ -21,7 +21,7 @@ NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 def guards(
     blocks: Sequence[Block], objective: Objective, *, arm: str = NEW, base: str = BASE
 ) -> tuple[Guard, ...]:
-    """Mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
+    """Return mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
     # A pair is ours and theirs; the base comes first here.

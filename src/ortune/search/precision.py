@@ -97,7 +97,7 @@ def keep_order(questions: Sequence[Question]) -> list[Question]:
 
 
 def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[list[int]]:
-    """Layers as at most so many questions: equal kinds are one, and then the cheapest neighbours are joined.
+    """Return layers as at most so many questions: equal kinds are one, and then the cheapest neighbours are joined.
 
     Args:
         kinds: Of each layer's structure, in the order of the graph.
@@ -241,7 +241,7 @@ class Start:
 
 
 def starts(models: Sequence[Start]) -> list[int]:
-    """Places of the whole models to walk from, one of each kind: first what saves most for what it is beyond.
+    """Return places of the whole models to walk from, one of each kind: first what saves most for what it is beyond.
 
     Of those of a kind that single observations cannot tell apart, the one with the smallest error is chosen.
     """

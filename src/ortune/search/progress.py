@@ -37,7 +37,7 @@ def forecast(
 
 
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
-    """Says that the time holds no block of anything but the default, and which budget holds a search."""
+    """Return the sentence that the time holds no block of anything but the default, and which budget holds a search."""
     return (
         f"{in_words(budget_s)} is too short to confirm even one change, because each trial takes "
         f"{trial_ns / 1e9:.1f} s (--budget {as_option(enough_s)} is enough)"
@@ -45,7 +45,7 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
 
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
-    """Says that plans are measured and none is confirmed, with the arithmetic."""
+    """Return the sentence that plans are measured and none is confirmed, with the arithmetic."""
     n = f"at most {plans} of {wanted} configurations are" if wanted > 1 else "the one configuration is"
     return (
         f"{in_words(left_ns / 1e9)} are left, and confirming a change takes {in_words(needed_ns / 1e9)}: "
@@ -54,7 +54,7 @@ def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enoug
 
 
 def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> str:
-    """Says how many plans the repeated controls leave time for, or that there is no time to repeat them."""
+    """Return how many plans the repeated controls leave time for, or that there is no time to repeat them."""
     text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
         more = (
@@ -67,7 +67,7 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
 
 
 def race_status(race: Halving) -> str:
-    """Says how many configurations are still compared."""
+    """Return how many configurations are still compared."""
     ranked = [e for e in race.live() if e.ratios]
     many = f"{len(ranked)} of {len(race.entries)}" if ranked else str(len(race.entries))
     return f"comparing {many} configurations"

@@ -164,7 +164,7 @@ def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
 
 
 def ablation_trials(race: Halving, n_parts: int) -> int:
-    """Trials that ablation a plan of so many parts takes."""
+    """Return trials that ablation a plan of so many parts takes."""
     if n_parts < 2:
         return 0
     # Two parts, one reference: 6 x (1 + 1 + 2) + 4 x (1 + 2) = 36 trials.

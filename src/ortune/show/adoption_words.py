@@ -12,7 +12,7 @@ AS_MUCH = 1.05
 
 
 def rows(result: TuneResult) -> list[tuple[str, str]]:
-    """What adopting the winner's execution provider takes and its drawbacks; [] if it is the default's own."""
+    """Return what adopting the winner's execution provider takes and its drawbacks; [] if it is the default's own."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     if cost is None:

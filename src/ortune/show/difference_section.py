@@ -23,7 +23,7 @@ MOST_OPERATORS = 20
 
 
 def of(difference: ProfileDifference) -> list[Block]:
-    """Three tables with a bar each row, and what is on one side alone; a comparison's page shows them too.
+    """Return three tables with a bar each row, and what is on one side alone; a comparison's page shows them too.
 
     Where the profiler's overhead hides the difference there is no table of it.
     """

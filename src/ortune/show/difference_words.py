@@ -68,12 +68,12 @@ def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
 
 
 def no_reason(why: str) -> str:
-    """Says that a proven difference could not be looked into."""
+    """Return the sentence that a proven difference could not be looked into."""
     return f"the source of the difference is unknown: {why}"
 
 
 def _hidden(difference: ProfileDifference, name: str) -> str:
-    """Says that no reason is known, and what the difference is without the profiler."""
+    """Return the sentence that no reason is known, and what the difference is without the profiler."""
     plain = (
         f"; without the profiler, {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
     )
@@ -99,7 +99,7 @@ def _span(difference: ProfileDifference) -> str:
 
 
 def _alone(difference: ProfileDifference) -> str:
-    """Says which nodes differ although the whole does not."""
+    """Return which nodes differ although the whole does not."""
     sure = certain(difference)
     if not sure:
         return ""
@@ -134,7 +134,7 @@ def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
 
 
 def _slowed(difference: ProfileDifference, name: str) -> str:
-    """Says that the times themselves are others under the profiler."""
+    """Return the sentence that the times themselves are others under the profiler."""
     ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
@@ -272,7 +272,7 @@ def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
 
 
 def _profiled(difference: ProfileDifference) -> str:
-    """Processes of both sides, and what the intervals are over."""
+    """Return processes of both sides, and what the intervals are over."""
     n = difference.a_processes
     processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
     if n != difference.b_processes:

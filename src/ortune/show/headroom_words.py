@@ -75,7 +75,7 @@ def _disturbed(headroom: Headroom) -> str:
 
 
 def _plain(headroom: Headroom) -> str:
-    """How near the kernels are at least, from the run without the profiler; "" if that says next to nothing."""
+    """Return how near the kernels are at least, from the run without the profiler; "" if that says next to nothing."""
     ratio = headroom.plain_kernels_ratio
     return (
         f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"

@@ -15,7 +15,7 @@ MOST_DETECTABLE = 1.0
 
 
 def duration(nanoseconds: float, digits: int = 3) -> str:
-    """Three significant digits, or as many as given, in the unit that fits: "9.87 ms", "1.20 s"; "92 min"."""
+    """Return three significant digits, or as many as given, in the unit that fits: "9.87 ms", "1.20 s"; "92 min"."""
     if abs(nanoseconds) >= 1e12:
         return in_words(nanoseconds / 1e9)
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -25,7 +25,7 @@ def duration(nanoseconds: float, digits: int = 3) -> str:
 
 
 def three(value: float, digits: int = 3) -> str:
-    """Three significant digits, or as many as given, without an exponent."""
+    """Return three significant digits, or as many as given, without an exponent."""
     whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
     return f"{value:.{digits - whole}f}"
 

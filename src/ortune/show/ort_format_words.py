@@ -144,14 +144,14 @@ def aware(file: AwareFile) -> str:
 
 
 def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
-    """Says that the provider leaves nodes of open sizes, and what fixes them."""
+    """Return the sentence that the provider leaves nodes of open sizes, and what fixes them."""
     fixing = spec(RewriteSpec(name="fixed-dimensions", params=dict(sizes)))
     command = shlex.join(["ortune", "rewrite", operand(source), fixing])
     return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"
 
 
 def growing(why: str, place: str) -> str:
-    """Says that a past that grows keeps nodes off a place; "" without one."""
+    """Return the sentence that a past that grows keeps nodes off a place; "" without one."""
     return f"dynamic dimensions keep nodes off {place}: {why}" if why else ""
 
 

@@ -115,7 +115,7 @@ def _alike(distance: OutputDifference) -> str:
 
 
 def _accepted(change: AcceptedChange) -> str:
-    """Says how many elements of an output differ where rounding alone may decide."""
+    """Return how many elements of an output differ where rounding alone may decide."""
     one = change.n_differing == 1
     counted = f"{change.n_differing} of {change.n_elements} {change.what} of {change.output}"
     if change.reason == "threshold":
@@ -180,7 +180,7 @@ def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
 
 
 def beyond(distance: OutputDifference) -> str:
-    """Says which limit a difference exceeds."""
+    """Return which limit a difference exceeds."""
     if distance.asked:
         return f"beyond --tolerance {distance.asked}"
     return "beyond rounding" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"

@@ -52,7 +52,7 @@ NAMED = 5
 
 
 def in_browser(name: str, done: TrialDone) -> list[str]:
-    """Says where the nodes of a page's session run, and which have no kernel where they should; [] for a process."""
+    """Return where the nodes of a page's session run, and which have no kernel where they should; [] for a process."""
     page = done.page
     if page is None or not done.placement:
         return []
@@ -69,7 +69,7 @@ def kernels_there(counts: Mapping[str, int]) -> list[str]:
 
 
 def kernels_not_counted(name: str, why: str) -> str:
-    """Says that a side's profile failed, which counts its kernels."""
+    """Return the sentence that a side's profile failed, which counts its kernels."""
     return f"kernels of {name} were not counted: {why}"
 
 

@@ -26,7 +26,7 @@ TOP_LAYERS = 6
 
 
 def kernels_ns(result: ProfileResult) -> float:
-    """Time of all nodes' kernels on a device; 0 if the profile has none."""
+    """Return time of all nodes' kernels on a device; 0 if the profile has none."""
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
@@ -125,7 +125,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Says which categories have nothing of the run; "" if nothing is known of the host."""
+    """Return which categories have nothing of the run; "" if nothing is known of the host."""
     if result.trace.device_only:
         return ""
     words = [CATEGORIES[c.name] for c in run_categories(result) if not c.ns and c.name != "device-idle"]
@@ -166,7 +166,7 @@ def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> 
 
 
 def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "") -> list[Cell]:
-    """Time, share of the run, and nodes."""
+    """Return time, share of the run, and nodes."""
     return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
 
 
@@ -200,7 +200,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
 
 
 def floor_ratio(node: ProfiledNode) -> str:
-    """How many times the least that this machine needs it takes undisturbed: "1.4"; "" if that is not known."""
+    """Return how many times the least that this machine needs it takes undisturbed: "1.4"; "" if that is not known."""
     return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
@@ -211,7 +211,7 @@ def wait(node: ProfiledNode) -> str:
 
 
 def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
-    """Layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
+    """Return layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
     names = {layer.layer for layer in layers}
     tree: dict[str, list[LayerTime]] = {}
     for layer in layers:
@@ -243,7 +243,7 @@ def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
 
 
 def categories(result: ProfileResult) -> Table:
-    """Categories with a bar each; the last row is the sum."""
+    """Return categories with a bar each; the last row is the sum."""
     rows = category_rows(result)
     absent = absent_categories(result)
     tones: list[Tone] = [

@@ -116,7 +116,7 @@ def _verdict(claim: Comparison) -> str:
 
 
 def not_measured(why: str) -> str:
-    """Says that the files could not be compared here."""
+    """Return the sentence that the files could not be compared here."""
     return f"the files were not compared on this CPU: {why}"
 
 

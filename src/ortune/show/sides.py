@@ -61,7 +61,7 @@ class Changed:
 
 
 def statistic_name(statistic: str) -> str:
-    """Says which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    """Return which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if match := _LATENCY.match(statistic):
         return match[1]
     return statistic.partition(" (")[0].replace("a run", "per run")

@@ -10,7 +10,7 @@ HEIGHT_PX = 30
 
 
 def stack(title: str, parts: Sequence[tuple[str, str, float]], whole: float, alt: str) -> Chart:
-    """Boxes next to each other, a negative one without width.
+    """Return boxes next to each other, a negative one without width.
 
     Args:
         title: The title above the bar.

@@ -202,7 +202,7 @@ class _Fitting:
         return max(self._least(), width - sum(gap + self._width(i, heads[i]) for i in others))
 
     def _least(self) -> int:
-        """Characters of the longest list that is cut to its first item, or of the narrowest name."""
+        """Return characters of the longest list that is cut to its first item, or of the narrowest name."""
         lists = [i for i, column in enumerate(self.block.columns) if column.kind == "list"]
         cut = [shorten_list(shown(row[i].text), 0) for i in lists for row in self.block.rows]
         return max([NARROWEST, *map(cell_len, cut)])
@@ -230,7 +230,7 @@ class _Fitting:
         return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
     def _width(self, column: int, head: str) -> int:
-        """Characters of the longest cell of a column, its head included."""
+        """Return characters of the longest cell of a column, its head included."""
         cells = [text for row in self.block.rows for text in (row[column].text, row[column].beneath)]
         return max(cell_len(shown(text)) for text in [head, *cells])
 

@@ -237,7 +237,7 @@ def _exploratory(result: TuneResult) -> list[str]:
 
 
 def _stays(result: TuneResult) -> list[str]:
-    """Says that nothing better was confirmed, who came nearest, and what could have been seen."""
+    """Return the sentence that nothing better was confirmed, who came nearest, and what could have been seen."""
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.failed_leader:
@@ -315,7 +315,7 @@ def _seen(result: TuneResult) -> str:
 
 
 def _detectable(result: TuneResult) -> str:
-    """Says which gain could have been seen; "" if that is not known."""
+    """Return which gain could have been seen; "" if that is not known."""
     share = least_seen(result)
     if share is not None:
         return f"minimum detectable effect {detectable(share)}"

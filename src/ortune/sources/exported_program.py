@@ -84,7 +84,7 @@ def _require_name(key: str, value: Any) -> None:
 
 
 def _number(size: Any) -> int | None:
-    """A size that is a number; None for a symbol."""
+    """Return a size that is a number; None for a symbol."""
     number = size.get("as_int") if isinstance(size, dict) else None
     return number if isinstance(number, int) else None
 

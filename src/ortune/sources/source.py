@@ -86,7 +86,7 @@ class Source(Protocol):
 
 
 def require_size(name: str, sizes: Sequence[int | None]) -> None:
-    """Refuses a tensor of more elements than this machine has bytes: to compute it takes hours, even if none is stored.
+    """Refuse a tensor of more elements than this machine has bytes: to compute it takes hours, even if none is stored.
 
     Args:
         name: Of the tensor.

@@ -269,7 +269,7 @@ def _names(
 
 
 def _open_axes(program: Any) -> set[tuple[str, int]]:
-    """Input and axis of every size that an exported program leaves open."""
+    """Return input and axis of every size that an exported program leaves open."""
     if program is None:
         return set()
     axes = set()

@@ -93,7 +93,7 @@ def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
 
 
 def null_scale(noise: ArrayLike) -> float:
-    """Robust scale of log ratios (n,) of what does not differ: about 0, whatever the sign of any one block."""
+    """Return robust scale of log ratios (n,) of what does not differ: about 0, whatever the sign of any one block."""
     return float(1.4826 * np.median(np.abs(as_blocks(noise))))
 
 

@@ -114,19 +114,19 @@ def least_blocks(alpha: float = 0.05) -> int:
 
 
 def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha."""
+    """Return log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale)[-1]) if values.size else 0.0
 
 
 def log_evidence_above(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Log evidence that the true shift is greater than theta (log units); see ``log_evidence``."""
+    """Return log evidence that the true shift is greater than theta (log units); see ``log_evidence``."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale, above=True)[-1]) if values.size else 0.0
 
 
 def log_evidence_below(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Log evidence that the true shift is less than theta (log units); see ``log_evidence``."""
+    """Return log evidence that the true shift is less than theta (log units); see ``log_evidence``."""
     return log_evidence_above(-as_blocks(d, at_least=0), -theta, prior_scale)
 
 
@@ -167,7 +167,7 @@ def stakes(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of the hyperbolic cosine, without overflow."""
+    """Return log of the hyperbolic cosine, without overflow."""
     # cosh x = exp |x| (1 + exp(-2 |x|)) / 2; exp x itself is infinite from 710 on.
     size = np.abs(x)
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)) - math.log(2.0))

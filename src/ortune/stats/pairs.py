@@ -51,7 +51,7 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
 
 
 def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
-    """Exact two-sided p-value of the Wilcoxon signed-rank test: "symmetric about theta".
+    """Return exact two-sided p-value of the Wilcoxon signed-rank test: "symmetric about theta".
 
     Blocks equal to theta are left out; tied ones share the middle rank, and the null distribution is that
     of the ranks as they are, so ties and zeros keep it exact.
@@ -134,7 +134,7 @@ def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _pairwise_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of all pairs, each value with itself included: n (n + 1) / 2 of them."""
+    """Return means of all pairs, each value with itself included: n (n + 1) / 2 of them."""
     i, j = np.triu_indices(values.size)
     return np.asarray(0.5 * (values[i] + values[j]))
 

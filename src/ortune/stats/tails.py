@@ -40,7 +40,7 @@ def minimum_requests(quantile: float) -> int:
 def grouped_log_ratios(
     base: Sequence[ArrayLike], new: Sequence[ArrayLike], quantile: float, requests: int | None = None
 ) -> NDArray[np.float64] | None:
-    """Log ratios of a quantile between two arms, one for each group of consecutive blocks.
+    """Return log ratios of a quantile between two arms, one for each group of consecutive blocks.
 
     One trial holds too few requests for a tail, and the requests of one trial are not independent. So
     consecutive blocks are pooled until both arms hold enough, and the group is the unit of analysis; blocks

@@ -106,7 +106,7 @@ def measuring(
 
 
 def holder_words(text: bytes, now_s: float) -> str:
-    """Says that somebody holds the lock: who, since when, and how long its budget still runs."""
+    """Return the sentence that somebody holds the lock: who, since when, and how long its budget still runs."""
     try:
         holder = msgspec.json.decode(text, type=Holder)
     except (msgspec.MsgspecError, UnicodeDecodeError):

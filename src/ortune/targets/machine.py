@@ -183,7 +183,7 @@ def over_memory(
 
 
 def short_of_memory(needed_bytes: int, share: float) -> str:
-    """Says that what is about to begin needs more than a share of the memory left; "" if it fits."""
+    """Return the sentence that what is about to begin needs more than a share of the memory left; "" if it fits."""
     left = platform.memory_left_bytes()
     if left is None or needed_bytes <= share * left:
         return ""

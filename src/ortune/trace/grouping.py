@@ -18,7 +18,7 @@ TABLE = 1 << 20
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
-    """Number the distinct combinations of codes.
+    """Return number the distinct combinations of codes.
 
     Returns:
         The first row of each combination (combinations,), in the order of the numbers, and the combination of each

@@ -77,7 +77,7 @@ def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
-    """The typical run's own time in the profile (median), nanoseconds; 0 if no run was recorded to its end."""
+    """Return the typical run's own time in the profile (median), nanoseconds; 0 if no run was recorded to its end."""
     kept = trace.run_ns[kept_runs(trace, skip_runs).start :]
     return float(np.median(kept)) if len(kept) else 0.0
 

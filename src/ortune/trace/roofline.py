@@ -167,7 +167,7 @@ def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
 
 
 def lost_ns(node: ProfiledNode) -> float:
-    """Time beyond the floor where nothing disturbs the node; 0.0 without a floor."""
+    """Return time beyond the floor where nothing disturbs the node; 0.0 without a floor."""
     return 0.0 if node.floor_ns is None else max(0.0, node.least_ns - node.floor_ns)
 
 

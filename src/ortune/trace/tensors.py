@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
 
 
 def tensors(text: str) -> list[Tensor] | None:
-    """Type and shape of each tensor; None if the text is none of a trace's, [] if it names no tensor."""
+    """Return type and shape of each tensor; None if the text is none of a trace's, [] if it names no tensor."""
     try:
         decoded = _decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

@@ -222,7 +222,7 @@ def _kernel(line: bytes) -> WebKernel | None:
 
 
 def _named(kernel: str) -> tuple[str, str, str, str]:
-    """Number, operator, node and program; "" for what the version does not print."""
+    """Return number, operator, node and program; "" for what the version does not print."""
     number, _, rest = kernel.partition("|")
     if rest.startswith("[") and "] " in rest:
         op_type, _, name = rest[1:].partition("] ")

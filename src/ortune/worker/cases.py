@@ -197,7 +197,7 @@ class Case:
         )
 
     def due(self, request: Dict[str, Any], runs: int) -> int:
-        """Runs of this shape in a batch of so many a shape."""
+        """Return runs of this shape in a batch of so many a shape."""
         # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
         feeds = request["feeds"]
         # Example: weights of 1 and 3, 8 runs a shape: 4 and 12 runs.

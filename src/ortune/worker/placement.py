@@ -35,7 +35,7 @@ def ask(ort: Any, request: Dict[str, Any]) -> str:
 def nodes_of(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> Tuple[List[List[str]], str]:
-    """Operator, name and provider of each node, and why the provider compiled nothing, "" if it did."""
+    """Return operator, name and provider of each node, and why the provider compiled nothing, "" if it did."""
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
         return _assigned(ort, ort.InferenceSession(model, options, **arguments)), ""
@@ -69,7 +69,7 @@ def _validated(
 
 
 def verdicts(log: str, provider: str) -> List[List[str]]:
-    """Operator, name and provider of each node by what QNN's provider logs of it; the last word counts."""
+    """Return operator, name and provider of each node by what QNN's provider logs of it; the last word counts."""
     place, nodes = CPU, {}
     for line in log.splitlines():
         verdict, node = _VERDICT.search(line), _NODE.match(line)

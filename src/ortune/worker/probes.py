@@ -146,7 +146,7 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
 
 
 def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
-    """Files in the folders that settings name, each with the time of its writing; None if none names one."""
+    """Return files in the folders that settings name, each with the time of its writing; None if none names one."""
     folders = [str(item["value"]) for item in applied if item.get("probe") == "folder"]
     if not folders:
         return None

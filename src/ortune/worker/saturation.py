@@ -208,7 +208,7 @@ def _reads(node: Any) -> List[str]:
 
 
 def _requantized(total: Any, scale: Any, y_scale: Any, y_zero: Any, bias: Any = None) -> Any:
-    """Sums in 8 bits again, as MLAS rounds them."""
+    """Return sums in 8 bits again, as MLAS rounds them."""
     if bias is not None:
         total = total + bias
     info = np.iinfo(y_zero.dtype)

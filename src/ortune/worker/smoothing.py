@@ -152,7 +152,7 @@ class _Graph:
         return Factor(node, 1, 1 if attribute(self._onnx, node, "transB", 0) else 0)
 
     def _takes(self, name: str, size: int) -> Optional[List[Factor]]:
-        """The constants that take up a scale of a value's last axis; None if something else has a part in it."""
+        """Return the constants that take up a scale of a value's last axis; None if something else has a part in it."""
         node = self._producer.get(name)
         if node is None:
             return None

@@ -55,7 +55,7 @@ def _value(folder: str, entry: Dict[str, Any]) -> Any:
 
 
 def bit_types(folder: str) -> Dict[str, int]:
-    """Input name -> ONNX element type number, for the inputs that travel as bits."""
+    """Return input name -> ONNX element type number, for the inputs that travel as bits."""
     entries = _index(folder, "feeds")
     return {e["name"]: BIT_TYPES[e["onnx_type"]] for e in entries if e["onnx_type"] in BIT_TYPES}
 
@@ -67,7 +67,7 @@ def _load(path: str, entry: Dict[str, Any]) -> Any:
 
 
 def shifted(feeds: Dict[str, Any]) -> Dict[str, Any]:
-    """Other feeds of the same shapes, types and ranges: each value where its neighbour was."""
+    """Return other feeds of the same shapes, types and ranges: each value where its neighbour was."""
     return {name: np.ascontiguousarray(np.roll(value, 1)) for name, value in feeds.items()}
 
 
@@ -91,7 +91,7 @@ def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict
 
 
 def shapes(outputs: List[Any]) -> List[List[int]]:
-    """Shape of every output; a sequence or map counts as one dimension, its length."""
+    """Return shape of every output; a sequence or map counts as one dimension, its length."""
     sizes = []
     for value in outputs:
         value = _plain(value)

@@ -211,7 +211,7 @@ class Language:
     # --- statements ------------------------------------------------------------------------------------
 
     def statements(self, info: BundleInfo) -> list[str]:
-        """Statements on ``options``; what holds for the tuned machine alone stands behind its condition."""
+        """Return statements on ``options``; what holds for the tuned machine alone stands behind its condition."""
         statements: list[str] = []
         for setting in info.applied:
             line = self.statement(setting)
@@ -374,7 +374,7 @@ def claim(info: BundleInfo) -> str:
 
 
 def lines(statements: Sequence[str], indent: int) -> str:
-    """Statements, each on lines of its own behind so many columns."""
+    """Return statements, each on lines of its own behind so many columns."""
     pad = " " * indent
     return "".join(f"{pad}{part}\n" for statement in statements for part in statement.split("\n"))
 
@@ -386,7 +386,7 @@ def _plain(value: Value) -> str:
 
 @cache
 def templates() -> Environment:
-    """Templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
+    """Return templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
     return Environment(
         loader=PackageLoader("ortune.bundle.languages"),
         autoescape=False,

@@ -14,7 +14,7 @@ from ortune.records import Applied
 
 
 def once(settings: Iterable[Applied]) -> list[str]:
-    """Statements for what belongs to the whole process: the shared allocator and the global pool."""
+    """Return statements for what belongs to the whole process: the shared allocator and the global pool."""
     options = arena(settings)
     allocator = [
         "memory = ort.OrtMemoryInfo('Cpu', ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)",
@@ -28,7 +28,7 @@ def once(settings: Iterable[Applied]) -> list[str]:
 
 
 def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[object]:
-    """Providers as InferenceSession takes them."""
+    """Return providers as InferenceSession takes them."""
     return [(name, options) if options else name for name, options in specs]
 
 

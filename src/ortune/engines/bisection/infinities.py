@@ -131,7 +131,7 @@ class Infinities:
         return signs & {1} or signs
 
     def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
-        """Operands whose infinities are behind those of a result, with their signs."""
+        """Return operands whose infinities are behind those of a result, with their signs."""
         operands = [
             (v, numbers)
             for v in dict.fromkeys(node.inputs)
@@ -240,7 +240,7 @@ def _places(result: _Numbers, signs: Signs | None) -> Array:
 
 
 def _aligned(operand: _Numbers, result: _Numbers, places: Array) -> Array | None:
-    """Elements of an operand that go into those of a result; None if the samples have no elements in common."""
+    """Return elements of an operand that go into those of a result; None if the samples have no elements in common."""
     if operand.shape == result.shape and operand.whole == result.whole:
         return operand.elements()[places]
     if not operand.whole:

@@ -311,7 +311,7 @@ def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnap
 
 
 def _parts(kind: str) -> list[str]:
-    """Type and dimensions of "float[1,10]"."""
+    """Return type and dimensions of "float[1,10]"."""
     name, _, dims = kind.removesuffix("]").partition("[")
     return [name, *(dims.split(",") if dims else [])]
 

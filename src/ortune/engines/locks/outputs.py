@@ -108,7 +108,7 @@ def _decimals(unit: float) -> int:
 
 
 def _to_digits(value: float, unit: float) -> float:
-    """Rounded to so many digits of the unit: what cancels to nearly nothing is noise below that."""
+    """Return rounded to so many digits of the unit: what cancels to nearly nothing is noise below that."""
     if not math.isfinite(value):
         return math.copysign(1e308, value)  # JSON has no infinity
     if not math.isfinite(unit) or unit == 0.0:

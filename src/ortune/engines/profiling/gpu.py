@@ -19,7 +19,7 @@ from ortune.records import GpuDifference
 def kernels_by_side(
     baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[str], None]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
+    """Return kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
 
     Args:
         baseline: Whose processes run them.

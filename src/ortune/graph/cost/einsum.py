@@ -8,7 +8,7 @@ from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 
 
 def einsum(call: Call) -> Count:
-    """Products of the operands for every combination of indices, added up where an index is summed over."""
+    """Return products of the operands for every combination of indices, added up where an index is summed over."""
     equation = call.text("equation").replace(" ", "")
     terms = equation.split("->")[0].split(",")
     if not equation or len(terms) != len(call.node.inputs):

@@ -50,7 +50,7 @@ def gather_block_quantized(call: Call) -> Count:
 
 
 def described(call: Call) -> Count:
-    """Shape and Size read no element."""
+    """Return shape and Size read no element."""
     return Count(read=0)
 
 

@@ -23,7 +23,7 @@ def resize(call: Call) -> Count:
 
 
 def grid_sample(call: Call) -> Count:
-    """Samples at places that are given, in all spatial axes."""
+    """Return samples at places that are given, in all spatial axes."""
     axes = len(call.shape(0)) - 2
     return Count(flops=2 * _taps(call.text("mode", "linear"), axes) * call.n_out())
 

@@ -48,7 +48,7 @@ def _outputs(step: Step) -> Hashable:
 
 
 def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -> dict[Hashable, int]:
-    """Places of steps by a key that no other one has."""
+    """Return places of steps by a key that no other one has."""
     places_of: dict[Hashable, list[int]] = {}
     for place, step in steps:
         places_of.setdefault(key(step), []).append(place)
@@ -56,7 +56,7 @@ def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -
 
 
 def _bind(a: Codes, b: Codes) -> dict[int, int]:
-    """Pairs of places of what is there once on either side: it is to meet nothing else."""
+    """Return pairs of places of what is there once on either side: it is to meet nothing else."""
     places = []
     for side in (a, b):
         codes, first, counts = np.unique(side[:, _SAME], return_index=True, return_counts=True)
@@ -69,7 +69,7 @@ def _bind(a: Codes, b: Codes) -> dict[int, int]:
 
 
 def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
-    """Pairs of places, in order on both sides."""
+    """Return pairs of places, in order on both sides."""
     n = min(len(a), len(b))
     # Edited models are equal but for a few places: without their equal ends the table is small.
     head = _equal_from_start(a[:n, _SAME], b[:n, _SAME])
@@ -143,7 +143,7 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
 
 
 def _scores(traits: Codes, others: Codes) -> Codes:
-    """How well a step fits each of these; 0 if the operator is another. All names weigh less than one kind."""
+    """Return how well a step fits each of these; 0 if the operator is another. All names weigh less than one kind."""
     equal = (others == traits).astype(np.int64)
     # All names of all pairs together are at most 2 n: one more trait in common outweighs them.
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]

@@ -170,7 +170,7 @@ def _require_file(path: Path) -> None:
 
 
 def stamp(path: Path) -> tuple[Path, int, int]:
-    """Size in bytes and nanoseconds of the last change; -1 where the file is gone."""
+    """Return size in bytes and nanoseconds of the last change; -1 where the file is gone."""
     try:
         status = path.stat()
     except OSError:

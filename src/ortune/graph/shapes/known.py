@@ -67,16 +67,16 @@ class Values(dict[ir.Value, Known]):
         return self.get(value, Known()) if value is not None else Known()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """Returns the inferred sizes of a value; None if its rank is unknown."""
+        """Return the inferred sizes of a value; None if its rank is unknown."""
         return self.of(value).dims
 
     def sizes(self, value: ir.Value | None) -> tuple[int | None, ...] | None:
-        """Returns the sizes of a value, None for each symbolic one; None if its rank is unknown."""
+        """Return the sizes of a value, None for each symbolic one; None if its rank is unknown."""
         dims = self.of(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """Returns the elements of a value that holds a shape; None if their count is unknown."""
+        """Return the elements of a value that holds a shape; None if their count is unknown."""
         found = elements(value, self._shape, self._count)
         return None if found is None else tuple(found)
 
@@ -250,7 +250,7 @@ def _infer(model: ir.Model) -> _Types:
 
 
 def _vector_elements(model: ir.Model) -> int:
-    """Counts the elements of the vectors among the model's inputs, once for each node that reads one."""
+    """Count the elements of the vectors among the model's inputs, once for each node that reads one."""
     lengths = {v: v.shape[0] for v in model.graph.inputs if v.shape is not None and len(v.shape) == 1}
     read = (lengths.get(v, 0) for node in model.graph for v in node.inputs if v is not None)
     return sum(length for length in read if isinstance(length, int))

@@ -23,7 +23,7 @@ _LEAST_NS = 20_000_000
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording."""
+    """Find it in a recording."""
     recording = facts.recording
     if recording is None:
         return

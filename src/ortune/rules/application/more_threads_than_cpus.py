@@ -24,7 +24,7 @@ _LEAST_CALLS = 5
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording: in one process, else in all together."""
+    """Find it in a recording: in one process, else in all together."""
     recording = facts.recording
     if recording is None:
         return

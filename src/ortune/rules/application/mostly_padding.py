@@ -26,7 +26,7 @@ _LEAST_CALLS = 4
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording; calls of one model from one place count together."""
+    """Find it in a recording; calls of one model from one place count together."""
     recording = facts.recording
     if recording is None:
         return

@@ -22,7 +22,7 @@ _VARIABLE = "ORT_LOAD_CONFIG_FROM_MODEL"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording."""
+    """Find it in a recording."""
     recording = facts.recording
     if recording is None:
         return

@@ -22,7 +22,7 @@ CODE = "APP003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording."""
+    """Find it in a recording."""
     recording = facts.recording
     if recording is None:
         return

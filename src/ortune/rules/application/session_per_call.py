@@ -24,7 +24,7 @@ CODE = "APP001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording."""
+    """Find it in a recording."""
     recording = facts.recording
     if recording is None:
         return

@@ -23,7 +23,7 @@ CODE = "APP006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording; once for each model."""
+    """Find it in a recording; once for each model."""
     recording = facts.recording
     if recording is None:
         return

@@ -25,7 +25,7 @@ _LEAST_GAP_NS = 200_000
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it in a recording; sessions that were created in one place count together."""
+    """Find it in a recording; sessions that were created in one place count together."""
     recording = facts.recording
     if recording is None:
         return

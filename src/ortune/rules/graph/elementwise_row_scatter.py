@@ -43,7 +43,7 @@ GOOD = _TEXT.replace("INDICES", "4")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None or not holds(facts.model.ir, "ScatterElements"):
         return
     values = known_values(facts.model.ir)

@@ -40,7 +40,7 @@ GOOD = _TEXT.replace("LENGTH", "16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     transforms = with_operator(facts.model.ir, "STFT", "DFT") if facts.model else []
     if facts.model is None or not transforms:
         return

@@ -45,7 +45,7 @@ GOOD = _TEXT.replace("THRESHOLD", ", least")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     filters = with_operator(facts.model.ir, "NonMaxSuppression") if facts.model else []
     without = [node for node in filters if input_of(node, _THRESHOLD) is None]
     idle = [node for node in filters if _keeps_all(node)]

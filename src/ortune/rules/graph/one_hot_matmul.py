@@ -43,7 +43,7 @@ rows (int32[2,4] x) => (float[2,4,2] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     ends = PATTERN.ends(facts.model.ir) if facts.model else []
     if ends:
         finding = Finding(

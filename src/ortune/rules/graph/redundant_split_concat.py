@@ -36,7 +36,7 @@ GOOD = _TEXT.replace("JOIN", "join").replace("HALF", "positive").replace("STEP",
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     merged = joined_and_split(facts.model.ir) if facts.model else []
     if merged:
         verb = "copies" if len(merged) == 1 else "copy"

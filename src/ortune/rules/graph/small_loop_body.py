@@ -55,7 +55,7 @@ products (float[1,64] start, float[512,64,64] xs) => (float[1,64] z, float[512,1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
     loops = [node for node in walked if node.op_type in _LOOPS and _small(node)]
     if loops:

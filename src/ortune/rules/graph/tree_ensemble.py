@@ -55,7 +55,7 @@ line (float[n,2] x) => (float[n,1] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, unless many rows are fed together."""
+    """Find the pattern everywhere in the model, unless many rows are fed together."""
     if facts.model is None or _rows(facts) >= _ENOUGH:
         return
     models = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]

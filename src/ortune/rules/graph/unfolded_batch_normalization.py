@@ -49,7 +49,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None:
         return
     norms = with_operator(facts.model.ir, "BatchNormalization")

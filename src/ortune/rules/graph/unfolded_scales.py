@@ -47,7 +47,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None:
         return
     # The quotient or half of an activation, which is told of as a whole.

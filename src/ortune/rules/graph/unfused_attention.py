@@ -46,7 +46,7 @@ classes (float[2,8,16] x, float[2,16,8] w) => (float[2,8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None:
         return
     softmaxes = with_operator(facts.model.ir, "Softmax")

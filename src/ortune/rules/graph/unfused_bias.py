@@ -39,7 +39,7 @@ GOOD = f"{_HEAD}\nfixed (float[4,2] x) => (float[4,2] y){_BODY}"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     products = with_operator(facts.model.ir, "MatMul") if facts.model else ()
     why = {node: reason for node in products if (reason := _reason(node))}
     if why:

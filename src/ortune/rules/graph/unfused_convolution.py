@@ -45,7 +45,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     convolutions = with_operator(facts.model.ir, "Conv") if facts.model else ()
     matches = {node: apart for node in convolutions if (apart := _apart(node))}
     if matches:

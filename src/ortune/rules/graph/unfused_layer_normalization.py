@@ -71,7 +71,7 @@ features (float[2,8,16] x) => (float[2,8,16] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     why = _reasons(facts.model) if facts.model else {}
     if why:
         reasons = "; ".join(dict.fromkeys(why.values()))

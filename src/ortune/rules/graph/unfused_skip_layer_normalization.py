@@ -47,7 +47,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     sums = with_operator(facts.model.ir, "Add") if facts.model else ()
     why = {node: reason for node in sums if (reason := _reason(node))}
     if why:

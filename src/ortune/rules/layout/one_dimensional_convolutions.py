@@ -46,7 +46,7 @@ GOOD = _TEXT.replace("AXIS", ",1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
     convolutions = [node for node in with_operator(facts.model.ir, "Conv") if _of_one(node)]

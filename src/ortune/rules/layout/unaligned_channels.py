@@ -49,7 +49,7 @@ GOOD = _text(20, "conv")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where an x86 CPU runs it."""
+    """Find the pattern everywhere in the model, where an x86 CPU runs it."""
     if (
         facts.model is None
         or facts.target != CPU.target

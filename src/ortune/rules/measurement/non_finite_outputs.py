@@ -31,7 +31,7 @@ _NORMALISING = ("Softmax", "LogSoftmax")  # NaN where a whole row is masked
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Finds it where a run gave them."""
+    """Find it where a run gave them."""
     nonfinite = [output for output in facts.nonfinite if output.unusable_reference]
     if not nonfinite:
         return
@@ -74,7 +74,7 @@ def _where(source: NotFinite | None) -> tuple[str, ...]:
 
 
 def _from(source: NotFinite | None) -> str:
-    """The node and the stored value that they come from."""
+    """Return the node and the stored value that they come from."""
     if source is None:
         return ""
     text = f", from {_node(source.node)} on"
@@ -101,7 +101,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _infinity(source: NotFinite) -> str:
-    """How its infinity came about."""
+    """Return how its infinity came about."""
     if source.infinity == "overflow":
         return "overflows to infinity" + (f" in {source.onnx_type}" if source.onnx_type in _HALF else "")
     if source.infinity == "division-by-zero":
@@ -124,7 +124,7 @@ def _fix(source: NotFinite | None, *, invented: bool) -> str:
 
 
 def _mend(source: NotFinite | None) -> str:
-    """What to do about the cause."""
+    """Return what to do about the cause."""
     if source is None:
         return "correct the model"
     if source.weight:

@@ -21,7 +21,7 @@ CODE = "MSR002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     random_nodes = outputs.random_ops(facts.model.ir) if facts.model else []
     if random_nodes:
         yield Finding(

@@ -31,7 +31,7 @@ _LEAST_TENSOR_BYTES = 1024
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, until too much was read."""
+    """Find the pattern everywhere in the model, until too much was read."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     stored = list(parameters(facts.model.ir))

@@ -53,7 +53,7 @@ small (float[1] x) => (float[256,256] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None or CONSTANT_FOLDING_MAX_BYTES.name in facts.plan.settings:
         return
     sizes = {

@@ -50,7 +50,7 @@ plain {_SIDES}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where such a provider runs it."""
+    """Find the pattern everywhere in the model, where such a provider runs it."""
     if facts.model is None or not facts.provider.standard_operators:
         return
     walked = nodes(facts.model.ir)

@@ -45,7 +45,7 @@ there (float[8,96] x, float[96,96] w) => (float16[8,96] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None:
         return
     chains = facts.plan.settings.get(

@@ -29,7 +29,7 @@ CODE = "PRC002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     model = facts.model.ir

@@ -50,7 +50,7 @@ GOOD = f"""{_HEAD}{_INSIDE}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     yield from in_float(CODE, facts, ("Conv",), _island)
 
 

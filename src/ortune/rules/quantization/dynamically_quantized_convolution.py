@@ -40,7 +40,7 @@ integers (uint8[8,8] x, uint8[8,8] w) => (int32[8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
     convolutions = [node for node in nodes(facts.model.ir) if node.op_type == "ConvInteger"]

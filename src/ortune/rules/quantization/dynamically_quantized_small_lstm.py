@@ -60,7 +60,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where a CPU runs it."""
+    """Find the pattern everywhere in the model, where a CPU runs it."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     small = [match.node for match in small_ones(facts.model.ir)[0]]

@@ -43,7 +43,7 @@ GOOD = f"""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
     products = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _half(node)]

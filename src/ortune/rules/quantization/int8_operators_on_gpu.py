@@ -47,7 +47,7 @@ floats (float[8,8] x, float[8,8] w) => (float[8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where such a GPU runs it."""
+    """Find the pattern everywhere in the model, where such a GPU runs it."""
     if facts.model is None or facts.target not in _TARGETS:
         return
     on_cuda = facts.target not in GPU

@@ -38,7 +38,7 @@ _LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, an
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the processor is of that kind and nothing is set against it."""
+    """Find the pattern everywhere in the model, where the processor is of that kind and nothing is set against it."""
     if facts.model is None or facts.target != CPU.target or not saturates(facts.host):
         return
     if facts.plan.settings.get(X64_QUANT_PRECISION.name):

@@ -55,7 +55,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     yield from in_float(CODE, facts, ("MatMul", "Gemm"), _island)
 
 

@@ -48,7 +48,7 @@ GOOD = _TEXT.replace("SCALE", "0.125")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     products = with_operator(facts.model.ir, "Conv", "Gemm") if facts.model else ()
     biased = [node for node in products if _is_off(node)]
     gemms = [node for node in biased if is_op(node, "Gemm")]

@@ -56,7 +56,7 @@ GOOD = _TEXT.replace("NUMBERS", "127,40,31,22,90,51,60,100")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     lost: dict[ir.Node, tuple[int, int]] = {}
     for node in nodes(facts.model.ir) if facts.model else ():
         weights = _weights(node)
@@ -104,7 +104,7 @@ def _weights(node: ir.Node) -> np.ndarray | None:
 
 
 def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
-    """How many channels use next to none of the steps, and how many there are; none if no channel uses many."""
+    """Return how many channels use next to none of the steps, and how many there are; none if no channel uses many."""
     # Output channels lie on the first axis of a Conv, and of a Gemm whose weights are transposed; else on the
     # last.
     first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))

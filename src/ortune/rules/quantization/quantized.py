@@ -29,7 +29,7 @@ _OPERATORS = op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     quantized = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
     if not quantized:
         return

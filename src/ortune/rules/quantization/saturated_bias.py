@@ -43,7 +43,7 @@ GOOD = _TEXT.replace("NUMBERS", "7, 2147480000")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model."""
+    """Find the pattern everywhere in the model."""
     cut: dict[str, tuple[int, int]] = {}
     for node in nodes(facts.model.ir) if facts.model else ():
         place = _BIAS.get(node.op_type)

@@ -58,7 +58,7 @@ GOOD = f"""{_HEAD}<int8[4,2] w = {{1,2,3,4,5,6,7,8}}>
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the processor has an 8-bit dot product of that kind."""
+    """Find the pattern everywhere in the model, where the processor has an 8-bit dot product of that kind."""
     if (
         facts.model is None
         or facts.target != CPU.target

@@ -48,7 +48,7 @@ GOOD = _TEXT.replace("    [bad_weights] d = DequantizeLinear (w, s, z)\n", "").r
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the CPU runs it."""
+    """Find the pattern everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(DISABLE_QUANT_QDQ.name):
         return
     dequantized_weights = [

@@ -60,7 +60,7 @@ tokens (int32[2,4] ids, float[96,8] table) => (float[2,4,8] y, float[2,4] z)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where WebGPU runs it."""
+    """Find the pattern everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
     computing = [node for node in nodes(facts.model.ir) if _is_meant(node)]

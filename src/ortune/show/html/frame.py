@@ -66,7 +66,7 @@ def page(
 
 @cache
 def environment() -> Environment:
-    """Templates that escape everything, and write out what a reader could not see."""
+    """Return templates that escape everything, and write out what a reader could not see."""
     jinja = Environment(
         loader=PackageLoader("ortune.show.html"),
         autoescape=True,

@@ -55,7 +55,7 @@ def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str],
 
 
 def _settings(incomplete: str) -> Iterator[Candidate]:
-    """Settings by the shortest of their names that begins so; with their values once one is meant."""
+    """Yield settings by the shortest of their names that begins so; with their values once one is meant."""
     from ortune.catalogue import knobs
 
     begun, sign, _ = incomplete.partition("=")

@@ -43,7 +43,7 @@ def functional(row: BenchRow, result: BenchResult) -> str:
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
-    """Says that a shape has fewer processes than it should, and why."""
+    """Return the sentence that a shape has fewer processes than it should, and why."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
     return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 
@@ -70,7 +70,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Mean, fastest and slowest request: name, value and interval; [] if the document has none."""
+    """Return mean, fastest and slowest request: name, value and interval; [] if the document has none."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
     ends = (("min", row.min_ns), ("max", row.max_ns))
     return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
@@ -134,7 +134,7 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
 
 
 def throughput(item: Estimate) -> tuple[str, str]:
-    """Requests a second and their interval."""
+    """Return requests a second and their interval."""
     return _scaled(item, ((1.0, "requests/s"),))
 
 
@@ -243,7 +243,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
 
 
 def _transfer(result: BenchResult) -> list[tuple[str, str]]:
-    """Says whether times contain it; nothing if no times are shown."""
+    """Return whether times contain it; nothing if no times are shown."""
     emulated = finding_words.functional_only(result.findings)
     return [] if emulated else transfer_words.included([result.side.plan])
 
@@ -285,7 +285,7 @@ def _figures(result: BenchResult) -> list[Block]:
 
 
 def _shapes(result: BenchResult) -> list[Block]:
-    """Tables with a row a shape: latency and its tails, mean and extremes, all else."""
+    """Return tables with a row a shape: latency and its tails, mean and extremes, all else."""
     rows = list(result.rows)
     tails = shown_tails(rows)
     latency = [[time(row.median_ns), *map(_tail_cell, t)] for row, t in zip(rows, tails, strict=True)]
@@ -335,7 +335,7 @@ def warmed(browser: str, ratio: float | None) -> str:
 
 
 def headlines(result: BenchResult) -> str:
-    """Those of all rows."""
+    """Return those of all rows."""
     return "; ".join(headline(row, result) for row in result.rows) or "no shape was measured"
 
 

@@ -67,7 +67,7 @@ class Comparing:
         wait_ratio: float,
         tells_why: bool,
     ) -> None:
-        """Takes sides of which none was run yet.
+        """Take sides of which none was run yet.
 
         Args:
             opened: What is measured.
@@ -95,7 +95,7 @@ class Comparing:
         self.trial_ns = 0.0  # as the sides alone let expect
 
     def _taken_by_all(self, work: Workload) -> Workload:
-        """The workload with ids that each new side has a row for too."""
+        """Return the workload with ids that each new side has a row for too."""
         for new in self.news:
             rows = rows_of(new.side.model.ir)
             work = within_rows(work, {a: rows[b] for b, a in new.pairs.items() if b in rows})
@@ -104,7 +104,7 @@ class Comparing:
     # --- each side alone
 
     def begin(self) -> None:
-        """Runs each side alone: what it costs, and how far its outputs are from the base's.
+        """Run each side alone: what it costs, and how far its outputs are from the base's.
 
         Raises:
             OrtuneError: The base does not run, or none of the new sides does.
@@ -143,22 +143,22 @@ class Comparing:
 
     @property
     def timed(self) -> list[New]:
-        """Return the new sides whose times can be compared with the base's."""
+        """The new sides whose times can be compared with the base's."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
 
     @property
     def base_wrong(self) -> bool:
-        """Returns whether the base's outputs are known to be wrong, or no numbers."""
+        """Whether the base's outputs are known to be wrong, or no numbers."""
         check = self.baseline.check
         return check.wrong or check.refuted or not check.claims
 
     @property
     def functional_only(self) -> bool:
-        """Returns whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
+        """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         return self.baseline.functional_only
 
     def _compiles_too_long(self, new: New) -> bool:
-        """Leaves out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
+        """Leave out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
         source = new.side.runtime.source
         if source is None or not source.compiles or len(self.news) == 1:
             return False
@@ -172,7 +172,7 @@ class Comparing:
         return True
 
     def _try(self, new: New) -> None:
-        """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
+        """Run a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
         outcome = self._first_outcome(new, new.contestant)
@@ -234,7 +234,7 @@ class Comparing:
         return baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
 
     def _failed(self, new: New, outcome: Failed) -> None:
-        """Records a new side that does not run, and goes on with the others; an error where there are none."""
+        """Record a new side that does not run, and goes on with the others; an error where there are none."""
         assert new.contestant is not None
         new.failed = outcome
         self.watch.say(f"{new.name} does not run: {failure(outcome)}")
@@ -297,7 +297,7 @@ class Comparing:
         self.budget = self.budget.reserve(min(later_s, max(0.0, most_s)))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
-        """How many blocks the time holds, of trials that are made shorter where a calibration would not fit."""
+        """Return how many blocks the time holds, of trials that are made shorter where a calibration would not fit."""
         before = self.baseline.pilot.trial_ns
         self.before_s = self.budget.spent_s
         n_arms = 1 + n_new + len(duel.CONTROLS)

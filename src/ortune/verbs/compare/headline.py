@@ -14,7 +14,7 @@ from ortune.verbs.compare.gate import NO_BLOCK
 
 
 def headline(result: CompareResult) -> str:
-    """The answer in at most two lines: the verdict, the figure with its interval, the outputs."""
+    """Return the answer in at most two lines: the verdict, the figure with its interval, the outputs."""
     comparison = result.comparison
     if is_wrong(result):
         return heads.headline("wrong-output", _wrong(result))
@@ -43,7 +43,7 @@ def headline(result: CompareResult) -> str:
 
 
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
-    """Each comparison with the name of its new side; "" for a single one."""
+    """Return each comparison with the name of its new side; "" for a single one."""
     return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
 
 
@@ -102,7 +102,7 @@ def _wrong(result: CompareResult) -> str:
 
 
 def _not_finite(result: CompareResult) -> str:
-    """Says which output of the new side is no number, and how much of it; "" where all are."""
+    """Return which output of the new side is no number, and how much of it; "" where all are."""
     for output in result.outputs.nonfinite:
         if output.unusable_candidate:
             n, of = output.nonfinite_candidate, output.n_elements
@@ -111,7 +111,7 @@ def _not_finite(result: CompareResult) -> str:
 
 
 def claim(result: CompareResult) -> str:
-    """What was measured of B against A, in the figure that was compared."""
+    """Return what was measured of B against A, in the figure that was compared."""
     c = result.comparison
     assert c is not None
     blocks = heads.count(c.n_blocks, "block")
@@ -126,7 +126,7 @@ def claim(result: CompareResult) -> str:
 
 
 def _looks(name: str, c: Comparison) -> str:
-    """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    """Return what was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
     of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
     if sides.kind(c.statistic) in ("memory", "cpu"):
         return f"{name} appears to need {change_words(ratio, 'less', 'more')} {of} than A"

@@ -81,7 +81,7 @@ class New:
 
 
 def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
-    """Sides of which nothing is claimed, by name.
+    """Yield sides of which nothing is claimed, by name.
 
     Args:
         news: The sides compared with the base.

@@ -103,7 +103,7 @@ def blocks_within(
 
 
 def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
-    """Says which block of a comparison runs, and whether the controls are part of it."""
+    """Return which block of a comparison runs, and whether the controls are part of it."""
     if calibrating:
         return (
             f"calibrating, block {n_blocks}"

@@ -130,7 +130,7 @@ def _set_measured(
 def _compared(
     options: Options, files: Sequence[Path], budget_s: float, watch: Watcher
 ) -> Envelope[CompareResult]:
-    """Files of one model in the same blocks, each against the first, with the inputs that the user gave."""
+    """Return files of one model in the same blocks, each against the first, with the inputs that the user gave."""
     first, second, *more = files
     asked = CompareOptions(
         a=first,
@@ -227,7 +227,7 @@ class _Run:
 
     @property
     def expected(self) -> axes.Axes:
-        """Return the axes that are to be dynamic: those requested, and those that are dynamic in the source."""
+        """The axes that are to be dynamic: those requested, and those that are dynamic in the source."""
         open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
         for name, places in self.asked.items():
             open_axes.setdefault(name, {}).update(places)

@@ -117,7 +117,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
 
 
 def _raced(result: ConvertResult) -> list[str]:
-    """Says which of two exporters' models is faster, and which is kept."""
+    """Return which of two exporters' models is faster, and which is kept."""
     if result.raced is None or len(result.conversions) < 2:
         return []
     kept = result.conversions[-1].exporter

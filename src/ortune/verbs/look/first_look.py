@@ -77,7 +77,7 @@ class FirstLook:
     """
 
     def __init__(self, opened: Experiment, model: OpenModel, store: Path | None) -> None:
-        """Reads the file.
+        """Read the file.
 
         Args:
             opened: What is measured, with its budget.
@@ -118,7 +118,7 @@ class FirstLook:
         return OVERRUN_SHARE * self._whole.total_s
 
     def run(self, side: Resolved) -> None:
-        """Runs the model, and times and profiles it as far as the time allows.
+        """Run the model, and times and profiles it as far as the time allows.
 
         Raises:
             OrtuneError: It does not run.
@@ -158,7 +158,7 @@ class FirstLook:
         self._noted = tuple(notes)
 
     def _count(self, work: Workload) -> None:
-        """Counts the operations of a run, in at most half of the time that is left: the run itself comes first."""
+        """Count the operations of a run, in at most half of the time that is left: the run itself comes first."""
         if work is self.work:
             return
         self.work, self.cost = work, None
@@ -238,7 +238,7 @@ class FirstLook:
         )
 
     def _profile(self, baseline: Measuring, side: Resolved) -> None:
-        """Profiles the first shape alone: a profile does not say which shape a run had."""
+        """Profile the first shape alone: a profile does not say which shape a run had."""
         assert self.timing is not None
         self.watch.line("profiling")
         base = baseline.arm(BASE)

@@ -38,7 +38,7 @@ ONE_CALLER = "measured with one caller"
 
 
 def no_time_for(what: str, more_s: float, busy: str = "") -> str:
-    """What there was no time for, and how much it would take; nobody knows where it was busy."""
+    """Return what there was no time for, and how much it would take; nobody knows where it was busy."""
     if busy and more_s > LONG_S:
         return f"{what} (machine busy; rerun when it is idle)"
     return f"{what} (about {in_words(math.ceil(more_s))} more)"
@@ -52,17 +52,17 @@ def checks(left_out: Sequence[str]) -> str:
 
 
 def no_profile(why: str) -> str:
-    """Says that there is no profile, though there was time for one."""
+    """Return the sentence that there is no profile, though there was time for one."""
     return f"{PROFILE}, which {why}"
 
 
 def one_caller(load: str) -> str:
-    """Says that a first look, or a profile, is no load test."""
+    """Return the sentence that a first look, or a profile, is no load test."""
     return f"{ONE_CALLER}, back to back, but the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:
-    """What the file is: titles and sentences."""
+    """Return what the file is: titles and sentences."""
     info = result.model
     # ORT format declares every domain that there is; those that no node is of say nothing.
     used = {operator.rpartition(".")[0] for operator in result.operators}
@@ -84,7 +84,7 @@ def about(result: LookResult) -> list[tuple[str, str]]:
 
 
 def flops_note(cost: ModelCost) -> str:
-    """What the count of operations leaves out or rests on."""
+    """Return what the count of operations leaves out or rests on."""
     unknown = uncounted(cost)
     notes = [f"not counted: {unknown}"] if unknown else []
     notes += cost.notes[:1]
@@ -93,12 +93,12 @@ def flops_note(cost: ModelCost) -> str:
 
 
 def not_counted(budget_s: float) -> str:
-    """Says that the operations of a run were not counted for want of time."""
+    """Return the sentence that the operations of a run were not counted for want of time."""
     return f"counting its operations takes longer than the budget of {in_words(budget_s)} allows"
 
 
 def uncounted(cost: ModelCost) -> str:
-    """Operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" where there is none."""
+    """Return operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" where there is none."""
     counts = Counter(node.op_type for node in cost.nodes if node.times and not node.known)
     top = counts.most_common(MOST_UNKNOWN)
     rest = counts.total() - sum(n for _, n in top)
@@ -146,7 +146,7 @@ def _nodes(result: LookResult) -> str:
 
 
 def headline(result: LookResult) -> str:
-    """What a run takes and where most of it goes; every number is a single observation, and says so."""
+    """Return what a run takes and where most of it goes; every number is a single observation, and says so."""
     t = result.timing
     if t is None:
         return ""
@@ -171,7 +171,7 @@ def headline(result: LookResult) -> str:
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
-    """The regions that have a share worth saying; all where shares are not known."""
+    """Return the regions that have a share worth saying; all where shares are not known."""
     return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
 
 
@@ -181,7 +181,7 @@ def region_words(region: RepeatedRegion) -> str:
 
 
 def structure(result: LookResult) -> list[tuple[str, str]]:
-    """What the model is made of, as far as parts of it are equal."""
+    """Return what the model is made of, as far as parts of it are equal."""
     alike: dict[tuple[object, ...], list[RepeatedRegion]] = {}
     for region in _regions(result):
         key = (region.copies, region.n_nodes, *sorted(region.operators.items()))
@@ -203,7 +203,7 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
 
 
 def timing(result: LookResult) -> list[tuple[str, str]]:
-    """What one run costs; every number is a single observation, and says so."""
+    """Return what one run costs; every number is a single observation, and says so."""
     t = result.timing
     if t is None:
         return []
@@ -230,7 +230,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
 
 
 def profile_title(result: LookResult) -> str:
-    """What the table of operators is, and how much profiling disturbed it."""
+    """Return what the table of operators is, and how much profiling disturbed it."""
     profile = result.profile
     if profile is None:
         return ""
@@ -247,7 +247,7 @@ def profile_title(result: LookResult) -> str:
 
 
 def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
-    """The dearest operators: name, share, time a run, nodes."""
+    """Return the dearest operators: name, share, time a run, nodes."""
     if result.profile is None:
         return []
     several = len({o.provider for o in result.profile.operators}) > 1
@@ -261,7 +261,7 @@ ESTIMATED = "top operators, estimated from the graph (operations and bytes, not 
 
 
 def estimate_rows(result: LookResult) -> list[tuple[str, str, str]]:
-    """The operators with most of the work, where no run was profiled: share and nodes."""
+    """Return the operators with most of the work, where no run was profiled: share and nodes."""
     return [
         (row.op_type, whole_percent(row.share_ratio), _nodes_of(row.n_nodes))
         for row in result.estimate[:TOP_OPERATORS]
@@ -286,12 +286,12 @@ def findings(result: LookResult) -> list[str]:
 
 
 def lesser(result: LookResult) -> list[str]:
-    """The findings that are only counted."""
+    """Return the findings that are only counted."""
     return [finding.sentence() for finding in result.findings[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:
-    """What was skipped for lack of time."""
+    """Return what was skipped for lack of time."""
     return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
 
 
@@ -303,7 +303,7 @@ def _count(number: int) -> str:
 
 
 def document(envelope: Envelope[LookResult]) -> Document:
-    """The first look, on one page of a terminal."""
+    """Return the first look, on one page of a terminal."""
     result = envelope.result
     error = envelope.error
     return Document(

@@ -74,6 +74,6 @@ def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
 
 
 def memory_source(memory_profile: MemoryProfile) -> str:
-    """Says where the figures come from, and the run whose nodes are shown."""
+    """Return where the figures come from, and the run whose nodes are shown."""
     run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
     return f"{run}{SOURCES[memory_profile.source]}"

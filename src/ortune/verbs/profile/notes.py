@@ -17,12 +17,12 @@ PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again
 
 
 def no_time_for_peak(needed_s: float) -> str:
-    """Says that the budget does not hold the measurement of the peak."""
+    """Return the sentence that the budget does not hold the measurement of the peak."""
     return f"measuring it takes about {in_words(needed_s)}, more than the budget allows (run ortune doctor)"
 
 
 def no_peak(why: str, *, again: bool) -> str:
-    """Says that the machine's peak could not be measured."""
+    """Return the sentence that the machine's peak could not be measured."""
     return f"the machine's peak {'was not measured again' if again else 'is not known'}: {why}"
 
 
@@ -143,7 +143,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def untraced(reason: str) -> list[str]:
-    """Says that no kernel of the GPU is timed, and what mends it; nothing if all are."""
+    """Return the sentence that no kernel of the GPU is timed, and what mends it; nothing if all are."""
     if not reason:
         return []
     return [

@@ -303,7 +303,7 @@ class _Models:
     def _processes(
         self, baselines: Sequence[Measuring], sides: Sequence[Resolved], keep_s: float
     ) -> list[list[Process]]:
-        """Profiled processes of every side, turn by turn, so that drift hits all alike.
+        """Return profiled processes of every side, turn by turn, so that drift hits all alike.
 
         As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
 

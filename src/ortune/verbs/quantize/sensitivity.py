@@ -223,6 +223,6 @@ def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[L
 
 
 def _touched(graph: ir.Graph, groups: Sequence[LayerGroup]) -> set[int]:
-    """Places of the groups of which a quantized graph computes something in fewer bits."""
+    """Return places of the groups of which a quantized graph computes something in fewer bits."""
     of = group_of_nodes(graph, groups)
     return {of[node] for node in graph if node in of and rewrites.in_fewer_bits(node)}

@@ -61,7 +61,7 @@ def untested(n: int, n_methods: int, budget_s: float) -> str:
 
 
 def left_out(n: int) -> str:
-    """Says that an earlier answer spared methods."""
+    """Return the sentence that an earlier answer spared methods."""
     what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
     return (
         f"{what} not tested: each was worse than the winner in an earlier model with the same kinds of layers "

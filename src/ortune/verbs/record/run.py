@@ -25,7 +25,7 @@ from ortune.verbs.record.result import RecordResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResult]:
-    """Runs a program and records it, or installs the recorder.
+    """Run a program and records it, or installs the recorder.
 
     Returns:
         The whole document; ``verdict`` is "findings", "nothing-found", "no-sessions" or "missed" for a recording.

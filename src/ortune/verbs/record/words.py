@@ -35,7 +35,7 @@ def installed(changed: Sequence[str], *, removed: bool) -> str:
 
 
 def headline(result: RecordResult) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     recording = result.recording
     if recording is None:
         return result.headline
@@ -64,7 +64,7 @@ def _looked_at(recording: Recording) -> str:
 
 
 def document(envelope: Envelope[RecordResult]) -> Document:
-    """The findings, what was looked at, and what was missed."""
+    """Return the findings, what was looked at, and what was missed."""
     result = envelope.result
     assert result is not None
     recording = result.recording

@@ -132,7 +132,7 @@ def _decision(both: Answer) -> Decision:
 
 
 def _correction(result: Record) -> str:
-    """Says what is to be set although nothing is faster; "" if the default's outputs are right."""
+    """Return what is to be set although nothing is faster; "" if the default's outputs are right."""
     if not isinstance(result, TuneResult) or not tune_facts.corrected(result):
         return ""
     return f"the default's outputs are wrong: set {result.default.describe()}"
@@ -177,7 +177,7 @@ def _evidence(both: Answer) -> str:
 
 
 def _whole_answer(envelope: Envelope[Record]) -> str:
-    """Says what was tried, and what would have been seen, where there is no comparison to quote."""
+    """Return what was tried, and what would have been seen, where there is no comparison to quote."""
     result = envelope.result
     return result.headline or tune_headline.headline(result) if isinstance(result, TuneResult) else ""
 

@@ -129,7 +129,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
 
 
 def _arrival(both: Answer) -> list[BriefRisk]:
-    """Says whether ONNX Runtime was seen to take the settings."""
+    """Return whether ONNX Runtime was seen to take the settings."""
     if not both.read_back:
         return []
     unseen = [name for name, level in both.read_back if level == "none"]
@@ -139,7 +139,7 @@ def _arrival(both: Answer) -> list[BriefRisk]:
 
 
 def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
-    """Says whether the new side's model file runs well on any machine, as far as that is known."""
+    """Return whether the new side's model file runs well on any machine, as far as that is known."""
     assert both.new is not None
     limits = "the results apply to the machine above"
     rewrites = [r.name for r in both.new.plan.rewrites]

@@ -227,7 +227,7 @@ def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
 
 
 def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Categories and the dearest operators of several profiles, a column each; none with fewer than two."""
+    """Return categories and the dearest operators of several profiles, a column each; none with fewer than two."""
     profiles = [result for _, result in _profiles(sessions)]
     if len(profiles) < 2:
         return []

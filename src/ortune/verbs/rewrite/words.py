@@ -30,7 +30,7 @@ def unseen_feature(feature: str) -> str:
 
 
 def calibrated_on_synthetic(names: Sequence[str]) -> str:
-    """Says that rewrites took their scales from inputs that nobody vouches for."""
+    """Return the sentence that rewrites took their scales from inputs that nobody vouches for."""
     verb = "was" if len(names) == 1 else "were"
     return f"{' and '.join(names)} {verb} calibrated on synthetic inputs; pass real ones with --inputs PATH"
 

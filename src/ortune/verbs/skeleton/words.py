@@ -48,7 +48,7 @@ def _where(result: SkeletonResult) -> str:
 
 
 def differences(result: SkeletonResult) -> list[str]:
-    """Says where it does not stand for the original, and what to beware of."""
+    """Return where it does not stand for the original, and what to beware of."""
     codes = [
         f"{code}: {before} in the original, {after} in the skeleton{_cause(code)}"
         for code, before, after in _changed(result.places_before, result.places_after)

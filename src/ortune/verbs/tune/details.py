@@ -180,7 +180,7 @@ TRADE = (
 
 
 def where_kept(result: TuneResult) -> list[tuple[str, str]]:
-    """Says where the deliverables lie, and how to get them again."""
+    """Return where the deliverables lie, and how to get them again."""
     named = [
         ("bundle", result.bundle),
         ("report", result.report),

@@ -15,7 +15,7 @@ NAME = 60
 
 
 def won(difference: ProfileDifference) -> str:
-    """Says where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
+    """Return where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     if difference_tables.is_hidden(difference):
@@ -38,7 +38,7 @@ def won(difference: ProfileDifference) -> str:
 
 
 def _in_part(difference: ProfileDifference, both: str) -> str:
-    """Says which nodes take less where the profiles do not confirm that the whole run does; or that none does."""
+    """Return which nodes take less where the profiles do not confirm that the whole run does; or that none does."""
     whole = (
         f"differ by no more than noise ({both})"
         if difference_tables.no_difference(difference)

@@ -16,7 +16,7 @@ NOTE = "Results hold for one machine, build and model. Compare only results wher
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Commands and facts in groups."""
+    """Return commands and facts in groups."""
     result = envelope.result
     groups = {
         "Model": _model(result),
