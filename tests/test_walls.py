@@ -201,8 +201,8 @@ def is_known_to_all(name: str) -> bool:
 
 
 def is_private(name: str) -> bool:
-    # ``verbs/_shared`` begins so because it is no verb.
-    return name.startswith("_") and not name.startswith("__") and name not in ("_", "_shared")
+    # ``verbs/_shared`` and ``verbs/_many`` begin so because they are no verbs.
+    return name.startswith("_") and not name.startswith("__") and name not in ("_", "_shared", "_many")
 
 
 def private_of_others(source: Source, home: str, own: set[str], everywhere: set[str]) -> set[str]:

@@ -26,6 +26,7 @@ def documents() -> dict[str, type[Record]]:
     """Every document by its name and number, e.g. ``compare/1``: the answer of each verb, and what else is read."""
     return {
         **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
+        "many/1": envelope(records.ManyResult),
         "snapshot/1": records.Snapshot,
         "plan/1": records.Plan,
         "workload/1": named(records.RecordedWorkload, "Workload"),

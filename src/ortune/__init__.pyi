@@ -32,7 +32,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 __version__: str
 
 def bench(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -62,6 +62,8 @@ def bench(
     callers: int = ...,
     cpus: float | None = ...,
     memory: str | int | None = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
     shared_pool: bool = ...,
     shared_arena: bool = ...,
     progress: bool = ...,
@@ -110,6 +112,7 @@ def check(
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
     plan: str | Path | None = ...,
     target: str = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
     select: Sequence[str] | str | Mapping[str, object] = ...,
     ignore: Sequence[str] | str | Mapping[str, object] = ...,
     preview: bool = ...,
@@ -203,6 +206,9 @@ def compare(
     key: str = ...,
     open_within: str | float = ...,
     serve: bool = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
+    each: bool = ...,
     objective: Objective = ...,
     tolerance: str | float | None = ...,
     metric: str | None = ...,
@@ -319,7 +325,7 @@ def explain(
     watcher: Watcher | None = ...,
 ) -> Answer[ExplainResult]: ...
 def history(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -334,6 +340,8 @@ def history(
     seed: int = ...,
     report: str | Path | None = ...,
     resume: str | None = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
     release: Sequence[str] | str | Mapping[str, object] = ...,
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
     objective: Objective = ...,
@@ -342,7 +350,7 @@ def history(
     watcher: Watcher | None = ...,
 ) -> Answer[HistoryResult]: ...
 def lock(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     file: str | Path | None = ...,
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
@@ -356,6 +364,7 @@ def lock(
     browser: str = ...,
     headful: bool = ...,
     runtime: str | Path | None = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
     check: bool = ...,
     strict: bool = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
@@ -368,7 +377,7 @@ def lock(
     watcher: Watcher | None = ...,
 ) -> Answer[LockResult]: ...
 def look(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -389,17 +398,20 @@ def look(
     budget: str | float = ...,
     seed: int = ...,
     report: str | Path | None = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     progress: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[LookResult]: ...
 def partition(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
     inputs: str | Path | None = ...,
     custom_ops: Sequence[str | Path] | str | Mapping[str, object] = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
     providers: str = ...,
     runtime: str | Path | None = ...,
     report: str | Path | None = ...,
@@ -447,7 +459,7 @@ def profile(
     watcher: Watcher | None = ...,
 ) -> Answer[ProfileResult]: ...
 def quantize(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -467,6 +479,8 @@ def quantize(
     seed: int = ...,
     report: str | Path | None = ...,
     resume: str | None = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
     runtime: str | Path | None = ...,
     data: str | Path | None = ...,
@@ -590,7 +604,7 @@ def skeleton(
     watcher: Watcher | None = ...,
 ) -> Answer[SkeletonResult]: ...
 def tune(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -633,6 +647,8 @@ def tune(
     metric: str | None = ...,
     worth: str | float = ...,
     allow: Sequence[str] | str | Mapping[str, object] = ...,
+    export: Sequence[str] | str | Mapping[str, object] = ...,
+    budget_each: str | float | None = ...,
     quick: bool = ...,
     force: bool = ...,
     bundle: bool = ...,

@@ -10,7 +10,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.printable import visible
-from ortune.records import Envelope, Record
+from ortune.records import Envelope, ManyResult, Record
 
 if TYPE_CHECKING:
     from ortune.show.document import Document
@@ -24,6 +24,8 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
     def __repr__(self) -> str:
         """One line: what was asked, of which model, and the verdict."""
         model = f" {PurePath(self.model.path).name}" if self.model else ""
+        if isinstance(self.result, ManyResult):
+            return visible(f"<ortune.{self.result.verb} of {len(self.result.models)} models: {self.status}>")
         said = self.error.what if self.error else self.verdict or self.status
         return visible(f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>")
 
@@ -55,7 +57,9 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
             raise UsageError(
                 "to_pandas needs pandas, which is not installed here", do="pip install pandas"
             ) from error
-        name = table or importlib.import_module(f"ortune.verbs.{self._verb}.options").TABLE
+        from ortune.show.verb_modules import module_of
+
+        name = table or module_of(self._verb, "options").TABLE
         part_of_result: Any = self.result
         for part in name.split("."):
             part_of_result = getattr(part_of_result, part, None)
@@ -73,10 +77,11 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return self.schema.split("/")[1]
 
     def _document(self) -> Document:
-        from ortune.show.finding_words import alerted
+        from ortune.show.finding_words import introduced
+        from ortune.show.verb_modules import module_of
 
-        words = importlib.import_module(f"ortune.verbs.{self._verb}.words")
-        return alerted(words.document(self), self)
+        words = module_of(self._verb, "words")
+        return introduced(words.document(self), self)
 
 
 def tables(result: Any) -> list[str]:

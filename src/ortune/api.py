@@ -6,15 +6,15 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ortune import monotonic
 
 if TYPE_CHECKING:
     from ortune.answer import Answer
-    from ortune.records import Record
+    from ortune.records import Envelope, Record
 
 
 def verbs() -> tuple[str, ...]:
@@ -50,20 +50,43 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
         _require_known(verb, values, signature.parameters)
         arguments = signature.bind(*args, **values).arguments
         watcher, bar = arguments.pop("watcher", None), arguments.pop("progress", True)
-        spelled = {
-            name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
-        }
-        options = asked.Options(**spelled)
+        action = _several(verb, asked.Options, arguments)
+        if action is None:
+            spelled = {
+                name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
+            }
+            action = partial(run, module, asked.Options(**spelled), began_s=began_s)
         if watcher is not None or not bar or not notebook.runs_here():
-            return answered(run(module, options, watcher, began_s))
+            return answered(action(watcher))
         with notebook.progress() as step:
-            return answered(run(module, options, Watcher(step=step), began_s))
+            return answered(action(Watcher(step=step)))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"
     call.__doc__ = f"{inspect.getdoc(asked.Options)}\n\n{inspect.getdoc(module.run)}"
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
+
+
+def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable[[Any], Envelope[Any]] | None:
+    """The run over several models, where a list of them was passed."""
+    from ortune.verbs._shared.spelling import Argument, as_written, option_fields
+
+    fields = {field.name: field for field in option_fields(options)}
+    each = next((f.name for f in fields.values() if isinstance(f.spelling, Argument) and f.spelling.each), "")
+    if not arguments.get("each") and not isinstance(arguments.get(each), list | tuple):
+        return None
+    from ortune.verbs._many.batch import batch
+    from ortune.verbs._many.run import run
+
+    values = {
+        field.name: as_written(field, arguments.get(field.name, field.default))
+        for field in fields.values()
+        if field.name in arguments or not field.required
+    }
+    asked, _ = batch(verb, options, values, set(arguments), always=True)
+    assert asked is not None
+    return partial(run, asked)
 
 
 def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> None:
@@ -89,7 +112,7 @@ def _renamed(options: type) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    from ortune.verbs._shared.spelling import Argument, option_fields
+    from ortune.verbs._shared.spelling import AnyPath, Argument, option_fields
 
     parameters = []
     for field in option_fields(options):
@@ -105,6 +128,8 @@ def _parameters(options: type) -> list[inspect.Parameter]:
         default = inspect.Parameter.empty if field.required or many else field.default
         several = field.many and not argument
         annotation = field.type | str | Mapping[str, object] if several else field.type
+        if isinstance(field.spelling, Argument) and field.spelling.each:
+            annotation = field.type | Sequence[AnyPath]
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#:@]*):[^/?#]*@")
+_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _COMMAND_AT_START = re.compile(r"^(\s*):(?=:)")
 _COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
 
@@ -37,3 +38,9 @@ def operand(name: object) -> str:
 def no_commands(text: str, written: str) -> str:
     """The text with the beginning of each ``##[...]`` written in another way."""
     return _COMMAND_INSIDE.sub(lambda match: written, text)
+
+
+def cell(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula: one that begins like one gets an apostrophe."""
+    first = text[:1]
+    return f"'{text}" if first in _FORMULA or first.isspace() or not first.isprintable() else text

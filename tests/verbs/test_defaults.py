@@ -29,7 +29,7 @@ NEVER = {
     "open_within", "network", "headful", "watch", "last", "brief", "load", "search", "check", "strict", "diff",
     "dry_run", "no_config", "measure", "inject_wait", "no_wait", "no_why", "no_peak", "quick", "matrix", "needed",
     "opset", "to", "runs_on", "style", "level", "tune", "verify", "aware", "dynamic", "release", "shared_arena",
-    "shared_pool",
+    "shared_pool", "budget_each", "each",
 }  # fmt: skip
 SIDES = tuple("cdefgh")
 GRAPH = "g (float[N] x) => (float[N] y) { y = Relu (x) }"

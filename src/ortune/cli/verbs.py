@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -16,10 +18,13 @@ from ortune import files
 from ortune.cli.output import write_answer, write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError, UsageError
+from ortune.show.verb_modules import MANY
 
 if TYPE_CHECKING:
+    from ortune import Watcher
     from ortune.records import Configured, Envelope
     from ortune.show.document import Document
+    from ortune.verbs._many.batch import Batch, Configure
     from ortune.verbs._shared.spelling import OptionField
 
 
@@ -57,25 +62,29 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if output is not None:
                 files.require_writable(Path(output), "--output")
             began_s = _started_s() if whole else None
-            said = None
+            configure = None
             if config and not values.pop("no_config"):
-                said = _with_defaults(verb, asked.Options, ctx, values)
-            module = importlib.import_module(f"ortune.verbs.{verb}.run")
-            options = asked.Options(**values)
-            if form == "html":
-                options = with_timeline(options)
+                configure = partial(_with_defaults, verb, asked.Options, ctx)
+            several, values = _several(verb, asked.Options, ctx, values, configure)
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
                 gc.enable()
             # While a program of the user's has the terminal, nothing is drawn, and the answer goes to stderr.
             aside = getattr(asked, "FOREGROUND", False)
-            envelope = _run(module, options, asked.STOPPING, began_s, quiet=quiet or aside)
-            if said is not None:
-                import msgspec
-
-                envelope = msgspec.structs.replace(envelope, configured=said)
-            place = options.answer if own_output else output
-            _write(verb, envelope, form, place, whole=verbose, aside=aside)
+            if several is not None:
+                module, place = importlib.import_module("ortune.verbs._many.run"), output
+                envelope = _watched(asked.STOPPING, partial(module.run, several), quiet=quiet)
+                name = MANY
+            else:
+                said = configure(values) if configure is not None else None
+                module = importlib.import_module(f"ortune.verbs.{verb}.run")
+                options = asked.Options(**values)
+                if form == "html":
+                    options = with_timeline(options)
+                place = options.answer if own_output else output
+                envelope = _run(module, options, asked.STOPPING, began_s, said, quiet=quiet or aside)
+                name = verb
+            _write(name, envelope, form, place, whole=verbose, aside=aside)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
@@ -97,11 +106,19 @@ def _parameters(
     from ortune.verbs._shared.spelling import MODEL, Argument, Option
 
     parameters = []
-    for field in fields:
+    arguments = [field.spelling for field in fields if isinstance(field.spelling, Argument)]
+    each = any(map(_each, fields))
+    for number, field in enumerate(fields):
         spelling = field.spelling
         if isinstance(spelling, Argument):
+            if each and number:  # a parser cannot tell what follows a list from its last word
+                continue
+            of = arguments if each else [spelling]
+            metavar, help_ = (
+                " ".join(texts) for texts in zip(*((a.metavar, a.help) for a in of), strict=True)
+            )
             shown = typer.Argument(
-                metavar=spelling.metavar, help=_kept(spelling.help), show_default=False, autocompletion=candidates.of(field),
+                metavar=metavar, help=_kept(help_), show_default=False, autocompletion=candidates.of(field),
             )  # fmt: skip
         else:
             assert isinstance(spelling, Option)
@@ -126,8 +143,7 @@ def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[st
     from ortune.verbs._shared.defaults import defaults
     from ortune.verbs._shared.spelling import written
 
-    typed = {name for name in values if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
-    found = defaults(verb, options, typed, values, Path.cwd())
+    found = defaults(verb, options, _typed(ctx, values), values, Path.cwd())
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     for name, value in found.values.items():
         text = value if isinstance(value, list) else written(value)
@@ -159,16 +175,44 @@ def _kept(text: str) -> str:
     return escape(text)
 
 
-def _run(module: Any, options: Any, stopping: str, began_s: float | None, *, quiet: bool) -> Envelope[Any]:
-    from ortune import Watcher
+def _several(
+    verb: str, options: type, ctx: typer.Context, values: dict[str, Any], configure: Configure | None
+) -> tuple[Batch | None, dict[str, Any]]:
+    """Returns the batch of several models, or None and the options of one."""
+    from ortune.verbs._shared.spelling import option_fields
+
+    if "each" not in values and not any(map(_each, option_fields(options))):
+        return None, values
+    from ortune.verbs._many.batch import batch
+
+    return batch(verb, options, values, _typed(ctx, values), configure)
+
+
+def _run(
+    module: Any, options: Any, stopping: str, began_s: float | None, said: Configured | None, *, quiet: bool
+) -> Envelope[Any]:
     from ortune.verbs import run
+
+    return _watched(
+        stopping,
+        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), began_s),
+        quiet=quiet,
+    )
+
+
+def _watched(stopping: str, action: Callable[[Watcher], Envelope[Any]], *, quiet: bool) -> Envelope[Any]:
+    """Runs what shows its progress, and can be stopped."""
+    from ortune import Watcher
 
     say = Say(quiet=quiet)
     stop = StopRequest(say, stopping)
     with stop.listening(), say.progress() as progress:
-        watcher = Watcher(say=say, stop=stop, step=progress, draw=say.draw, begin=stop.begin)
-        envelope: Envelope[Any] = run(module, options, watcher, began_s)
-    return envelope
+        return action(Watcher(say=say, stop=stop, step=progress, draw=say.draw, begin=stop.begin))
+
+
+def _typed(ctx: typer.Context, values: Iterable[str]) -> set[str]:
+    """Returns the options that the command line has."""
+    return {name for name in values if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
 
 
 def _write(
@@ -190,13 +234,15 @@ def _write(
 
 
 def _words(verb: str) -> Any:
-    return importlib.import_module(f"ortune.verbs.{verb}.words")
+    from ortune.show.verb_modules import module_of
+
+    return module_of(verb, "words")
 
 
 def _document(verb: str, envelope: Envelope[Any]) -> Document:
-    from ortune.show.finding_words import alerted, configured
+    from ortune.show.finding_words import introduced
 
-    return configured(alerted(_words(verb).document(envelope), envelope), envelope)
+    return introduced(_words(verb).document(envelope), envelope)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:
@@ -207,11 +253,17 @@ def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parame
 
 def _type(field: OptionField) -> Any:
     """What typer reads of a field: text where text may be written, and lists."""
-    if field.many:
+    if field.many or _each(field):
         return list[str]
     if field.takes_text:
         return str | None if type(None) in get_args(field.type) else str
     return field.type
+
+
+def _each(field: OptionField) -> bool:
+    from ortune.verbs._shared.spelling import Argument
+
+    return isinstance(field.spelling, Argument) and field.spelling.each
 
 
 def _default(field: OptionField) -> Any:

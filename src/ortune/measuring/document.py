@@ -10,6 +10,7 @@ from ortune.records import (
     DEFAULT_BROKEN,
     DEFAULT_WRONG,
     REFUTED,
+    Configured,
     Envelope,
     ErrorInfo,
     ExactCheck,
@@ -37,6 +38,7 @@ def document(
     store: str = "",
     alerts: Iterable[Finding] = (),
     exact: ExactCheck | None = None,
+    configured: Configured | None = None,
 ) -> Envelope[R]:
     """The answer of a verb.
 
@@ -52,6 +54,7 @@ def document(
         store: Where it is kept, where that is not the usual place.
         alerts: What is said before all else.
         exact: The base's outputs against its model in float64.
+        configured: Options that a project's file has set.
     """
     alerts = tuple(alerts)
     if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN, REFUTED) for alert in alerts):
@@ -69,4 +72,5 @@ def document(
         store=store,
         alerts=alerts,
         exact=exact,
+        configured=configured,
     )

@@ -313,8 +313,7 @@ class Experiment:
             say: Callback for messages, if they are not for everybody.
             load: What becomes of the workload that is proposed.
         """
-        # Writing the answer is work of the kind that was done until now, on this machine and in this Python:
-        # the time until now says how long it takes.
+        # Writing the answer is work of the kind that was done until now, and takes as long.
         if not self.answer_s:  # a session that goes on keeps what it kept before, and so decides the same
             usual_s = DELIVERY_SHARE * self.watch.clock.spent_s
             self.answer_s = self.replay.once("after", float, lambda: usual_s)
@@ -358,6 +357,7 @@ class Experiment:
             store=str(self.terms.folder or ""),
             alerts=(alert for baseline in self.baselines for alert in baseline.alerts),
             exact=first.check.exact if first else None,
+            configured=self.watch.configured,
         )
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:

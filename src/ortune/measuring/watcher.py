@@ -10,7 +10,7 @@ from ortune.measuring.clock import Stopwatch
 from ortune.step import Step
 
 if TYPE_CHECKING:
-    from ortune.records import PodSize
+    from ortune.records import Configured, PodSize
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.targets.machine import Machine
 
@@ -28,6 +28,7 @@ class Watcher:
         clock: Elapsed time since the invocation began.
         budget_s: Budget of the invocation; None without one.
         machine: Makes the machine, as ``Machine`` does; a simulation provides its own.
+        configured: Options that a project's file has set, for the document.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -38,6 +39,7 @@ class Watcher:
     clock: Stopwatch = field(default_factory=Stopwatch)
     budget_s: float | None = None
     machine: Callable[[PodSize | None, BrowserSetup | None], Machine] | None = None
+    configured: Configured | None = None
 
     def within(self, budget_s: float | None) -> Watcher:
         """Return a watcher of the same people, whose steps are part of this budget."""

@@ -21,6 +21,7 @@ from ortune.records.finding import *
 from ortune.records.lock import *
 from ortune.records.look import *
 from ortune.records.machine import *
+from ortune.records.many import *
 from ortune.records.measure import *
 from ortune.records.memory import *
 from ortune.records.model import *

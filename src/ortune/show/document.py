@@ -87,6 +87,7 @@ class Cell:
         level: How deep it lies in a hierarchy.
         order: What a page sorts the column by, where that is a number.
         about: Tooltip of a page.
+        link: Where a page leads from the text: a file, relative to the page; "" for nowhere.
     """
 
     text: str
@@ -97,6 +98,7 @@ class Cell:
     level: int = 0
     order: float | None = None
     about: str = ""
+    link: str = ""
 
 
 Row = Sequence[Cell | str]

@@ -109,7 +109,7 @@ def alerts(envelope: Envelope[Any]) -> list[str]:
     return [alert.sentence(evidence=False) for alert in envelope.alerts]
 
 
-def alerted(document: Document, envelope: Envelope[Any]) -> Document:
+def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
     """The document with what is said before all else at its head."""
     if not envelope.alerts:
         return document
@@ -120,7 +120,7 @@ def alerted(document: Document, envelope: Envelope[Any]) -> Document:
     )
 
 
-def configured(document: Document, envelope: Envelope[Any]) -> Document:
+def _configured(document: Document, envelope: Envelope[Any]) -> Document:
     """Return the document with the options that a project's file has set, after the sentences that it begins with."""
     if envelope.configured is None:
         return document
@@ -128,6 +128,11 @@ def configured(document: Document, envelope: Envelope[Any]) -> Document:
     first = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
     blocks.insert(first, Line(f"set by {envelope.configured.file}: {', '.join(envelope.configured.options)}"))
     return replace(document, blocks=blocks)
+
+
+def introduced(document: Document, envelope: Envelope[Any]) -> Document:
+    """Return the document with what every answer says: alerts first, and what a project's file has set."""
+    return _configured(_alerted(document, envelope), envelope)
 
 
 def functional_only(findings: Sequence[Finding]) -> bool:

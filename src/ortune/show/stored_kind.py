@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ortune.records import Envelope, Record
 from ortune.show.document import Document
+from ortune.show.verb_modules import module_of
 
 R = TypeVar("R", bound=Record)
 
@@ -43,14 +42,7 @@ def stored_kind(verb: str) -> StoredKind[Any] | None:
     Args:
         verb: As the schema of a document names it: letters and hyphens.
     """
-    name = f"ortune.verbs.{verb}.words"
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # no verb is called so
-        return None
-    if found is None:
-        return None
-    return getattr(importlib.import_module(name), "STORED", None)
+    return getattr(module_of(verb, "words"), "STORED", None)
 
 
 def both(a: str, b: str) -> str:

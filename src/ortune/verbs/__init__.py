@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None = None) -> Envelope[Any]:
-    """Run a verb, and write the page of ``--report``; stored measurements write theirs after they are stored.
+    """Run a verb, and write its page and its exports; stored measurements write their pages after they are stored.
 
     Args:
         verb: Module of the verb.
@@ -31,9 +32,33 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
 
     watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
     page = require_places(options).get("--report")
-    if page is None or isinstance(options, Kept):
-        answer: Envelope[Any] = verb.run(options, watcher)
-        return answer
-    envelope: Envelope[Any] = verb.run(with_timeline(options), watcher)
-    write_page(envelope, page, watcher)
+    envelope: Envelope[Any] = verb.run(options if page is None else with_timeline(options), watcher)
+    if envelope.configured is None and watcher.configured is not None:
+        import msgspec
+
+        envelope = msgspec.structs.replace(envelope, configured=watcher.configured)
+    if page is not None and not isinstance(options, Kept):
+        write_page(envelope, page, watcher)
+    export(options, envelope)
     return envelope
+
+
+def export(options: Any, envelope: Envelope[Any]) -> None:
+    """Writes the files of ``--export``, where a verb has that option.
+
+    Raises:
+        UsageError: One cannot be written.
+    """
+    from ortune.verbs._shared.exports import export
+    from ortune.verbs._shared.groups import Exported
+
+    if isinstance(options, Exported) and options.exports:
+        model = str(getattr(options, "model", "") or getattr(options, "a", ""))
+        export(options.exports, model, envelope, table_of(type(options)))
+
+
+def table_of(options: type) -> str:
+    """Returns the field of a verb's result that holds the rows of its CSV file."""
+    module = importlib.import_module(options.__module__)
+    table: str = getattr(module, "EXPORTED", module.TABLE)
+    return table

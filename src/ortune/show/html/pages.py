@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from typing import Any
 
 from ortune.records import Envelope, ReportResult, holds
 from ortune.show import finding_words
 from ortune.show.html import document_page
+from ortune.show.verb_modules import module_of
 
 
 def render(envelope: Envelope[Any], *, stored: str = "") -> str:
@@ -22,14 +21,8 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
         UsageError: This kind of result has no page.
     """
     verb = envelope.schema.split("/")[1]
-    words: Any = importlib.import_module(f"ortune.verbs.{verb}.words")
+    words = module_of(verb, "words")
     if holds(envelope, ReportResult):
         return str(words.html(envelope))
-    document = finding_words.alerted(_page_of(verb, words).document(envelope), envelope)
+    document = finding_words.introduced((module_of(verb, "page") or words).document(envelope), envelope)
     return document_page.render(document, verb, envelope, stored=stored)
-
-
-def _page_of(verb: str, words: Any) -> Any:
-    """The module that makes a verb's page: its own, which shows more than a terminal, or that of its words."""
-    name = f"ortune.verbs.{verb}.page"
-    return importlib.import_module(name) if importlib.util.find_spec(name) else words

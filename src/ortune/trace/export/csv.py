@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from ortune.printable import cell
 from ortune.records import ProfileResult
 from ortune.trace.export._nodes import nodes_of
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
@@ -65,7 +66,6 @@ NODES: dict[str, str] = {
 }
 """Columns of a node and what they hold."""
 
-_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _CHUNK = 1 << 14
 _NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "imbalance_ns", "helpers", "parent", "output_bytes",
             "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
@@ -76,9 +76,9 @@ _SIGNED = ("start_ns",)
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     """One row an execution, streamed."""
     nodes = nodes_of(trace, result)
-    original = [_text(node.originals[0]) if node and node.originals else "" for node in nodes]
+    original = [cell(node.originals[0]) if node and node.originals else "" for node in nodes]
     category = [node.category if node else "" for node in nodes]
-    names = [_text(name) for name in trace.name.texts]
+    names = [cell(name) for name in trace.name.texts]
     _write(file, [list(EXECUTIONS)])
     for begin in range(0, len(trace), _CHUNK):
         part = slice(begin, min(begin + _CHUNK, len(trace)))
@@ -95,8 +95,8 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
                 range(part.start, part.stop),
                 runs,
                 (names[c] for c in codes),
-                (_text(trace.op_type.texts[c]) for c in trace.op_type.codes[part].tolist()),
-                (_text(trace.provider.texts[c]) for c in trace.provider.codes[part].tolist()),
+                (cell(trace.op_type.texts[c]) for c in trace.op_type.codes[part].tolist()),
+                (cell(trace.provider.texts[c]) for c in trace.provider.codes[part].tolist()),
                 (original[c] for c in codes),
                 (category[c] for c in codes),
                 trace.thread[part].tolist(),
@@ -114,19 +114,14 @@ def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
         file,
         (
             (
-                _text(n.name), _text(n.op_type), _text(n.provider), msgspec.json.encode(n.originals).decode(),
-                _text(n.layer), _text(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns,
-                n.imbalance_ns, n.calls, n.flops, n.bytes, n.floor_ns, n.bound, _text(n.purpose), n.output_bytes,
+                cell(n.name), cell(n.op_type), cell(n.provider), msgspec.json.encode(n.originals).decode(),
+                cell(n.layer), cell(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns,
+                n.imbalance_ns, n.calls, n.flops, n.bytes, n.floor_ns, n.bound, cell(n.purpose), n.output_bytes,
                 n.fast_ns,
             )
             for n in result.nodes
         ),
     )  # fmt: skip
-
-
-def _text(text: str) -> str:
-    first = text[:1]
-    return f"'{text}" if first in _FORMULA or first.isspace() or not first.isprintable() else text
 
 
 def _write(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:

@@ -192,6 +192,27 @@ Page = Annotated[
     ),
 ]
 
+Export = Annotated[
+    Sequence[str],
+    Option(
+        "--export",
+        "KIND=FILE",
+        "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable.",
+        OUT,
+        again=False,
+    ),
+]
+BudgetEach = Annotated[
+    str | float | None,
+    Option(
+        "--budget-each",
+        "TIME",
+        "With several models: time for each one, instead of --budget for all together.",
+        RUN,
+        again=False,
+    ),
+]
+
 
 def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
     """Raises UsageError for what ``--allow`` cannot allow; ``do`` lists what it can."""

@@ -18,10 +18,12 @@ from ortune.errors import UsageError
 from ortune.verbs._shared.common import (
     Browser,
     Budget,
+    BudgetEach,
     Callers,
     Cpus,
     CustomOps,
     Dims,
+    Export,
     Gap,
     Headful,
     Inputs,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ortune.measuring.terms import Terms
     from ortune.records import Plan
     from ortune.targets.browser.setup import BrowserSetup
+    from ortune.verbs._shared.exports import Wanted
 
 
 def _each(values: Any) -> tuple[Any, ...]:
@@ -316,6 +319,27 @@ class Resumable(Kept):
     """A measurement that can go on where it was interrupted."""
 
     resume: Resume = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported(Feeding):
+    """An answer that is also written as a table or as JSON lines."""
+
+    export: Export = ()
+
+    @cached_property
+    def exports(self) -> Wanted:
+        """Kinds and files."""
+        from ortune.verbs._shared.exports import parse
+
+        return parse(self.export)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Each(Exported):
+    """A measurement of each of several models."""
+
+    budget_each: BudgetEach = None
 
 
 @dataclass(frozen=True, kw_only=True)

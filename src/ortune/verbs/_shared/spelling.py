@@ -28,10 +28,12 @@ class Argument:
     Attributes:
         metavar: How the help calls it; in brackets where it may be left out.
         help: One sentence.
+        each: Several may be passed; the command runs once for each.
     """
 
     metavar: str
     help: str
+    each: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ortune.verbs._shared.groups import Load, OneBench
-from ortune.verbs._shared.spelling import RUN, Option
+from ortune.verbs._shared.groups import Each, Load, OneBench
+from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
@@ -14,13 +14,21 @@ TABLE = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Load, OneBench):
+class Options(Each, Load, OneBench):
     """How fast is this model with these settings?
 
     Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over
     several fresh processes, one row per shape. To find out whether another configuration is faster, use compare.
     """
 
+    model: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL...",
+            "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision; several, folders and patterns too.",
+            each=True,
+        ),
+    ]
     shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
         False
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Page, RuntimeOption
 from ortune.verbs._shared.defaults import NO_CONFIG, found_from
-from ortune.verbs._shared.groups import Configured
+from ortune.verbs._shared.groups import Configured, Exported
+from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
 TABLE = "models"
+EXPORTED = "models.findings"
 SEVERITIES = ("error", "warning", "note")
 WHICH = "Which rules"
 CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Configured):
+class Options(Exported, Configured):
     """What slows down these models, according to their files? Without --fix, runs nothing.
 
     Exact fixes (outputs change by rounding at most) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
@@ -36,7 +38,9 @@ class Options(Configured):
 
     models: Annotated[
         Sequence[AnyPath],
-        Argument("MODEL...", "model.onnx, model.ort or model.onnx@revision; several at once."),
+        Argument(
+            "MODEL...", "model.onnx, model.ort or model.onnx@revision; several, folders and patterns too."
+        ),
     ]
     select: Annotated[
         Sequence[str],
@@ -80,6 +84,11 @@ class Options(Configured):
     report: Page = None
 
     @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The models, those of folders and patterns among them."""
+        return found([str(model) for model in self.models])
+
+    @cached_property
     def configured(self) -> tuple[Mapping[str, Any], str]:
         """What the project says, and the file that says it."""
         return ({}, "") if self.no_config else _configuration(Path.cwd())
@@ -115,14 +124,14 @@ class Options(Configured):
     @cached_property
     def destination(self) -> Path | None:
         """File for the fixed model, if one was passed."""
-        if not self.models:
+        if not self.paths:
             raise UsageError("no model was given", do="ortune check MODEL.onnx")
         for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):
             if is_set and not self.fix:
                 raise UsageError("nothing is fixed", where=option, do="add --fix")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
-        if self.output and (self.in_place or len(self.models) > 1):
+        if self.output and (self.in_place or len(self.paths) > 1):
             raise UsageError(
                 "one output file cannot hold several models",
                 where="--output",

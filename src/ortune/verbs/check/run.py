@@ -40,7 +40,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
     if not asked:
         raise UsageError("no rules are selected", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:
-        models = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
+        models = [_Check(options, asked, machine, scratch, watch).model(text) for text in options.paths]
     named = {finding.code for model in models for finding in model.findings}
     result = CheckResult(
         models=tuple(models),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ortune.errors import UsageError
 from ortune.verbs._shared.browsers import Elsewhere
 from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tolerance, TrustSource
-from ortune.verbs._shared.groups import Downloaded, Load, Resumable, with_tolerance
+from ortune.verbs._shared.groups import Downloaded, Each, Load, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.sides import Sides
-from ortune.verbs._shared.spelling import GATE, RUN, Option
+from ortune.verbs._shared.spelling import GATE, MODEL, RUN, Option
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
@@ -24,7 +24,7 @@ TABLE = "comparison"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
+class Options(Each, Elsewhere, Resumable, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is
@@ -35,6 +35,15 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     module:function). Its own framework runs it; PyTorch runs both eagerly and with torch.compile.
     """
 
+    each: Annotated[
+        bool,
+        Option(
+            "--each",
+            "",
+            "Make the same comparison on each model, folder or pattern; without it, files are sides.",
+            MODEL,
+        ),
+    ] = False
     objective: Goal = "latency"
     tolerance: Tolerance = None
     metric: Metric = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Budget, Goal, Settings, Tolerance
-from ortune.verbs._shared.groups import Resumable, with_tolerance
+from ortune.verbs._shared.groups import Each, Resumable, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -22,14 +22,21 @@ TABLE = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Resumable):
+class Options(Each, Resumable):
     """Which release of ONNX Runtime made this model faster or slower here?
 
     Runs the last six releases in the same blocks, each in its own cached environment, and reports the release where
     the speed changed.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort or model.onnx@git-revision.")]
+    model: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL...",
+            "model.onnx, model.ort or model.onnx@git-revision; several, folders and patterns too.",
+            each=True,
+        ),
+    ]
     release: Annotated[
         Sequence[str],
         Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),

@@ -40,11 +40,11 @@ def headline(result: HistoryResult) -> str:
         time = heads.headline("nothing-tested", why)
     else:
         time = _time(result, changes, same)
-    said = _outputs(result)
+    said = outputs(result)
     return f"{said}; {time}" if said else time
 
 
-def _outputs(result: HistoryResult) -> str:
+def outputs(result: HistoryResult) -> str:
     """Which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
     ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
     wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
@@ -76,7 +76,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     """The sentence, a row a release, and what supports it."""
     result = envelope.result
     assert result is not None
-    tone: Tone = "bad" if _outputs(result) else "strong" if result.changed else "unsure"
+    tone: Tone = "bad" if outputs(result) else "strong" if result.changed else "unsure"
     columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
     columns += [Column("than the previous one", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text"), Column("correct")]

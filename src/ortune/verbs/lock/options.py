@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import NeverWaits, Page, Rewrites
-from ortune.verbs._shared.groups import OnePlan, with_tolerance
+from ortune.verbs._shared.groups import Exported, OnePlan, with_tolerance
 from ortune.verbs._shared.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -21,14 +21,21 @@ TABLE = "changes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(OnePlan):
+class Options(Exported, OnePlan):
     """Has ONNX Runtime's optimised graph of this model changed?
 
     Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares
     the model with that file (--check). Nothing is timed, so other load on the machine does not matter.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
+    model: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL...",
+            "model.onnx, a bundle, or model.onnx@git-revision; several, folders and patterns too.",
+            each=True,
+        ),
+    ]
     file: Annotated[
         AnyPath | None, Argument("[FILE]", "With --check: the lock file. Default: MODEL.lock.json.")
     ] = None

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.verbs._shared.common import Rewrites
-from ortune.verbs._shared.groups import Kept, OnePlan
+from ortune.verbs._shared.groups import Each, Kept, OnePlan
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
@@ -17,14 +17,21 @@ TABLE = "profile.operators"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, OnePlan):
+class Options(Each, Kept, OnePlan):
     """A first look at a model in ten seconds; short form: ortune MODEL.
 
     Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most
     expensive operators, findings, and what to do next.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    model: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL...",
+            "model.onnx, model.ort, NAME.ortune or model.onnx@revision; several, folders and patterns too.",
+            each=True,
+        ),
+    ]
     rewrite: Rewrites = ()
     budget: Annotated[
         str | float, Option("--budget", "8s", "Total time; steps that take longer are skipped.", RUN)

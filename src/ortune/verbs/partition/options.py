@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Page, RuntimeOption
-from ortune.verbs._shared.groups import Feeding
+from ortune.verbs._shared.groups import Exported
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ TABLE = "providers"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Feeding):
+class Options(Exported):
     """Which nodes does a phone's accelerator support, and in how many regions?
 
     Checks each node against the operators and constraints of the execution provider and computes the regions that
@@ -27,7 +27,14 @@ class Options(Feeding):
     that split the model. Nothing is measured.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    model: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL...",
+            "model.onnx, model.ort, NAME.ortune or model.onnx@revision; several, folders and patterns too.",
+            each=True,
+        ),
+    ]
     providers: Annotated[
         str,
         Option(

@@ -65,23 +65,23 @@ def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
 
 def headline(providers: Sequence[ProviderPartition]) -> str:
     """The verdict and the provider that runs most of the model, then what the others run of it; two lines at most."""
-    first, *others = sorted(providers, key=_rank)
-    state = _best_state(first)
+    first, *others = sorted(providers, key=rank)
+    state = best_state(first)
     if not state.regions:
         return f"no node is supported by {' or '.join(NAMES[row.provider] for row in providers)}"
-    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{_how(state)}"
-    rest = [f"{NAMES[provider.provider]} {_short(_best_state(provider))}" for provider in others[:MOST_NAMED]]
+    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{how(state)}"
+    rest = [f"{NAMES[provider.provider]} {_short(best_state(provider))}" for provider in others[:MOST_NAMED]]
     more = [f"{len(others) - MOST_NAMED} more below"] if len(others) > MOST_NAMED else []
     return "; ".join([text, ", ".join([*rest, *more])]) if rest else text
 
 
-def _rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
+def rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
     """The best first: by verdict, then by work, then by regions; of equal ones NNAPI, which is deprecated, last."""
-    state = _best_state(provider)
+    state = best_state(provider)
     return ORDER.index(state.verdict), -state.work_ratio, state.regions, provider.provider == NNAPI.target
 
 
-def _how(state: PartitionState) -> str:
+def how(state: PartitionState) -> str:
     """What is done to the model before: "" for nothing."""
     if state.name == "as-is":
         return ""
@@ -176,7 +176,8 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     )
 
 
-def _best_state(provider: ProviderPartition) -> PartitionState:
+def best_state(provider: ProviderPartition) -> PartitionState:
+    """The state of the model that the provider supports best."""
     return min(provider.states, key=lambda state: ORDER.index(state.verdict))
 
 
@@ -204,7 +205,7 @@ def _rewrites(specs: Sequence[RewriteSpec]) -> str:
 
 def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
     """Return the comparison of the two CoreML formats, if both were requested."""
-    states = {provider.provider: _best_state(provider) for provider in providers}
+    states = {provider.provider: best_state(provider) for provider in providers}
     if not {COREML.target, NETWORK} <= states.keys():
         return []
     program, network = states[COREML.target], states[NETWORK]
@@ -351,11 +352,11 @@ def _drawing(provider: ProviderPartition) -> Block:
 def _commands(path: str, result: PartitionResult) -> list[str]:
     """The rewrite to make, and the file for the phone."""
     best_of = min(
-        result.providers, key=lambda provider: ORDER.index(_best_state(provider).verdict), default=None
+        result.providers, key=lambda provider: ORDER.index(best_state(provider).verdict), default=None
     )
     if best_of is None:
         return []
-    state = _best_state(best_of)
+    state = best_state(best_of)
     lines = []
     if state.rewrites:
         lines.append(shlex.join(["ortune", "rewrite", path, *map(rewrite_words.spec, state.rewrites)]))

@@ -16,7 +16,7 @@ from ortune.verbs._shared.common import (
     Tolerance,
     WriteBundle,
 )
-from ortune.verbs._shared.groups import Load, Resumable, with_tolerance
+from ortune.verbs._shared.groups import Each, Load, Resumable, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ WITHIN = "0.01"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Resumable, Load):
+class Options(Each, Resumable, Load):
     """Which layers can be quantized, and how much faster does that make the model?
 
     Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
@@ -40,7 +40,9 @@ class Options(Resumable, Load):
     tolerance is written as NAME.ortune.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx.")]
+    model: Annotated[
+        AnyPath, Argument("MODEL...", "model.onnx; several, folders and patterns too.", each=True)
+    ]
     set: Settings = ()
     runtime: RuntimeOption = None
     data: Annotated[

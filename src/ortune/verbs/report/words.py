@@ -95,7 +95,7 @@ def _told(session: StoredSession) -> Document:
     kind = stored_kind(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
-        return finding_words.alerted(replace(kind.document(stored), before=before), stored)
+        return finding_words.introduced(replace(kind.document(stored), before=before), stored)
     columns = [
         Column(stored_words.SO_FAR_HEADS[0], "text"),
         *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),

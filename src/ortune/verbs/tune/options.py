@@ -11,6 +11,7 @@ from typing import Annotated
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.verbs._shared.common import BundleFolder, ReplaceBundle, WriteBundle
+from ortune.verbs._shared.groups import Each
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 from ortune.verbs.tune.searched import Searched
@@ -28,14 +29,17 @@ TABLE = "candidates"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Searched):
+class Options(Each, Searched):
     """Find the fastest correct way to run a model on this machine.
 
     Measures settings one by one against the default, combines those that help, drops those that do not, and confirms
     the winner on fresh blocks. Writes NAME.ortune: model, settings, code, report and measurements.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx or model.ort.")]
+    model: Annotated[
+        AnyPath,
+        Argument("MODEL...", "model.onnx or model.ort; several, folders and patterns too.", each=True),
+    ]
     budget: Annotated[
         str | float,
         Option(

@@ -1,0 +1,86 @@
+"""One command on several models: a row for each."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.envelope import Configured, ErrorInfo
+
+RowUnit = Literal["ns", "bytes", "ratio", "per-second", "share", "count"]
+"""A "ratio" is the new value divided by the old one; a "share" is a part of 1."""
+RowStatus = Literal["ok", "interrupted", "error", "default-wrong", "missing"]
+
+
+class RowFigure(Record, frozen=True, kw_only=True):
+    """A figure of one model.
+
+    Attributes:
+        name: Its name, the head of its column.
+        low, high: Its interval; None if it has none.
+    """
+
+    name: str
+    unit: RowUnit
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class ModelRow(Record, frozen=True, kw_only=True):
+    """The answer for one model.
+
+    Attributes:
+        path: The model as given, or as found in a folder.
+        sha256: Its identity; "" if it could not be read.
+        status: As in the model's own document; "missing" if it was not reached.
+        verdict: As in the model's own document; "" without one.
+        answer: The verdict in a few words; "" if there is no answer.
+        headline: The answer in one sentence.
+        alarm: Whether outputs are wrong, differ, or changed.
+        figures: What was measured, the most important first.
+        needs: What it takes: settings, rewrites, releases, files.
+        remarks: What a reader must know besides.
+        session: The stored session with the whole document; "" if it was not stored.
+        bundle: The folder of its bundle; "" for none.
+        page: Its own HTML page; "" for none.
+        exit_code: The exit code of the command for this model alone.
+        error: Why there is no answer, or why something is missing; None otherwise.
+        configured: Options that a project's file has set for it; None without any.
+    """
+
+    path: str
+    sha256: str = ""
+    status: RowStatus = "ok"
+    verdict: str = ""
+    answer: str = ""
+    headline: str = ""
+    alarm: bool = False
+    figures: tuple[RowFigure, ...] = ()
+    needs: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    session: str = ""
+    bundle: str = ""
+    page: str = ""
+    exit_code: int = 0
+    error: ErrorInfo | None = None
+    configured: Configured | None = None
+
+
+class ManyResult(Record, frozen=True, kw_only=True):
+    """``result`` of a command with several models and ``--json``.
+
+    Attributes:
+        verb: The command.
+        models: A row for each model, in the order given.
+        exports: Files written with ``--export``, by kind.
+        session: The stored session of all models; each row has its own.
+        resume: The command that continues with the missing models; "" if none is missing.
+    """
+
+    verb: str
+    models: tuple[ModelRow, ...]
+    exports: dict[str, str] = {}
+    session: str = ""
+    resume: str = ""
+    elapsed_s: float = 0.0

@@ -1,0 +1,181 @@
+"""A command on several models, as it was asked: which models, and what each is run with."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ortune.durations import as_option
+from ortune.errors import UsageError
+from ortune.records import Configured
+from ortune.show.verb_modules import module_of
+from ortune.verbs._shared.model_files import found, names_several
+from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.spelling import Argument, OptionField, option_fields, words
+
+EACH = "each"
+"""The switch of a command whose files are otherwise sides of one answer."""
+OF_ALL = ("report", "export", "resume", "budget_each", EACH)
+"""Options about the answer of all models, which the run of one does not get."""
+MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
+Configure = Callable[[dict[str, Any]], Configured | None]
+"""Adds the defaults of a project's file to the options of one model, and returns what it added."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One command on several models.
+
+    Attributes:
+        verb: The command.
+        argument: The option that names the model of a run.
+        models: The models, in order.
+        values: What was asked, by option; the models are not among it.
+        typed: The options that were passed, whatever their value.
+        configure: Adds what a project's file has for a model; None if no file is read.
+    """
+
+    verb: str
+    argument: str
+    models: tuple[str, ...]
+    values: Mapping[str, Any]
+    typed: Collection[str]
+    configure: Configure | None = None
+
+    @property
+    def options(self) -> Any:
+        """The options of the command."""
+        return module_of(self.verb, "options").Options
+
+    def of(self, model: str, **changes: Any) -> dict[str, Any]:
+        """Return the options of one model, by name."""
+        kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
+        return kept | {self.argument: model} | changes
+
+    def template(self) -> Any:
+        """Return the options as they are for the first model: what is wrong with them is wrong for all.
+
+        Raises:
+            UsageError: They cannot be read, or the answers of several models would get into each other's way.
+        """
+        each = self.values.get("budget_each")
+        if each is not None and "budget" in self.typed:
+            raise UsageError(
+                "--budget is for all models together, and --budget-each for each one",
+                where="--budget-each",
+                do="pass one of them",
+            )
+        if self.values.get("quick") and (each is not None or "budget" in self.typed):
+            raise UsageError("--quick has a budget of its own", where="--quick", do="omit it, or the budget")
+        for name in ("save_workload", "workload"):
+            if self.values.get(name):
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError("one file of inputs does not serve several models", where=flag, do="omit it")
+        if self.verb == "lock" and self.values.get("output"):
+            raise UsageError(
+                "one lock file cannot hold several models",
+                where="--output",
+                do="omit it; each model is locked in MODEL.lock.json",
+            )
+        if self.values.get("force") and self.values.get("bundle", True):
+            self._require_other_names()
+        changes = {} if each is None else {"budget": each}
+        return self.options(**self.of(self.models[0], **changes))
+
+    def _require_other_names(self) -> None:
+        """Raises UsageError for two models whose bundles have one name, as the second would replace the first."""
+        name, n = Counter(Path(model).stem for model in self.models).most_common(1)[0]
+        if n > 1:
+            raise UsageError(
+                f"{n} models have the name {name}, so each bundle would replace the one before",
+                where="--force",
+                do="omit --force, or tune them into different folders (--output)",
+            )
+
+    @property
+    def total_s(self) -> float | None:
+        """Seconds for all models together; None if each has its own."""
+        return seconds(self.values["budget"], "--budget") if "budget" in self.typed else None
+
+    def command(self, *more: str) -> str:
+        """The command line that asks the same again."""
+        options = self.options(**self.of(self.models[0]))
+        asked = words(options, without=(self.argument, "budget"))
+        each = self.values.get("budget_each")
+        total = self.total_s
+        budget = ["--budget", as_option(total)] if total is not None else []
+        budget += ["--budget-each", str(each)] if each is not None else []
+        named = [f"--{EACH}"] if self.values.get(EACH) else []
+        return shlex.join(["ortune", self.verb, *self.given, *named, *asked, *budget, *more])
+
+    @property
+    def given(self) -> Sequence[str]:
+        """The models, folders and patterns as they were given."""
+        return tuple(self.values.get("models", self.models))
+
+
+def batch(
+    verb: str,
+    options: type,
+    values: Mapping[str, Any],
+    typed: Collection[str],
+    configure: Configure | None = None,
+    *,
+    always: bool = False,
+) -> tuple[Batch | None, dict[str, Any]]:
+    """Return what was asked about several models, or None and the options of one.
+
+    Args:
+        verb: The command.
+        options: Its options.
+        values: What was asked, with a list where several models may be passed.
+        typed: The options that were passed.
+        configure: As ``Batch.configure``.
+        always: One model alone is several too, as in a list from Python.
+
+    Raises:
+        UsageError: A folder has no model, or a pattern matches nothing.
+    """
+    asked = dict(values)
+    model = _model_field(options)
+    if model is None or (EACH in asked and not asked[EACH]):
+        return None, asked
+    texts = _texts(options, asked)
+    if not always and not asked.get(EACH) and len(texts) == 1 and not names_several(texts[0]):
+        return None, asked | {model.name: texts[0]}
+    given = Batch(
+        verb=verb, argument=model.name, models=found(texts), values=asked, typed=typed, configure=configure
+    )
+    return given, asked
+
+
+def _model_field(options: type) -> OptionField | None:
+    """The argument that names the model; of sides, the baseline. None if a command does not take several models."""
+    fields = list(option_fields(options))
+    sides = any(option.name == EACH for option in fields)
+    for option in fields:
+        if isinstance(option.spelling, Argument) and (sides or option.spelling.each):
+            return option
+    return None
+
+
+def _texts(options: type, asked: dict[str, Any]) -> list[str]:
+    """The models that were passed, taken out of what was asked; a last file that is no model stays."""
+    texts: list[str] = []
+    arguments = [option for option in option_fields(options) if isinstance(option.spelling, Argument)]
+    several = arguments if EACH in asked else arguments[:1]
+    for option in several:
+        value = asked.pop(option.name, None)
+        texts += [str(value)] if isinstance(value, str | Path) else [str(part) for part in value or ()]
+    more = arguments[len(several) :]
+    if more and len(texts) > 1 and asked.get(more[0].name) is None and not _is_model(texts[-1]):
+        asked[more[0].name] = texts.pop()
+    return texts
+
+
+def _is_model(text: str) -> bool:
+    return names_several(text) or text.partition("@")[0].rstrip("/").lower().endswith(MODEL_SUFFIXES)

@@ -1,0 +1,81 @@
+"""What runs a command for each model: on this machine, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ortune import verbs
+from ortune.errors import OrtuneError, UsageError
+from ortune.measuring.watcher import Watcher
+from ortune.records import Configured, Envelope
+from ortune.show.verb_modules import module_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One command on one model.
+
+    Attributes:
+        label: The model among the others, for the progress line.
+        verb: The command.
+        model: The model.
+        values: Its options, by name.
+        configured: What a project's file has added to them.
+        resumes: Whether an interrupted session of this model may go on.
+        began_s: When it was taken, on the monotonic clock.
+        error: Why it cannot be run; None if it can.
+    """
+
+    label: str
+    verb: str
+    model: str
+    values: dict[str, Any]
+    configured: Configured | None = None
+    resumes: bool = False
+    began_s: float = 0.0
+    error: OrtuneError | None = None
+
+
+Answered = Envelope[Any] | OrtuneError
+
+
+class Executor(Protocol):
+    """Runs jobs and yields each with its answer, in any order; a job is taken when there is a place for it."""
+
+    def __call__(self, jobs: Iterable[Job], watcher: Watcher) -> Iterator[tuple[Job, Answered]]:
+        """Yield the answer of each job, or the error that took its place.
+
+        Raises:
+            KeyboardInterrupt: The command was stopped at once; the answer of the running job is lost.
+        """
+        ...
+
+
+def here(jobs: Iterable[Job], watcher: Watcher) -> Iterator[tuple[Job, Answered]]:
+    """Run the jobs in this process, one after another."""
+    for job in jobs:
+        try:
+            yield job, _run(job, watcher)
+        except OrtuneError as error:
+            yield job, error
+
+
+def _run(job: Job, watcher: Watcher) -> Envelope[Any]:
+    """Run one job, and an interrupted session of it again if there is none to go on with."""
+    if job.error is not None:
+        raise job.error
+    told = replace(
+        watcher,
+        configured=job.configured,
+        step=lambda step: watcher.step(replace(step, what=f"{job.label}: {step.what}")),
+    )
+    modules = module_of(job.verb, "run"), module_of(job.verb, "options")
+    if job.resumes:
+        try:
+            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told)
+        except UsageError as error:
+            if error.where != "--resume":
+                raise
+    return verbs.run(modules[0], modules[1].Options(**job.values), told)

@@ -1,0 +1,145 @@
+"""The journal of a command on several models: what was begun, and the answers, for going on after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from ortune import __version__
+from ortune.errors import StoreError, UsageError
+from ortune.measuring import replay
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, ManyResult, ModelRow
+from ortune.show.verb_modules import MANY, module_of
+from ortune.store.db import SessionLog, Store
+from ortune.store.reading import UNREADABLE
+from ortune.verbs._many.batch import Batch
+from ortune.verbs._shared.groups import Resumable
+from ortune.verbs._shared.spelling import path, words
+
+BEGUN, ROW, DOCUMENT = "model-begun", "model-row", "model-document"
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """A model whose run began.
+
+    Attributes:
+        budget: Its share of the time, as the command line has it; "" for the usual one.
+    """
+
+    model: str
+    budget: str = ""
+
+
+class Journal:
+    """Keeps the answers of the models as they are made; commands that keep no session keep none of these.
+
+    Args:
+        batch: What was asked.
+        template: The options of the first model.
+        watcher: Receives a sentence if results cannot be stored.
+
+    Raises:
+        StoreError: The store that was named cannot be written.
+        UsageError: There is no interrupted session of these models to resume.
+    """
+
+    def __init__(self, batch: Batch, template: Any, watcher: Watcher) -> None:
+        self.log = SessionLog(None, "")
+        self.rows: dict[str, ModelRow] = {}
+        self.begun: dict[str, Begun] = {}
+        self._batch, self._store = batch, None
+        self._documents: dict[str, bytes] = {}
+        resume = batch.values.get("resume")
+        if not isinstance(template, Resumable):
+            return
+        self._store = _opened(path(template.store), watcher)
+        if self._store is None:
+            if resume is not None:
+                raise UsageError("there is no stored session to resume", where="--resume", do="omit --resume")
+            return
+        key = f"{MANY} {_key(batch, template)}"
+        if resume is None:
+            header = {"model": f"{len(batch.models)} models, {batch.verb}"}
+            self.log = self._store.begin(MANY, key, header)
+        else:
+            self._go_on(self._store, key, str(resume))
+
+    def begin(self, begun: Begun) -> None:
+        """Record that a model's run begins."""
+        self.log.add(BEGUN, begun)
+
+    def add(self, row: ModelRow, envelope: Envelope[Any]) -> None:
+        """Record a model's answer."""
+        self.log.add(DOCUMENT, envelope)
+        self.log.add(ROW, row)
+
+    def finish(self, envelope: Envelope[ManyResult]) -> None:
+        """Record the answer of all models."""
+        self.log.add("result", envelope)
+
+    def close(self) -> None:
+        """Release the store."""
+        if self._store is not None:
+            self._store.close()
+
+    def documents(self) -> Iterator[tuple[ModelRow, Envelope[Any]]]:
+        """Yield the documents of an interrupted session with their rows."""
+        result = get_type_hints(module_of(self._batch.verb, "run").run)["return"]
+        for model, row in self.rows.items():
+            body = self._documents[model]
+            kind: Any = Envelope[None] if row.status == "error" else result
+            yield row, msgspec.json.decode(body, type=kind)
+
+    def _go_on(self, store: Store, key: str, session: str) -> None:
+        """Read the newest interrupted session of these models, or the one that is named."""
+        for head in store.sessions(key):
+            if session not in ("newest", head.id):
+                continue
+            try:
+                events = store.events(head.id)
+                if session == "newest" and replay.complete(events):
+                    continue
+                document = b""
+                for event in events:
+                    if event.kind == BEGUN:
+                        begun = msgspec.json.decode(event.body, type=Begun)
+                        self.begun[begun.model] = begun
+                    elif event.kind == DOCUMENT:
+                        document = event.body
+                    elif event.kind == ROW:
+                        row = msgspec.json.decode(event.body, type=ModelRow)
+                        if row.status != "interrupted":
+                            self.rows[row.path], self._documents[row.path] = row, document
+            except UNREADABLE as error:
+                raise UsageError(
+                    f"session {head.id} cannot be read ({error})", where="--resume", do="omit --resume"
+                ) from error
+            self.log = store.resume(head.id)
+            return
+        raise UsageError(
+            "no interrupted session with these models and these options is stored",
+            where="--resume",
+            do="omit --resume, or repeat the models and options of the interrupted session",
+        )
+
+
+def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
+    """The store; where the user's own place cannot be written, that is said."""
+    try:
+        return Store(folder)
+    except StoreError as error:
+        if folder is not None:
+            raise
+        watcher.say(f"results are not stored: {error.where} {error.what}")
+        return None
+
+
+def _key(batch: Batch, template: Any) -> str:
+    """What a session of several models is about: the models and the options, whatever the budget."""
+    question = (__version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")))
+    return hashlib.sha256(repr(question).encode()).hexdigest()[:16]

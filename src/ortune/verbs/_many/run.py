@@ -1,0 +1,239 @@
+"""One command on several models: each is run as it is alone, and the answers are gathered in one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from ortune import __version__, files, monotonic, verbs
+from ortune.errors import Interrupted, MeasurementError, OrtuneError
+from ortune.measuring.document import document
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow
+from ortune.show.verb_modules import MANY, module_of
+from ortune.targets.machine import Machine
+from ortune.verbs._many import words as many_words
+from ortune.verbs._many.batch import Batch
+from ortune.verbs._many.executor import Answered, Executor, Job, here
+from ortune.verbs._many.journal import Begun, Journal
+from ortune.verbs._shared import exports
+from ortune.verbs._shared.page import write_page
+from ortune.verbs._shared.spelling import path
+
+LEAST_S = 0.001
+"""A share of a budget that is spent: the command itself says that it is too small."""
+
+
+def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) -> Envelope[ManyResult]:
+    """Run a command on each model.
+
+    A model that fails is a row with its reason. A stop keeps what is there.
+
+    Raises:
+        UsageError: The options cannot be used for any model, or a file cannot be written.
+        StoreError: The store that was named cannot be written.
+    """
+    watch = watcher or Watcher()
+    template = batch.template()
+    page = path(batch.values.get("report"))
+    if page is not None:
+        files.require_writable(page, "--report")
+    wanted = exports.parse(batch.values.get("export", ()))
+    result = get_args(get_type_hints(module_of(batch.verb, "run").run)["return"])[0]
+    with exports.Exports(wanted, verbs.table_of(batch.options), result) as exported:
+        journal = Journal(batch, template, watch)
+        try:
+            return _Run(batch, template, watch, journal, exported, page).answer(execute)
+        finally:
+            journal.close()
+
+
+def exit_code(envelope: Envelope[ManyResult]) -> int:
+    """The worst of all models: 130 if a stop left some out, 3 if the budget did."""
+    codes = [row.exit_code for row in envelope.result.models]
+    return max(codes, default=0)
+
+
+class _Run:
+    """One invocation."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        template: Any,
+        watch: Watcher,
+        journal: Journal,
+        exported: exports.Exports,
+        page: Path | None,
+    ) -> None:
+        self.batch, self.template, self.watch, self.journal = batch, template, watch, journal
+        self.exported, self.page = exported, page
+        self.rows: dict[str, ModelRow] = {}
+        self.stopped = False
+        self._pages: set[str] = set()
+        self._spent_s = 0.0
+        self._began_s = monotonic.now_s()
+
+    def answer(self, execute: Executor) -> Envelope[ManyResult]:
+        """Run what is missing, and return the whole."""
+        for row, envelope in self.journal.documents():
+            self._keep(row, envelope)
+        models = self.batch.models
+        missing = [model for model in models if model not in self.rows]
+        total_s, each_s = self.batch.total_s, getattr(self.template, "budget_s", None)
+        self.watch.say(many_words.plan(len(models), len(missing), total_s, each_s))
+        try:
+            for job, answered in execute(self._jobs(missing), self.watch):
+                row, envelope = self._row(job, answered)
+                row = self._keep(row, envelope)
+                self.journal.add(row, envelope)
+        except KeyboardInterrupt:
+            self.stopped = True
+        return self._document()
+
+    def _jobs(self, missing: list[str]) -> Iterator[Job]:
+        """Yield a job for each model that has no answer, until the command is stopped or no time is left."""
+        for number, model in enumerate(missing):
+            if self.watch.stop():
+                self.stopped = True
+                return
+            total_s = self.batch.total_s
+            if total_s is not None and self._spent_s >= total_s:
+                return
+            known = self.journal.begun.get(model)
+            budget = self._budget(len(missing) - number)
+            if known is not None and known.budget:
+                budget = known.budget  # an interrupted session goes on with the same one alone
+            yield self._job(model, budget, resumes=known is not None)
+
+    def _budget(self, n_left: int) -> str:
+        """The time of the next model, as the command line has it; "" if the command's own is meant."""
+        total_s = self.batch.total_s
+        if total_s is None:
+            each = self.batch.values.get("budget_each")
+            return "" if each is None else str(each)
+        return f"{max(LEAST_S, (total_s - self._spent_s) / n_left):.3f}s"
+
+    def _job(self, model: str, budget: str, *, resumes: bool) -> Job:
+        number, n_models = self.batch.models.index(model) + 1, len(self.batch.models)
+        self.watch.say(many_words.begun(number, n_models, model))
+        values = self.batch.of(model)
+        configured, trouble = None, None
+        if self.batch.configure is not None:
+            try:
+                configured = self.batch.configure(values)
+            except OrtuneError as error:
+                trouble = error
+        if budget:
+            values["budget"] = budget
+        self.journal.begin(Begun(model=model, budget=budget))
+        return Job(
+            label=many_words.label(number, n_models, model), verb=self.batch.verb, model=model, values=values,
+            configured=configured, resumes=resumes, error=trouble,
+            began_s=monotonic.now_s(),
+        )  # fmt: skip
+
+    def _row(self, job: Job, answered: Answered) -> tuple[ModelRow, Envelope[Any]]:
+        """Return a model's row and its document."""
+        if isinstance(answered, OrtuneError):
+            self._spent_s += monotonic.now_s() - job.began_s
+            return _failed(job, answered)
+        # Waiting for another ortune, and making an environment, are in no session's time.
+        elapsed_s = getattr(answered.result, "elapsed_s", 0.0)
+        self._spent_s += elapsed_s or monotonic.now_s() - job.began_s
+        module = module_of(job.verb, "run")
+        code = module.exit_code(answered) if hasattr(module, "exit_code") else 0
+        if answered.result is None:
+            row = ModelRow(path=job.model, status=answered.status, error=answered.error)
+        else:
+            row = module_of(job.verb, "row").row(answered)
+        error = answered.error.what if answered.error else ""
+        if error:
+            self.watch.say(many_words.incomplete(job.model, error))
+        return msgspec.structs.replace(row, path=job.model, exit_code=code), answered
+
+    def _keep(self, row: ModelRow, envelope: Envelope[Any]) -> ModelRow:
+        """Add an answer to the rows, the pages and the exports."""
+        if self.page is not None and envelope.result is not None:
+            place = _page(self.page, Path(row.path).stem, self._pages)
+            try:
+                place.parent.mkdir(exist_ok=True)
+                write_page(envelope, place, None)
+                row = msgspec.structs.replace(row, page=str(place))
+            except (OrtuneError, OSError) as error:
+                self.watch.say(many_words.incomplete(row.path, f"its page is missing: {error}"))
+        self.exported.add(row.path, envelope)
+        self.rows[row.path] = row
+        return row
+
+    def _document(self) -> Envelope[ManyResult]:
+        """Return the answer of all models, and write its page and its exports."""
+        missing = [model for model in self.batch.models if model not in self.rows]
+        rows = tuple(self.rows.get(model) or self._missing(model) for model in self.batch.models)
+        cut = bool(missing) or any(row.status == "interrupted" for row in rows)
+        resumable = cut and self.journal.log.id
+        result = ManyResult(
+            verb=self.batch.verb,
+            models=rows,
+            exports=self.exported.finish(),
+            session=self.journal.log.id,
+            resume=self.batch.command("--resume") if resumable else "",
+            elapsed_s=monotonic.now_s() - self._began_s,
+        )
+        folder = getattr(self.template, "folder", None)
+        envelope = document(
+            MANY, result, host=Machine().host, status="interrupted" if cut else "ok", store=str(folder or "")
+        )
+        self.journal.finish(envelope)
+        if self.page is not None:
+            write_page(envelope, self.page, self.watch)
+        return envelope
+
+    def _missing(self, model: str) -> ModelRow:
+        """The row of a model that was not reached."""
+        reason: OrtuneError = Interrupted(many_words.NOT_REACHED)
+        if not self.stopped:
+            reason = MeasurementError(many_words.NO_TIME, code="budget")
+        return ModelRow(path=model, status="missing", error=_error(reason), exit_code=reason.exit_code)
+
+
+def _error(error: OrtuneError) -> ErrorInfo:
+    return ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+
+
+def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
+    """The row and the document of a model that has no answer."""
+    stopped = isinstance(error, Interrupted)
+    verdict = "invalid" if error.code == "invalid" else None
+    envelope: Envelope[Any] = Envelope(
+        schema=f"ortune/{job.verb}/1",
+        ortune=__version__,
+        status="interrupted" if stopped else "error",
+        verdict=verdict,
+        error=_error(error),
+        configured=job.configured,
+    )
+    row = ModelRow(
+        path=job.model,
+        status=envelope.status,
+        verdict=verdict or "",
+        headline=error.what,
+        exit_code=error.exit_code,
+        error=envelope.error,
+        configured=job.configured,
+    )
+    return row, envelope
+
+
+def _page(whole: Path, stem: str, taken: set[str]) -> Path:
+    """Return where the page of one model goes: a folder next to the page of all."""
+    name = re.sub(r"[^\w.-]", "_", stem).lstrip(".") or "model"
+    unique = next(
+        n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}-{i}") not in taken
+    )
+    taken.add(unique)
+    return whole.with_name(f"{whole.stem}-models") / f"{unique}.html"

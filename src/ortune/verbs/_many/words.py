@@ -1,0 +1,205 @@
+"""The answer about several models: how many have which answer, a row for each, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ortune.durations import in_words
+from ortune.printable import visible
+from ortune.records import Envelope, ManyResult, ModelRow, RowFigure, RowUnit
+from ortune.show.answer_commands import lines, told_line
+from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs, Table, Tone, stopped, table
+from ortune.show.headline import PROVEN, count
+from ortune.show.numbers import change, duration, memory, percent, shorten_end, span, three
+from ortune.show.stored_kind import StoredKind
+
+NOT_REACHED = "not run: the command was stopped before"
+NO_TIME = "not run: the budget for all models was spent"
+FAILED = "failed"
+_NOTHING = "-"
+_MISSING = {"interrupted": "stopped", "budget": "no time"}
+LONGEST = 120
+"""Characters of a remark in a terminal; the page and the JSON have all."""
+
+
+def plan(n_models: int, n_missing: int, total_s: float | None, each_s: float | None) -> str:
+    """Say how many models there are, and how long all take at most."""
+    models = count(n_models, "model")
+    if n_missing < n_models:
+        models = f"{models}, {n_missing} left"
+    if total_s is not None:
+        return f"{models} in {in_words(total_s)}"
+    if not each_s:
+        return models
+    return f"{models}, {in_words(each_s)} each: at most {in_words(each_s * n_missing)} (--budget TIME is for all)"
+
+
+def begun(number: int, n_models: int, model: str) -> str:
+    """Say which model is run."""
+    return f"model {number} of {n_models}: {visible(model)}"
+
+
+def incomplete(model: str, what: str) -> str:
+    """Say what is missing of a model's answer."""
+    return f"{visible(model)}: {what}"
+
+
+def label(number: int, n_models: int, model: str) -> str:
+    """Name a model in the progress line."""
+    return f"{number}/{n_models} {Path(model).name}"
+
+
+def headline(result: ManyResult) -> str:
+    """How many models have which answer, the most important first."""
+    n = len(result.models)
+    alarms = sum(row.alarm for row in result.models)
+    said = [f"{alarms} with wrong or different outputs"] if alarms else []
+    counts = Counter(_verdict(row) for row in result.models)
+    for name in sorted(counts, key=lambda name: (name not in PROVEN, -counts[name], name)):
+        said.append(f"{counts[name]} {name}")
+    return f"{count(n, 'model')}: {', '.join(said)}"
+
+
+def document(envelope: Envelope[ManyResult]) -> Document:
+    """The counts, a row for each model, and what failed."""
+    result = envelope.result
+    bad = any(row.alarm or row.verdict in ("slower", "changed") for row in result.models)
+    good = any(row.verdict == "faster" for row in result.models)
+    tone: Tone = "bad" if bad else "good" if good else "strong"
+    titles = [name for name in (_configured(row) for row in result.models) if name]
+    files = [f"{kind}: {file}" for kind, file in result.exports.items()]
+    bundles = [(Path(row.path).name, row.bundle) for row in result.models if row.bundle]
+    return Document(
+        title=f"ortune {result.verb}: {count(len(result.models), 'model')}",
+        head=Head(large=str(len(result.models)), unit=f"models: ortune {result.verb}", tone=tone),
+        blocks=[
+            *stopped(envelope),
+            Line(headline(result), tone),
+            *(Line(text) for text in dict.fromkeys(titles)),
+            _table(result, Path(_page_folder(result))),
+            Pairs(title="no answer", rows=[(row.path, _trouble(row)) for row in result.models if row.error]),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[
+            Pairs(title="answers", rows=[(row.path, row.headline) for row in result.models if not row.error]),
+            Pairs(title="bundles", rows=bundles),
+            Pairs(title="files", rows=[(file.partition(": ")[0], file.partition(": ")[2]) for file in files]),
+        ],
+    )
+
+
+def _table(result: ManyResult, folder: Path) -> Table:
+    """A row for each model; those with wrong or different outputs first."""
+    rows = sorted(result.models, key=lambda row: not row.alarm)
+    names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
+    needs = any(row.needs for row in rows)
+    remarks = any(row.remarks for row in rows)
+    columns = [Column("model", "name"), Column("answer", "text"), *(Column(name) for name in names)]
+    columns += [Column("needs", "text")] if needs else []
+    columns += [Column("remarks", "text")] if remarks else []
+    return table(
+        columns, (_cells(row, names, folder, needs=needs, remarks=remarks) for row in rows), dense=True
+    )
+
+
+def _cells(
+    row: ModelRow, names: Sequence[str], folder: Path, *, needs: bool, remarks: bool
+) -> list[Cell | str]:
+    figures = {figure.name: figure for figure in row.figures}
+    link = os.path.relpath(row.page, folder) if row.page else ""
+    cells: list[Cell | str] = [Cell(row.path, link=link), Cell(_verdict(row), tone=_tone(row))]
+    for name in names:
+        figure = figures.get(name)
+        if figure is None:
+            cells.append(_NOTHING)
+            continue
+        value, interval = _figure(figure)
+        cells.append(Cell(value, beneath=interval, order=figure.value))
+    if needs:
+        cells.append("; ".join(row.needs))
+    if remarks:
+        cells.append(shorten_end("; ".join(row.remarks), LONGEST))
+    return cells
+
+
+def _verdict(row: ModelRow) -> str:
+    """The answer in a word or two."""
+    if row.status == "missing":
+        return _MISSING.get(row.error.code if row.error else "", "not run")
+    if row.status == "error":
+        return FAILED
+    if row.status == "interrupted":
+        return f"{row.answer} (stopped early)" if row.answer else "stopped"
+    return row.answer or FAILED
+
+
+def _tone(row: ModelRow) -> Tone:
+    """Only confirmed answers and failures have a colour."""
+    if row.status == "error":
+        return "stop"
+    if row.alarm or row.verdict in ("slower", "changed", "wrong-output", "invalid"):
+        return "bad"
+    return "good" if row.verdict in PROVEN else ""
+
+
+def _figure(figure: RowFigure) -> tuple[str, str]:
+    """A value and its interval in words; "" without one."""
+    value, low, high = figure.value, figure.low, figure.high
+    if figure.unit == "ratio":
+        return change(value), "" if low is None else span(low, high)
+    text = _UNITS[figure.unit]
+    interval = f"{text(low)}-{text(high)}" if low is not None and high is not None else ""
+    return text(value), interval
+
+
+def _per_second(value: float) -> str:
+    return f"{three(value) if value < 1000 else f'{value:,.0f}'}/s"
+
+
+def _counted(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_UNITS: dict[RowUnit, Callable[[float], str]] = {
+    "ns": duration,
+    "bytes": memory,
+    "share": percent,
+    "per-second": _per_second,
+    "count": _counted,
+    "ratio": change,
+}
+
+
+def _trouble(row: ModelRow) -> str:
+    """Why there is no answer, or why something is missing."""
+    error = row.error
+    assert error is not None
+    where = "" if error.where in ("", row.path) else f"{error.where}: "
+    return f"{where}{error.what}; {error.do}" if error.do else f"{where}{error.what}"
+
+
+def _configured(row: ModelRow) -> str:
+    """The options that a file has set for a model."""
+    if row.configured is None:
+        return ""
+    return f"set by {row.configured.file} for {row.path}: {', '.join(row.configured.options)}"
+
+
+def _page_folder(result: ManyResult) -> str:
+    """The folder of the page of all models, which the links on it are relative to."""
+    page = next((row.page for row in result.models if row.page), "")
+    return str(Path(page).parent.parent) if page else "."
+
+
+def _next(envelope: Envelope[ManyResult]) -> list[str]:
+    """How to go on with what is missing, and how to see the answer of one model again."""
+    result = envelope.result
+    return [*([result.resume] if result.resume else []), *lines(told_line(result.session, envelope.store))]
+
+
+STORED = StoredKind(
+    result=ManyResult, document=document, headline=headline, build=lambda result: f"ortune {result.verb}"
+)

@@ -1,0 +1,222 @@
+"""Answers as files for other programs (``--export KIND=FILE``): rows as CSV, or whole documents as JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, get_args, get_type_hints
+
+import msgspec
+
+from ortune import files
+from ortune.errors import UsageError
+from ortune.printable import cell
+from ortune.records import Envelope, Record
+
+KINDS = ("csv", "jsonl")
+"""``csv`` has a line for each row of the command's main table, ``jsonl`` one for each model's document."""
+LEADING = ("model", "status", "error")
+"""The first columns of every CSV file."""
+Wanted = tuple[tuple[str, Path], ...]
+DEEPEST = 3
+"""How deep records are laid out in columns; a deeper one is one cell of JSON."""
+
+
+def parse(texts: Sequence[str]) -> Wanted:
+    """Read ``--export``.
+
+    Raises:
+        UsageError: A text has another form, two name one file, or a file could not be written.
+    """
+    wanted: list[tuple[str, Path]] = []
+    for text in texts:
+        kind, sign, name = text.partition("=")
+        if not sign and Path(text).suffix[1:] in KINDS:
+            kind, name = Path(text).suffix[1:], text
+        if kind not in KINDS or not name:
+            raise UsageError(
+                "is not an export", where=f"--export {text}", do=f"pass KIND=FILE, KIND {' or '.join(KINDS)}"
+            )
+        path = Path(name)
+        files.require_writable(path, "--export")
+        if path in [other for _, other in wanted]:
+            raise UsageError("two exports would be written to the same file", where=f"--export {path}")
+        wanted.append((kind, path))
+    return tuple(wanted)
+
+
+class Exports:
+    """The files of ``--export``: documents are added as they are made, and the files written at the end.
+
+    Args:
+        wanted: Kinds and files.
+        table: The field of the result whose records a CSV file has.
+        result: The record that its documents hold.
+    """
+
+    def __init__(self, wanted: Wanted, table: str, result: type[Record]) -> None:
+        self.written: dict[str, str] = {}
+        self._table, self._result = table, result
+        # Kept on disk: many models have many megabytes of documents.
+        self._open: list[tuple[str, Path, IO[bytes]]] = [
+            (kind, path, tempfile.TemporaryFile()) for kind, path in wanted  # noqa: SIM115
+        ]  # fmt: skip
+
+    def __enter__(self) -> Exports:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for _, _, spool in self._open:
+            spool.close()
+
+    def add(self, model: str, envelope: Envelope[Any]) -> None:
+        """Add the document of one model."""
+        for kind, _, spool in self._open:
+            if kind == "jsonl":
+                spool.write(msgspec.json.encode(envelope) + b"\n")
+            else:
+                head = not spool.tell()
+                spool.write(_csv(rows(model, envelope, self._table, self._result), head=head))
+
+    def finish(self) -> dict[str, str]:
+        """Write the files, and return them by kind.
+
+        Raises:
+            UsageError: One cannot be written.
+        """
+        for kind, path, spool in self._open:
+            spool.seek(0)
+            try:
+                files.write(path, _copied(spool), typed=True)
+            except OSError as error:
+                raise UsageError(
+                    f"cannot be written: {error.strerror}", where=str(path), do="choose another --export"
+                ) from error
+            self.written[kind] = str(path)
+        return self.written
+
+
+def _copied(spool: IO[bytes]) -> Callable[[IO[bytes]], object]:
+    return lambda file: shutil.copyfileobj(spool, file)
+
+
+def export(wanted: Wanted, model: str, envelope: Envelope[Any], table: str) -> None:
+    """Write one document to the files of ``--export``.
+
+    Raises:
+        UsageError: One cannot be written.
+    """
+    with Exports(wanted, table, type(envelope.result)) as exports:
+        exports.add(model, envelope)
+        exports.finish()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A column of a table: its name, and how to read it from a row's record."""
+
+    name: str
+    path: tuple[str, ...]
+
+
+def rows(
+    model: str, envelope: Envelope[Any], table: str, result: type[Record]
+) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a document's main table, flat; a document without rows has one with its status alone.
+
+    Args:
+        model: The file, for rows that name none.
+        envelope: The document.
+        table: The field of the result that holds the records, with points between nested ones.
+        result: The record that the document holds.
+    """
+    columns = _columns(_record_of(result, table.split(".")))
+    error = envelope.error.what if envelope.error else ""
+    found = list(_found(envelope.result, table.split("."), model, error))
+    for name, failed, record in found or [(model, error, None)]:
+        head = dict(zip(LEADING, (name, envelope.status, failed), strict=True))
+        yield head | {column.name: _value(record, column.path) for column in columns}
+
+
+def _found(
+    value: Any, path: Sequence[str], model: str, error: str
+) -> Iterator[tuple[str, str, Record | None]]:
+    """Yield the records at a path with their model and its error; each model of a list has at least one row."""
+    if value is None:
+        return
+    inner = getattr(value, path[0])
+    for record in inner if isinstance(inner, tuple) else () if inner is None else (inner,):
+        if len(path) == 1:
+            yield model, error, record
+            continue
+        name = getattr(record, "path", model)
+        trouble = getattr(record, "error", None)
+        said = trouble.what if trouble else error
+        yield from list(_found(record, path[1:], name, said)) or [(name, said, None)]
+
+
+def _record_of(record: type[Record], path: Sequence[str]) -> type[Record]:
+    """Return the type of the records at a path."""
+    for name in path:
+        record = next(_records(get_type_hints(record)[name]))
+    return record
+
+
+def _records(hint: Any) -> Iterator[type[Record]]:
+    """Yield the records within a type, such as ``tuple[Row, ...]`` or ``Row | None``."""
+    if isinstance(hint, type) and issubclass(hint, Record):
+        yield hint
+    for part in get_args(hint):
+        yield from _records(part)
+
+
+def _columns(record: type[Record], before: tuple[str, ...] = ()) -> list[_Column]:
+    """Return a column for each field; a nested record has one for each of its own fields."""
+    columns = []
+    for name, hint in get_type_hints(record).items():
+        if name.startswith("__"):
+            continue
+        nested = [
+            kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Record)
+        ]
+        path = (*before, name)
+        single = bool(nested) and not str(hint).startswith("tuple")
+        if single and nested[0] is not record and len(path) < DEEPEST:
+            columns += _columns(nested[0], path)
+        else:
+            columns.append(_Column(name=".".join(path), path=path))
+    return columns
+
+
+def _value(record: Any, path: Sequence[str]) -> object:
+    """Return a cell: text or a number, JSON for lists, "" if it is unknown."""
+    for name in path:
+        record = getattr(record, name, None)
+    if record is None:
+        return ""
+    if isinstance(record, str):
+        return record
+    if isinstance(record, bool):
+        return str(record).lower()
+    if isinstance(record, int | float):
+        return record
+    return msgspec.json.encode(record).decode() if record else ""
+
+
+def _csv(lines: Iterator[Mapping[str, object]], *, head: bool) -> bytes:
+    page = io.StringIO(newline="")
+    writer = csv.writer(page, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    for line in lines:
+        if head:
+            writer.writerow(line)
+            head = False
+        writer.writerow([cell(value) if isinstance(value, str) else value for value in line.values()])
+    return page.getvalue().encode("utf-8", "backslashreplace")

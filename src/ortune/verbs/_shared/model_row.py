@@ -1,0 +1,88 @@
+"""The row of one model in a table of several: what each verb's ``row.py`` makes of its document."""
+
+from __future__ import annotations
+
+from ortune.records import Comparison, Envelope, ModelRow, Record, RowFigure, RowUnit
+from ortune.show import headline, sides
+
+OUTPUTS_DIFFER = "outputs differ"
+_WORDS: dict[str, str] = {str(verdict): word for verdict, word in headline.WORDS.items()}
+
+
+def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
+    """Return how the compared figure changed, then the load time and the memory; () if nothing was compared."""
+    if comparison is None:
+        return ()
+    ratio, low, high = sides.as_shown(comparison)
+    name = sides.statistic_name(comparison.statistic)
+    figures = [RowFigure(name=name, unit="ratio", value=ratio, low=low, high=high)]
+    for other in comparison.beside:
+        if other.figure == "load":
+            figures.append(
+                RowFigure(
+                    name="load time",
+                    unit="ratio",
+                    value=other.ratio,
+                    low=other.ratio_low,
+                    high=other.ratio_high,
+                )
+            )
+    for guard in comparison.guards:
+        if guard.figure == "memory" and guard.ratio is not None:
+            figures.append(
+                RowFigure(
+                    name="memory", unit="ratio", value=guard.ratio, low=guard.ratio_low, high=guard.ratio_high
+                )
+            )
+    return tuple(figures)
+
+
+def time_of(comparison: Comparison | None) -> tuple[RowFigure, ...]:
+    """Return the new side's value of the compared figure; () if it is unknown."""
+    if comparison is None or comparison.new_value is None:
+        return ()
+    name, value = f"{sides.statistic_name(comparison.statistic)} after", comparison.new_value
+    if sides.is_rate(comparison.statistic):
+        return (RowFigure(name=name, unit="per-second", value=1e9 / value),)
+    unit: RowUnit = "bytes" if sides.kind(comparison.statistic) == "memory" else "ns"
+    return (RowFigure(name=name, unit=unit, value=value),)
+
+
+def of_answer(
+    envelope: Envelope[Record],
+    sentence: str,
+    *,
+    answer: str = "",
+    alarm: bool = False,
+    figures: tuple[RowFigure, ...] = (),
+    needs: tuple[str, ...] = (),
+    remarks: tuple[str, ...] = (),
+) -> ModelRow:
+    """Return the row of a model with a result; its path, page and exit code are set by the driver.
+
+    Args:
+        envelope: The model's document.
+        sentence: Its answer in one sentence.
+        answer: The same in a few words; "" takes the verdict's.
+        alarm: Whether outputs are wrong, differ, or changed.
+        figures: The most important first.
+        needs: What it takes.
+        remarks: What a reader must know besides.
+    """
+    said = tuple(alert.what for alert in envelope.alerts)
+    return ModelRow(
+        path="",
+        sha256=envelope.model.sha256 if envelope.model else "",
+        status=envelope.status,
+        verdict=envelope.verdict or "",
+        answer=answer or _WORDS.get(envelope.verdict or "", envelope.verdict or "done"),
+        headline=sentence,
+        alarm=alarm or envelope.status == "default-wrong",
+        figures=figures,
+        needs=tuple(filter(None, needs)),
+        remarks=(*said, *filter(None, remarks)),
+        session=getattr(envelope.result, "session", ""),
+        bundle=getattr(envelope.result, "bundle", ""),
+        error=envelope.error,
+        configured=envelope.configured,
+    )

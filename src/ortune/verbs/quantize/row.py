@@ -1,0 +1,21 @@
+"""The row of a quantized model among several."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ModelRow, RowFigure
+from ortune.verbs._shared.model_row import changed, of_answer
+from ortune.verbs.quantize.result import QuantizeResult
+from ortune.verbs.quantize.words import headline
+
+
+def row(envelope: Envelope[QuantizeResult]) -> ModelRow:
+    """Return the gain of the winner, its error, and how it is made; float stays if there is none."""
+    result = envelope.result
+    chosen = next((row for row in result.front if row.chosen and row.plan.rewrites), None)
+    figures = changed(result.against_default)[:1]
+    if chosen is not None:
+        figures = (*figures, RowFigure(name="error", unit="share", value=chosen.error))
+        if chosen.size_bytes:
+            figures = (*figures, RowFigure(name="file", unit="bytes", value=chosen.size_bytes))
+    needs = (chosen.plan.describe(),) if chosen is not None else ()
+    return of_answer(envelope, headline(result), figures=figures, needs=needs)

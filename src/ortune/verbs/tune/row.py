@@ -1,0 +1,17 @@
+"""The row of a tuned model among several."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ModelRow, TuneResult
+from ortune.show import tune_facts
+from ortune.verbs._shared.model_row import changed, of_answer, time_of
+
+
+def row(envelope: Envelope[TuneResult]) -> ModelRow:
+    """Return the winner's gain and what it takes."""
+    result = envelope.result
+    kept = tune_facts.kept(result)
+    claim = None if tune_facts.nothing_tested(result) else tune_facts.claimed(result)
+    figures = (*changed(claim)[:1], *time_of(None if kept else claim))
+    needs = () if kept else (result.winner.describe(),)
+    return of_answer(envelope, result.headline, figures=figures, needs=needs)
