@@ -18,6 +18,7 @@ import functools
 import json
 import mmap
 import os
+import struct
 import sys
 import threading
 import time
@@ -39,7 +40,7 @@ WHOLE, SAMPLED = 200, 64
 FRAMES, THREADS, MASK = 6, 16, 1 << 16
 # Header.
 FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS = range(7)
-# A row. The last integer is its key, which a later row in the same place does not share.
+# A row. Its first four are written together. The last is its key, which a later row in the same place does not share.
 (COUNT, TOTAL_NS, LEAST_NS, MOST_NS, FAILED, INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES, IN_NS, IN_WALL_NS,
  BETWEEN_NS, BETWEEN_WALL_NS, KEY) = range(FIELDS)  # fmt: skip
 
@@ -63,13 +64,32 @@ VARIABLES = (
 _now = time.perf_counter_ns
 _cpu = time.thread_time_ns  # its own cost does not include the waits of a busy machine
 _frame = sys._getframe
+_write = struct.Struct("=4q").pack_into
+_read = struct.Struct("=4q").unpack_from
+
+
+class Counters:
+    """The calls of one row; what changes at every call is kept here and copied to the memory map in one piece.
+
+    Attributes:
+        row: Place in the memory map; 0 is shared by all that have none of their own.
+        key: Number of the row in the log.
+        at: Offset in the memory map, in bytes.
+    """
+
+    __slots__ = ("at", "count", "key", "least_ns", "most_ns", "row", "total_ns")
+
+    def __init__(self, row: int, key: int) -> None:
+        self.row, self.key, self.at = row, key, 8 * (HEADER + row * FIELDS)
+        self.count = self.total_ns = self.most_ns = 0
+        self.least_ns = 1 << 62
 
 
 class Site:
     """A place in the program that calls a session.
 
     Attributes:
-        rows: The row of each signature that was seen from here.
+        rows: The counters of each signature that was seen from here.
         count: Number of calls.
     """
 
@@ -77,7 +97,7 @@ class Site:
 
     def __init__(self, id: int, code: Any) -> None:
         self.id, self.code, self.count = id, code, 0
-        self.rows: Dict[Any, Tuple[int, int]] = {}
+        self.rows: Dict[Any, Counters] = {}
 
 
 class State:
@@ -111,10 +131,11 @@ class Recorder:
         self.parent = parent
         self.name = ""
         self.log_fd = self.log_bytes = -1
+        self.map: Any = None
         self.ints: Any = None
         self.known: Dict[Any, int] = {}
         self.free: List[int] = []
-        self.sessions = self.creating = self.keys = 0
+        self.sessions = self.creating = self.keys = self.kept = 0
         self.threads: Dict[int, int] = {}
         self.contents: Dict[Tuple[int, int], str] = {}
 
@@ -157,7 +178,8 @@ class Recorder:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(fd, 0, size)  # a full disk is an error here, and would be a signal later
-            self.ints = memoryview(mmap.mmap(fd, size)).cast("B").cast("q")
+            self.map = mmap.mmap(fd, size)
+            self.ints = memoryview(self.map).cast("B").cast("q")
         finally:
             os.close(fd)
         self.ints[FORMAT_AT] = FORMAT
@@ -286,11 +308,11 @@ class Recorder:
         """Record the end of a session with its counters, and free its rows."""
         rows = []
         for site in state.sites.values():
-            for row, key in site.rows.values():
-                if row:
-                    at = HEADER + row * FIELDS
-                    rows.append([key, *self.ints[at : at + FIELDS - 1]])
-                    self.free.append(row)
+            for counters in site.rows.values():
+                if counters.row:
+                    at = counters.at // 8
+                    rows.append([counters.key, *self.ints[at : at + FIELDS - 1]])
+                    self.free.append(counters.row)
         self.write(e="closed", id=state.id, ns=_now(), rows=rows)
 
     def model(self, session: Any) -> Any:
@@ -337,11 +359,15 @@ class Recorder:
             state = self.states.get(id(session))
             if state is None:
                 state = self.adopt(session)
-            frame = _frame(2)
-            place = id(frame.f_code), frame.f_lasti
+            try:
+                frame = _frame(2)
+                code = frame.f_code
+                place = id(code), frame.f_lasti
+            except ValueError:  # called by a library, not by Python code
+                code, place = None, (0, 0)
             site = state.sites.get(place)
             if site is None:
-                site = state.sites[place] = Site(self.interned("frames", self.frames()), frame.f_code)
+                site = state.sites[place] = Site(self.interned("frames", self.frames()), code)
             feed = args[feed_at] if len(args) > feed_at else kwargs.get(feed_name)
             with self.lock:
                 state.active += 1
@@ -374,43 +400,42 @@ class Recorder:
                 row = None
             if row is None:
                 row = self.row(state, site, feed, method, result)
-            ints = self.ints
             took_ns = end_ns - start_ns
-            at = HEADER + row[0] * FIELDS
             with self.lock:
                 state.active -= 1
-                count = ints[at] = ints[at] + 1
-                ints[at + TOTAL_NS] += took_ns
-                if count == 1 or took_ns < ints[at + LEAST_NS]:
-                    ints[at + LEAST_NS] = took_ns
-                if took_ns > ints[at + MOST_NS]:
-                    ints[at + MOST_NS] = took_ns
-                if failed:
-                    ints[at + FAILED] += 1
-                if ints[CALLS_AT] < KEPT:
-                    n = ints[CALLS_AT]
-                    place = HEADER + ROWS * FIELDS + n * CALL
-                    ints[place] = row[1]
-                    ints[place + 1] = start_ns
-                    ints[place + 2] = took_ns
-                    ints[place + 3] = self.thread() << 16 | active
-                    ints[CALLS_AT] = n + 1
+                if not row.row:  # others add to it too
+                    row.count, row.total_ns, row.least_ns, row.most_ns = _read(self.map, row.at)
+                    row.least_ns = row.least_ns if row.count else 1 << 62
+                row.count += 1
+                row.total_ns += took_ns
+                if took_ns < row.least_ns:
+                    row.least_ns = took_ns
+                if took_ns > row.most_ns:
+                    row.most_ns = took_ns
+                _write(self.map, row.at, row.count, row.total_ns, row.least_ns, row.most_ns)
+                if self.kept < KEPT:
+                    at = 8 * (HEADER + ROWS * FIELDS + self.kept * CALL)
+                    _write(self.map, at, row.key, start_ns, took_ns, self.thread() << 16 | active)
+                    self.kept += 1
+                    self.ints[CALLS_AT] = self.kept
+            if failed:
+                self.ints[row.at // 8 + FAILED] += 1
             if pool_ns >= 0:
-                self.note(state, at, pool_ns, seen, start_ns, end_ns, active, result)
-                ints[OWN_NS] += own_ns + _cpu() - began_ns
+                self.note(state, row.at // 8, pool_ns, seen, start_ns, end_ns, active, result)
+                self.ints[OWN_NS] += own_ns + _cpu() - began_ns
                 return
             state.pool_ns = -1
             if own_ns:
                 own_ns += _now() - end_ns
-                usual_ns = ints[PLAIN_NS] or own_ns
+                usual_ns = self.ints[PLAIN_NS] or own_ns
                 # Close to the median: a call that had to wait for a CPU counts no more than another.
                 step_ns = usual_ns // 8 + 1
-                ints[PLAIN_NS] = usual_ns + max(-step_ns, min(step_ns, own_ns - usual_ns))
+                self.ints[PLAIN_NS] = usual_ns + max(-step_ns, min(step_ns, own_ns - usual_ns))
         except Exception:
             self.fail()
 
-    def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Tuple[int, int]:
-        """Return the row of a signature, as its place and its key; a row of the first kind is new."""
+    def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Counters:
+        """Return the counters of a signature, new ones if it was not seen before."""
         ints = self.ints if self.ints is not None else self.counters()
         inputs, shapes = [], []
         for name, value in feed.items() if isinstance(feed, dict) else ():
@@ -441,8 +466,8 @@ class Recorder:
                     ints[at + field] = 0
                 ints[at + KEY] = number
         self.write(e="row", key=number, session=state.id, frames=site.id, signature=signature, shared=not row)
-        site.rows[key] = row, number
-        return row, number
+        found = site.rows[key] = Counters(row, number)
+        return found
 
     def inspect(self, state: State, feed: Any) -> Tuple[int, int, int, int, int]:
         """Look at the inputs of a call: lists, strides, outputs that came back, and how full a mask is."""
