@@ -8,7 +8,7 @@ import msgspec
 
 from ortune import files
 from ortune.bundle.shared import WORKLOAD
-from ortune.inputs import user_feeds, workload
+from ortune.inputs import recorded, user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved
@@ -24,7 +24,7 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
         side: The side.
         o: The options of its inputs.
     """
-    saved = workload.load(o.workload, o.custom_ops) if o.workload else _of_bundle(side, o)
+    saved = _of_file(side, o.workload, o) if o.workload else _of_bundle(side, o)
     if saved is not None:
         load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
         # A saved workload keeps its own load, but for options that the user set to something else than
@@ -45,6 +45,18 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
     )
     notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
     return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
+
+
+def _of_file(side: Resolved, path: Path, o: InputOptions) -> Workload:
+    """Return the workload in a file: that of one model, or the part of this model in a recording."""
+    file, number = recorded.split(path)
+    try:
+        recording = recorded.read(file)
+    except OSError:
+        recording = None  # what is wrong with the file is said where it is loaded
+    if recording is None:
+        return workload.load(file if number is not None else path, o.custom_ops)
+    return recorded.of_model(recording, side.model, number, where=str(path), seed=o.seed)
 
 
 def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:

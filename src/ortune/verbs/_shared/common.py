@@ -76,7 +76,13 @@ Inputs = Annotated[
     Option("--inputs", "PATH", "Real inputs: .npz, .npy, or a folder of test_data_set_*.", MODEL),
 ]
 WorkloadFile = Annotated[
-    AnyPath | None, Option("--workload", "FILE.json", "Inputs saved by --save-workload.", MODEL)
+    AnyPath | None,
+    Option(
+        "--workload",
+        "FILE.json",
+        "Inputs saved by --save-workload, or the part of this model in a recording: app.workload, app.workload#3.",
+        MODEL,
+    ),
 ]
 SaveWorkload = Annotated[
     AnyPath | None,

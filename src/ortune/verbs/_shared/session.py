@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune import __version__
+from ortune.inputs.recorded import split
 from ortune.measuring.opening import Experiment, open_experiment
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
@@ -58,7 +59,8 @@ def go_on(
         for side in sides
         for runtime in (side.runtime, *side.elsewhere.values())
     ]
-    files = [feeds.inputs, feeds.workload, feeds.data, *map(Path, feeds.custom_ops)]
+    work = feeds.workload and split(feeds.workload)[0]
+    files = [feeds.inputs, work, feeds.data, *map(Path, feeds.custom_ops)]
     files.append(
         Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if ":" in feeds.metric else None
     )

@@ -1,0 +1,143 @@
+"""The part of one model in the recording of an application, as a workload."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.errors import InputError
+from ortune.graph.model.open import OpenModel
+from ortune.inputs import workload
+from ortune.records import Arrival, RecordedSession, RecordedWorkload, Recording, Workload, read_json
+
+MOST_CASES = 8
+"""Shapes that are kept, those of the most calls; a mix of hundreds would take a trial for each."""
+_OFTEN = 0.05
+"""Share of the calls during which so many callers must have been active to count."""
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def split(path: Path) -> tuple[Path, int | None]:
+    """Return the file and the number of the session in ``FILE#N``; None without a number."""
+    match = re.fullmatch(r"(.+)#(\d+)", str(path))
+    if match is None or files.exists(path):
+        return path, None
+    return Path(match[1]), int(match[2])
+
+
+def read(path: Path) -> Recording | None:
+    """Read the recording in a workload file; None if it is the workload of one model, or none at all.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    try:
+        return read_json(files.read(path), RecordedWorkload).recording
+    except msgspec.DecodeError:
+        return None
+
+
+def of_model(
+    recording: Recording, model: OpenModel, number: int | None, *, where: str, seed: int
+) -> Workload:
+    """Return how an application uses one model: its shapes by their share of the calls, gap and callers.
+
+    Args:
+        recording: What was recorded.
+        model: The model, which is found by its sha256.
+        number: The session, counted from 1 in the file; None for all sessions of the model.
+        where: The file, for errors.
+        seed: Seed of the generated values.
+
+    Raises:
+        InputError: No session of the model was recorded or called, or the shapes do not fit.
+    """
+    sessions = _sessions(recording, model, number, where)
+    counted: Counter[Shapes] = Counter()
+    for calls in (calls for session in sessions for calls in session.calls):
+        shapes = tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
+        if calls.method.startswith("run") and shapes:
+            counted[shapes] += calls.count - calls.failed
+    counted = +counted
+    shown = counted.most_common(MOST_CASES)
+    if not shown:
+        raise InputError(
+            "the recording has no call of this model with known shapes",
+            where=where,
+            do="pass --shape or --inputs",
+        )
+    total = sum(count for _, count in shown)
+    cases = []
+    for shapes, count in shown:
+        (case,) = workload.propose(model.ir, shapes=dict(shapes), seed=seed).cases
+        name = ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
+        cases.append(msgspec.structs.replace(case, name=name, weight=count / total))
+    gap_ns, callers = _load(recording, sessions)
+    notes = [f"recorded: {total:,} calls of {len(sessions)} session{'s' * (len(sessions) != 1)}"]
+    if len(counted) > len(shown):
+        notes.append(f"the {len(shown)} most frequent of {len(counted)} shapes")
+    return Workload(cases=tuple(cases), seed=seed, gap_ns=gap_ns, callers=callers, notes=tuple(notes))
+
+
+def _sessions(
+    recording: Recording, model: OpenModel, number: int | None, where: str
+) -> list[RecordedSession]:
+    if number is not None:
+        if not 1 <= number <= len(recording.sessions):
+            raise InputError(
+                f"there is no session {number}",
+                where=where,
+                do=f"use a number from 1 to {len(recording.sessions)}",
+            )
+        chosen = recording.sessions[number - 1 : number]
+    else:
+        chosen = recording.sessions
+    digests = {model.sha256, _file_digest(Path(model.facts.path))}
+    found = [session for session in chosen if recording.models[session.model].sha256 in digests]
+    if not found:
+        names = sorted({each.path.rpartition("/")[2] or each.sha256[:8] for each in recording.models})
+        raise InputError(
+            f"it has no session of {Path(model.facts.path).name} (recorded: {', '.join(names[:8]) or 'none'})",
+            where=where,
+            do="pass the file that the application loads, unchanged",
+        )
+    return found
+
+
+def _file_digest(path: Path) -> str:
+    """Return the sha256 of the file alone, which a recording has also for a model with external data."""
+    try:
+        return hashlib.sha256(files.read(path)).hexdigest()
+    except OSError:
+        return ""
+
+
+def _load(recording: Recording, sessions: Sequence[RecordedSession]) -> tuple[int, int]:
+    """Return the median gap between calls, and how many calls were in flight."""
+    gaps: list[int] = []
+    active: Counter[int] = Counter()
+    for number in {session.process for session in sessions}:
+        keys = {calls.key for session in sessions if session.process == number for calls in session.calls}
+        calls = sorted(
+            (call for call in recording.processes[number].arrivals if call.key in keys), key=_start
+        )
+        active.update(call.active for call in calls)
+        gaps += [
+            max(0, after.start_ns - before.start_ns - before.took_ns)
+            for before, after in itertools.pairwise(calls)
+        ]
+    often = [callers for callers, count in active.items() if count >= _OFTEN * sum(active.values())]
+    callers = max(1, *often) if often else 1
+    return (round(statistics.median(gaps)) if gaps and callers == 1 else 0), callers
+
+
+def _start(call: Arrival) -> int:
+    return call.start_ns

@@ -1,0 +1,94 @@
+"""The part of one model in the recording of an application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import onnx
+import pytest
+
+from onnx_text import model_of
+from ortune.errors import InputError
+from ortune.graph.model.open import OpenModel, open_model
+from ortune.inputs import recorded
+from ortune.records import (
+    Arrival,
+    RecordedCalls,
+    RecordedInput,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    RecordedWorkload,
+    Recording,
+    Workload,
+)
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> OpenModel:
+    onnx.save(
+        model_of("g (float[n,3] x, int64[n] mask) => (float[n,3] y) { y = Relu (x) }"), tmp_path / "m.onnx"
+    )
+    return open_model(tmp_path / "m.onnx")
+
+
+def calls(key: int, n: int, count: int, **more: object) -> RecordedCalls:
+    shapes = (RecordedInput(name="x", dtype="float32", shape=(n, 3)), RecordedInput(name="mask", shape=(n,)))
+    return RecordedCalls(key=key, inputs=shapes, count=count, **more)  # type: ignore[arg-type]
+
+
+def recording(model: OpenModel, active: int = 1) -> Recording:
+    ours = RecordedSession(id=1, process=0, model=0, calls=(calls(1, 1, 30), calls(2, 8, 10)))
+    again = RecordedSession(id=2, process=0, model=0, calls=(calls(3, 1, 60),))
+    other = RecordedSession(id=3, process=0, model=1, calls=(calls(4, 64, 5),))
+    arrivals = [
+        Arrival(key=1, start_ns=30 * MS * i, took_ns=10 * MS, thread=0, active=active) for i in range(30)
+    ]
+    return Recording(
+        processes=(RecordedProcess(pid=1, arrivals=tuple(arrivals)),),
+        sessions=(ours, other, again),
+        models=(RecordedModel(path="/srv/m.onnx", sha256=model.sha256), RecordedModel(sha256="ff" * 32)),
+    )
+
+
+def work(model: OpenModel, number: int | None = None, **more: int) -> Workload:
+    return recorded.of_model(recording(model, **more), model, number, where="app.workload", seed=7)
+
+
+def test_shapes_count_by_their_calls_and_those_of_other_models_do_not(model: OpenModel) -> None:
+    found = work(model)
+    assert [(case.name, case.weight) for case in found.cases] == [
+        ("x=1x3,mask=1", pytest.approx(0.9)), ("x=8x3,mask=8", pytest.approx(0.1)),
+    ]  # fmt: skip
+    assert [choice.shape for choice in found.cases[1].inputs] == [(8, 3), (8,)]
+    assert (found.gap_ns, found.callers, found.seed) == (20 * MS, 1, 7)
+
+
+def test_one_session_is_chosen_by_its_number(model: OpenModel) -> None:
+    assert [case.weight for case in work(model, 1).cases] == [0.75, 0.25]
+    assert [case.name for case in work(model, 3).cases] == ["x=1x3,mask=1"]
+    with pytest.raises(InputError, match=r"no session of m.onnx \(recorded: ffffffff, m.onnx\)"):
+        work(model, 2)
+    with pytest.raises(InputError, match="there is no session 4"):
+        work(model, 4)
+
+
+def test_several_callers_have_no_gap(model: OpenModel) -> None:
+    found = work(model, active=4)
+    assert (found.gap_ns, found.callers) == (0, 4)
+
+
+def test_a_file_of_one_model_is_no_recording(model: OpenModel, tmp_path: Path) -> None:
+    path = tmp_path / "app.workload"
+    path.write_bytes(msgspec.json.encode(work(model)))
+    assert recorded.read(path) is None
+    path.write_bytes(msgspec.json.encode(RecordedWorkload(cases=(), recording=recording(model))))
+    assert recorded.read(path) == recording(model)
+    assert recorded.split(path) == (path, None)
+    assert recorded.split(Path(f"{path}#12")) == (path, 12)
+    named = tmp_path / "a#1"
+    named.touch()
+    assert recorded.split(named) == (named, None)
