@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,16 @@ def test_what_is_not_understood_is_named_with_its_file(line: str, told: str, tmp
     with pytest.raises(UsageError, match=told) as error:
         added(tmp_path, f"[tune]\n{line}\n")
     assert error.value.where.endswith("ortune.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("[tunes]\nbudget = '5m'", "tunes.*did you mean .tune."), ("budget = '5m'", "budget is in no table")],
+)
+def test_a_table_that_no_command_reads_is_named(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        added(tmp_path, text)
+    assert re.search(told, f"{caught.value.what} {caught.value.do}") and "ortune.toml" in caught.value.where
 
 
 def test_what_is_no_table_is_named(tmp_path: Path) -> None:

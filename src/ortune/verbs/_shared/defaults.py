@@ -7,14 +7,16 @@ its paths stay in its own folder.
 
 from __future__ import annotations
 
+import difflib
 import os
+import pkgutil
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ortune import files
+from ortune import files, verbs
 from ortune.errors import UsageError
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_written, option_fields, written
 
@@ -106,6 +108,7 @@ def defaults(
     tables, path = next(found_from(folder), ({}, None))
     if path is None:
         return Defaults(values={})
+    _require_known(tables, path)
     fields = {_key(field): field for field in option_fields(options) if isinstance(field.spelling, Option)}
     settable = {key for key, field in fields.items() if field.name in OF_COMMANDS}
     values = dict(_table(tables.get(verb, {}), f"[{verb}]", path, settable))
@@ -123,6 +126,21 @@ def defaults(
         values={fields[key].name: value for key, value in added.items()},
         said=tuple(f"--{key} {_shown(value)}" for key, value in added.items()),
     )
+
+
+def _require_known(tables: Mapping[str, Any], path: Path) -> None:
+    """Refuse a table that no command reads, such as ``[tunes]``, and an option outside of any table."""
+    commands = {info.name for info in pkgutil.iter_modules(verbs.__path__) if not info.name.startswith("_")}
+    for name, value in tables.items():
+        if name not in {*commands, MODELS}:
+            near = difflib.get_close_matches(name, commands, n=1)
+            what = f"[{name}] is not a command" if isinstance(value, dict) else f"{name} is in no table"
+            do = (
+                f"did you mean [{near[0]}]?"
+                if near
+                else "write it under the name of a command, such as [tune]"
+            )
+            raise UsageError(what, where=str(path), do=do)
 
 
 def _key(field: OptionField) -> str:
