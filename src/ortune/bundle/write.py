@@ -276,7 +276,7 @@ def _write_values(feeds: Path, outputs: Path | None, names: Collection[str | Non
 def _portable_workload(workload: Workload, own_ops: tuple[str, ...]) -> Workload:
     """The workload with paths inside the bundle alone."""
     inputs = "inputs" if workload.inputs_path else ""
-    return msgspec.structs.replace(workload, inputs_path=inputs, custom_ops=own_ops)
+    return msgspec.structs.replace(workload, inputs_path=inputs, image="", custom_ops=own_ops)
 
 
 def _json(record: BundleInfo | Workload) -> str:

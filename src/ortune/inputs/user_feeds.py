@@ -1,4 +1,4 @@
-"""The user's own inputs: an ``.npz``, an ``.npy`` for a single input, or ONNX ``test_data_set_*`` folders."""
+"""The user's own inputs: an ``.npz``, an ``.npy`` for a single input, ONNX ``test_data_set_*`` folders, or images."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from onnx import numpy_helper
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
+from ortune.inputs import images
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.feed_files import LABEL, Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
@@ -33,8 +34,8 @@ _UNREADABLE = (
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
-    "an .npz with one array per input, an .npy for a single input, a folder of these, "
-    "or a folder with input_0.pb, input_1.pb …"
+    "an .npz with one array per input, an .npy for one input, or a folder of these, "
+    "of input_0.pb, input_1.pb …, or of JPEG and PNG images"
 )
 
 
@@ -42,28 +43,31 @@ _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProt
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
 
 
-def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[str, FeedValue]]:
+def load(
+    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
+) -> list[dict[str, FeedValue]]:
     """Load the user's inputs and check them against the model.
 
     Args:
         path: An ``.npz``, ``.npy``, a folder of them, a folder of ``input_N.pb`` or a folder holding
-            ``test_data_set_*`` folders, or a folder that ``feed_files.write_feeds`` wrote.
+            ``test_data_set_*`` folders, a folder that ``feed_files.write_feeds`` wrote, or a folder of images.
         ir_model: The model.
         option: What named it, as errors say.
+        image: How images are read, as ``--image`` has it.
 
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
-    return [values for values, _ in labelled(path, ir_model, option)]
+    return [values for values, _ in labelled(path, ir_model, option, image)]
 
 
 def labelled(
-    path: Path, ir_model: ir.Model, option: str = "--inputs"
+    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
     """Reads inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
-    values, raw_sets = feedable(ir_model), _raw_sets(path, option)
+    values, raw_sets = feedable(ir_model), _images(path, ir_model, option, image) or _raw_sets(path, option)
     names = {value.name for value in values}
     if any(isinstance(raw, Mapping) and names - raw.keys() for _, raw in raw_sets):
         inputs = inspect_inputs(ir_model)
@@ -74,7 +78,16 @@ def labelled(
     return [(_checked(raw, values, where), label) for where, raw, label in sets]
 
 
-def middle_shapes(path: Path, ir_model: ir.Model, option: str) -> dict[str, tuple[int, ...]]:
+def _images(
+    path: Path, ir_model: ir.Model, option: str, image: str
+) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
+    """Every image of a folder as a set by name; [] where it has none."""
+    if not files.is_folder(path):
+        return []
+    return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image)]
+
+
+def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") -> dict[str, tuple[int, ...]]:
     """The shapes by input of the user's set that is in the middle, by the number of its elements.
 
     Raises:
@@ -82,7 +95,7 @@ def middle_shapes(path: Path, ir_model: ir.Model, option: str) -> dict[str, tupl
     """
     sets = [
         {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
-        for values in load(path, ir_model, option)
+        for values in load(path, ir_model, option, image)
     ]
     sets.sort(key=lambda shapes: sum(map(math.prod, shapes.values())))
     return sets[(len(sets) - 1) // 2]

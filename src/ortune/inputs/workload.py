@@ -31,6 +31,9 @@ __all__ = [
 _MOST_COUNTS = 4096
 """Elements of an input, up to which its values may decide sizes."""
 
+_NAMED = 6
+"""Cases of equal weight that are named one by one."""
+
 MOST_SEED = 1 << 31  # of numpy's generators and ONNX Runtime's alike
 
 
@@ -41,6 +44,7 @@ def propose(
     dims: Mapping[str, Mix] | None = None,
     kept: Mapping[str, tuple[int, ...]] | None = None,
     inputs_path: Path | None = None,
+    image: str = "",
     seed: int = 0,
     gap_ns: int = 0,
     custom_ops: tuple[str, ...] = (),
@@ -54,6 +58,7 @@ def propose(
         kept: Whole shapes by input name that an earlier run had; they count for dimensions that the others leave open,
             as far as the model takes them.
         inputs_path: The user's own feeds; they decide the shapes.
+        image: How images are read, as ``--image`` has it.
         seed: Seed of the generated feeds.
         gap_ns: Pause between calls.
         custom_ops: Shared libraries with custom operators.
@@ -68,7 +73,7 @@ def propose(
                 "--inputs decides the shapes, so it cannot be combined with --shape or --dim",
                 do="remove one of them",
             )
-        cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model))
+        cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model, image=image))
         notes: tuple[str, ...] = ()
     else:
         cases = _proposed(ir_model, inputs, shapes or {}, dims or {}, _kept(inputs, kept or {}))
@@ -77,6 +82,7 @@ def propose(
         cases=cases,
         seed=seed,
         inputs_path=str(inputs_path) if inputs_path is not None else "",
+        image=image,
         gap_ns=gap_ns,
         custom_ops=custom_ops,
         notes=notes,
@@ -250,7 +256,7 @@ def feeds(
             f"{workload.seed} is not a valid seed", where="--seed", do="use a number from 0 to 2147483647"
         )
     if workload.inputs_path and kind == "usual":
-        own = user_feeds.load(Path(workload.inputs_path), ir_model)
+        own = user_feeds.load(Path(workload.inputs_path), ir_model, image=workload.image)
         return list(zip(workload.cases, own, strict=True))
     require_holdable(workload.cases)
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
@@ -269,7 +275,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
     if not any(wanted):
         return [{} for _ in wanted]
     if from_user:
-        own = user_feeds.load(Path(workload.inputs_path), ir_model)
+        own = user_feeds.load(Path(workload.inputs_path), ir_model, image=workload.image)
     else:
         own = [
             make_some(c, names, seed=workload.seed) for c, names in zip(workload.cases, wanted, strict=True)
@@ -297,8 +303,11 @@ def describe(workload: Workload) -> str:
     if workload.inputs_path:
         line += f"; from {workload.inputs_path}"
     if len(workload.cases) > 1:
-        mix = ", ".join(f"{c.name} ({100 * c.weight:.0f} %)" for c in workload.cases)
-        line += f"; {len(workload.cases)} cases: {mix}"
+        cases, alike = workload.cases, len({case.weight for case in workload.cases}) == 1
+        mix = ", ".join(f"{case.name} ({100 * case.weight:.0f} %)" for case in cases)
+        line += f"; {len(cases)} cases" + (
+            " of equal weight" if alike and len(cases) > _NAMED else f": {mix}"
+        )
     if workload.tries:
         line += f"; found by trial after {workload.tries} failed {'try' if workload.tries == 1 else 'tries'}"
     return "; ".join([line, *workload.notes])

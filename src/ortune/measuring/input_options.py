@@ -22,6 +22,7 @@ class InputOptions:
         pod: The container that is emulated, None for none.
         in_turn: Sizes that were guessed are varied from call to call: an arena grows when sizes change.
         allow_nonfinite: Outputs may be NaN or infinite.
+        image: How a folder of images is read.
         data: Further inputs of the user's, to calibrate quantized models on and to see their error.
     """
 
@@ -29,6 +30,7 @@ class InputOptions:
     dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     kept: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     inputs: Path | None = None
+    image: str = ""
     workload: Path | None = None
     save_workload: Path | None = None
     gap_ns: int = 0
@@ -47,6 +49,7 @@ class InputOptions:
     def words(self) -> tuple[str, ...]:
         """What the user said of inputs, as the command line of every verb has it; not the load that they are under."""
         words = ["--inputs", str(self.inputs)] if self.inputs is not None else []
+        words += ["--image", self.image] if self.image else []
         for name, shape in self.shapes.items():
             words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
         for name, mix in self.dims.items():

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune import files
 from ortune.bundle.shared import WORKLOAD
-from ortune.inputs import recorded, user_feeds, workload
+from ortune.inputs import images, recorded, user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved
@@ -39,11 +39,13 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
         dims=o.dims,
         kept=of_data or o.kept,
         inputs_path=o.inputs,
+        image=o.image,
         seed=o.seed,
         gap_ns=o.gap_ns,
         custom_ops=tuple(o.custom_ops),
     )
-    notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []))
+    of_images = (images.describe(folder, side.model.ir, o.image) for folder in (o.inputs, o.data) if folder)
+    notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []), *filter(None, of_images))
     return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
 
 
@@ -79,4 +81,4 @@ def _shapes_of_data(side: Resolved, o: InputOptions) -> dict[str, tuple[int, ...
     model = side.model.ir
     if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:
         return {}
-    return user_feeds.middle_shapes(o.data, model, "--data")
+    return user_feeds.middle_shapes(o.data, model, "--data", o.image)

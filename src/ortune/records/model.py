@@ -126,7 +126,8 @@ class Workload(Record, frozen=True, kw_only=True):
     Attributes:
         cases: The input shapes with weights.
         seed: Seed of the inputs, and initial seed of ONNX Runtime's random operators, which change in every block.
-        inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder), or "".
+        inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder, folder of images), or "".
+        image: How images are read, such as "size=224,layout=nchw"; "" where nothing was said.
         gap_ns: Pause between calls; 0 is back to back.
         sessions, callers: Sessions in one process, and threads that call each session.
         custom_ops: Shared libraries with custom operators.
@@ -137,6 +138,7 @@ class Workload(Record, frozen=True, kw_only=True):
     cases: tuple[Case, ...]
     seed: int = 0
     inputs_path: str = ""
+    image: str = ""
     gap_ns: int = 0
     sessions: int = 1
     callers: int = 1

@@ -69,9 +69,16 @@ def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[s
     return None if words is None else words + load_options(work)
 
 
+def user_inputs(work: Workload) -> list[str]:
+    """The user's own inputs as options; [] where there are none."""
+    if not work.inputs_path:
+        return []
+    return ["--inputs", work.inputs_path, *(["--image", work.image] if work.image else [])]
+
+
 def _inputs(work: Workload) -> list[str] | None:
     """What the model is fed; None where it cannot be written."""
-    words = ["--inputs", work.inputs_path] if work.inputs_path else _shapes(work)
+    words = user_inputs(work) if work.inputs_path else _shapes(work)
     if words is None:
         return None
     return words + [word for library in work.custom_ops for word in ("--custom-ops", library)]

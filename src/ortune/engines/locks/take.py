@@ -94,6 +94,7 @@ def take(
         dims=inputs.dims,
         kept=inputs.kept,
         inputs_path=inputs.inputs,
+        image=inputs.image,
         seed=inputs.seed,
         custom_ops=tuple(inputs.custom_ops),
     )

@@ -100,7 +100,8 @@ def gather(baseline: Measuring) -> Inputs:
         source = data or Path(work.inputs_path)
         refs = []
         option = "--data" if data else "--inputs"
-        sets = _usable(baseline, user_feeds.labelled(source, model, option), f"{option} {source}")
+        read = user_feeds.labelled(source, model, option, work.image)
+        sets = _usable(baseline, read, f"{option} {source}")
         for i, (values, label) in enumerate(sets):
             refs.append(_written(baseline, f"data-{i}", values))
             if label is not None:

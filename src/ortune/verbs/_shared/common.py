@@ -73,8 +73,17 @@ Dims = Annotated[
 ]  # fmt: skip
 Inputs = Annotated[
     AnyPath | None,
-    Option("--inputs", "PATH", "Real inputs: .npz, .npy, or a folder of test_data_set_*.", MODEL),
+    Option(
+        "--inputs", "PATH", "Real inputs: .npz, .npy, or a folder of test_data_set_* or of images.", MODEL
+    ),
 ]
+Image = Annotated[
+    str,
+    Option(
+        "--image", "size=224,mean=0.5,std=0.5",
+        "How images become inputs: size, mean, std, scale, layout, channels, fit, input.", MODEL,
+    ),
+]  # fmt: skip
 WorkloadFile = Annotated[
     AnyPath | None,
     Option(

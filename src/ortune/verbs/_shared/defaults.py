@@ -22,7 +22,7 @@ from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_writ
 
 MODELS = "models"
 """The table that holds one for each model."""
-OF_MODELS = frozenset({"dim", "shape", "inputs", "data", "tolerance", "metric", "target", "budget"})
+OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "metric", "target", "budget"})
 """What the table of a model can set."""
 OF_COMMANDS = OF_MODELS | {
     "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview", "processes",

@@ -26,6 +26,7 @@ from ortune.verbs._shared.common import (
     Export,
     Gap,
     Headful,
+    Image,
     Inputs,
     Memory,
     Network,
@@ -112,6 +113,7 @@ class Feeding:
     shape: Shapes = ()
     dim: Dims = ()
     inputs: Inputs = None
+    image: Image = ""
     custom_ops: CustomOps = ()
 
     def __post_init__(self) -> None:
@@ -133,6 +135,7 @@ class Feeding:
         Raises:
             UsageError: An option cannot be read, or contradicts another one.
         """
+        from ortune.inputs.images import check
         from ortune.inputs.written_sizes import parse_dim, parse_shape
         from ortune.measuring.input_options import InputOptions
 
@@ -140,6 +143,7 @@ class Feeding:
             shapes=dict(parse_shape(text) for text in self.shape),
             dims=dict(parse_dim(text) for text in self.dim),
             inputs=path(self.inputs),
+            image=check(self.image),
             custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
         )
 

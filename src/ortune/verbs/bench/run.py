@@ -214,7 +214,7 @@ class _Run:
         questions.question_values(baseline, base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
         left = max(0.0, self._left_ns()) / len(baseline.work.cases)
-        timings, costs = [], []
+        timings, costs, planned = [], [], list[tuple[str, str]]()
         for i, case in enumerate(baseline.work.cases):
             alone = self.looks[i]
             timing = timing_for(alone)
@@ -235,7 +235,11 @@ class _Run:
             about = "" if self.options.processes or fits == 1 else "about "
             processes = "1 process" if n == 1 else f"{about}{n} processes"
             counted = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
-            self.watch.say(f"{name}{processes} of {counted}{more}")
+            planned.append((name, f"{processes} of {counted}{more}"))
+        if len(planned) > 1 and len({plan for _, plan in planned}) == 1:
+            planned = [("", f"{planned[0][1]} for each of {len(planned)} sizes")]
+        for name, plan in planned:
+            self.watch.say(f"{name}{plan}")
         baseline.limits.expect(max(costs))
         needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:

@@ -137,6 +137,7 @@ class _Check:
                 shapes=feeds.shapes,
                 dims=feeds.dims,
                 inputs_path=feeds.inputs,
+                image=feeds.image,
                 custom_ops=tuple(feeds.custom_ops),
             )
         except OrtuneError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ortune.catalogue.providers import find
 from ortune.printable import operand
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, Snapshot, Uncompared
-from ortune.show.answer_commands import as_said, lines, plan_options, workload_options
+from ortune.show.answer_commands import as_said, lines, plan_options, user_inputs, workload_options
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.show.numbers import shorten
 from ortune.verbs.lock.result import LockResult
@@ -384,7 +384,7 @@ def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
     if not path or result.path != f"{path}.lock.json":
         return []
     # A check takes settings, shapes and seed from the lock, which holds no inputs of the user's.
-    fed = ["--inputs", work.inputs_path] if work and work.inputs_path else []
+    fed = user_inputs(work) if work else []
     if check:
         return lines(["ortune", "lock", operand(path), "--check", *fed])
     run = result.snapshot.run

@@ -1,0 +1,308 @@
+"""Images of a folder as the inputs of a model: JPEG and PNG, resized and normalised as the model was trained."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.errors import InputError, UsageError
+from ortune.graph.shapes.symbols import Size, feedable, input_sizes
+from ortune.inputs.feed_files import Array
+from ortune.inputs.feeds import MOST_BYTES, numpy_dtype
+from ortune.inputs.semantics import dtype_of, element_type
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+EXAMPLE = "size=224,mean=0.485,0.456,0.406,std=0.229,0.224,0.225"
+MOST = 500
+"""Images of a folder that are read; of more, as many at equal distances."""
+_COLOURS = {"rgb": 3, "bgr": 3, "gray": 1}
+_LAYOUTS = ("nchw", "nhwc")
+_FITS = ("crop", "pad", "stretch")
+Layout = Literal["nchw", "nhwc"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageInput:
+    """How an image becomes the input of a model; each value is (pixel / scale - mean) / std.
+
+    Attributes:
+        name: The input.
+        height, width: Pixels.
+        layout: Where the channels are.
+        colours: "rgb", "bgr" or "gray".
+        fit: An image of another form is cropped at its centre, padded at right and bottom, or stretched.
+        scale: What pixels of 0 to 255 are divided by.
+        mean, std: One number, or one a channel.
+        guessed: Parts that nobody said.
+    """
+
+    name: str
+    height: int
+    width: int
+    layout: Layout
+    colours: str
+    fit: str = "crop"
+    scale: float = 255.0
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    guessed: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Return it in words, for one line, with what was guessed."""
+        numbers = f"pixels / {self.scale:g}"
+        if any(self.mean):
+            numbers += f", mean {_listed(self.mean)}"
+        if set(self.std) != {1.0}:
+            numbers += f", std {_listed(self.std)}"
+        text = f"{self.width}x{self.height} {self.colours} {self.layout}, {self.fit}, {numbers}"
+        return f"{text} ({', '.join(self.guessed)} guessed: --image)" if self.guessed else text
+
+
+def listed(folder: Path) -> list[Path]:
+    """Return the images of a folder by name, at most ``MOST`` of them; [] if it has none or holds other inputs."""
+    if any(folder.glob("*.np[yz]")) or any(folder.glob("*.pb")) or any(folder.glob("test_data_set_*")):
+        return []
+    found = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
+    if len(found) <= MOST:
+        return found
+    return [found[i * len(found) // MOST] for i in range(MOST)]
+
+
+def describe(folder: Path, ir_model: ir.Model, text: str) -> str:
+    """Return how the images of a folder are read, for one line; "" if it has none.
+
+    Raises:
+        UsageError, InputError: As ``image_input``.
+    """
+    images = listed(folder) if folder.is_dir() else []
+    return f"{len(images)} images, {image_input(ir_model, text).describe()}" if images else ""
+
+
+def load(folder: Path, ir_model: ir.Model, text: str) -> list[tuple[Path, dict[str, Array]]]:
+    """Read the images of a folder, each as one value of the model's image input; [] if it has none.
+
+    Args:
+        folder: The folder.
+        ir_model: The model.
+        text: The options of ``--image``.
+
+    Raises:
+        UsageError: Pillow is not installed, or the options cannot be read.
+        InputError: An image cannot be read, or the model has no input for images.
+    """
+    images = listed(folder)
+    if not images:
+        return []
+    wanted = image_input(ir_model, text)
+    if len(images) * wanted.height * wanted.width * max(1, _COLOURS[wanted.colours]) * 4 > MOST_BYTES:
+        raise InputError(
+            f"{len(images)} images of {wanted.width}x{wanted.height} need more than {MOST_BYTES >> 30} GiB",
+            where=str(folder),
+            do="pass fewer images, or a smaller --image size=N",
+        )
+    dtype = np.dtype(numpy_dtype(element_type(_dtype(ir_model, wanted.name))))
+    pillow = _pillow()
+    return [(image, {wanted.name: _values(pillow, image, wanted, dtype)}) for image in images]
+
+
+def image_input(ir_model: ir.Model, text: str) -> ImageInput:
+    """Return how images become the input of a model: what the options say, and what its shape tells for the rest.
+
+    Raises:
+        UsageError: The options cannot be read, or leave the size open.
+        InputError: The model has no input for images.
+    """
+    said = _said(text)
+    name, sizes, layout = _place(
+        ir_model, said.pop("input", ""), cast("Layout | None", said.pop("layout", None))
+    )
+    channels, height, width = _parts(sizes, layout)
+    guessed = [] if "layout=" in text else ["layout"]
+    if "size" in said:
+        height, width = _pair(said.pop("size"))
+    if height is None or width is None:
+        raise UsageError(
+            f"the height and width of input {name!r} are dynamic",
+            where="--image",
+            do="pass the size: --image size=640, or size=640x480 (width x height)",
+        )
+    colours = said.pop("channels", "gray" if channels == 1 else "rgb")
+    if channels not in (None, _COLOURS[colours]):
+        raise InputError(
+            f"input {name!r} has {channels} channels, and {colours} has {_COLOURS[colours]}",
+            where="--image",
+            do="pass channels=rgb, bgr or gray as the model takes them",
+        )
+    whole = element_type(_dtype(ir_model, name)) in ("uint8", "int8", "int32", "int64")
+    guessed += ["channels"] if "channels=" not in text and channels != 1 else []
+    guessed += ["mean"] if "mean=" not in text and not whole else []
+    read = ImageInput(
+        name=name, height=height, width=width, layout=layout, colours=colours, scale=1.0 if whole else 255.0,
+        guessed=tuple(guessed),
+    )  # fmt: skip
+    numbers = {
+        key: _numbers(key, value, _COLOURS[colours]) for key, value in said.items() if key in ("mean", "std")
+    }
+    if "scale" in said:
+        numbers["scale"] = _numbers("scale", said["scale"], 1)
+    if 0.0 in (*numbers.get("std", ()), *numbers.get("scale", ())):
+        raise UsageError("std and scale cannot be 0", where="--image", do=f"for example {EXAMPLE}")
+    return replace(
+        read,
+        fit=said.get("fit", read.fit),
+        mean=numbers.get("mean", read.mean),
+        std=numbers.get("std", read.std),
+        scale=numbers.get("scale", (read.scale,))[0],
+    )
+
+
+_CHOICES = {"layout": _LAYOUTS, "channels": tuple(_COLOURS), "fit": _FITS}
+_KEYS = ("size", "mean", "std", "scale", "layout", "channels", "fit", "input")
+
+
+def check(text: str) -> str:
+    """Return the options of ``--image`` as they were written, if they can be read.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    _said(text)
+    return text
+
+
+def _said(text: str) -> dict[str, str]:
+    """Read "size=224,mean=0.5,0.5,0.5": a part without = goes on with the list before it."""
+    said: dict[str, str] = {}
+    key = ""
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if equals:
+            key = name.strip()
+            said[key] = value.strip()
+        elif key in ("mean", "std"):
+            said[key] += f",{part.strip()}"
+        else:
+            raise UsageError(f"{part!r} is no KEY=VALUE", where="--image", do=f"for example {EXAMPLE}")
+    for key, value in said.items():
+        if key not in _KEYS:
+            raise UsageError(f"there is no {key!r}", where="--image", do=f"one of {', '.join(_KEYS)}")
+        if value not in _CHOICES.get(key, (value,)):
+            raise UsageError(
+                f"{key}={value} is unknown", where="--image", do=f"one of {', '.join(_CHOICES[key])}"
+            )
+    return said
+
+
+def _pair(text: str) -> tuple[int, int]:
+    """Height and width of "224" or "640x480" (width x height)."""
+    width, _, height = text.partition("x")
+    try:
+        pair = int(height or width), int(width)
+    except ValueError:
+        pair = 0, 0
+    if not all(0 < side <= 1 << 14 for side in pair):
+        raise UsageError(
+            f"size={text} is no size", where="--image", do="for example size=224 or size=640x480"
+        )
+    return pair
+
+
+def _numbers(key: str, text: str, most: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(map(float, text.split(",")))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (1, most) or not all(map(math.isfinite, numbers)):
+        many = f"one number, or {most}" if most > 1 else "one number"
+        raise UsageError(f"{key}={text} is not {many}", where="--image", do=f"for example {EXAMPLE}")
+    return numbers
+
+
+def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str, tuple[Size, ...], Layout]:
+    """The input that takes images, its sizes and its layout: of four dimensions, with 1 or 3 channels."""
+    names = []
+    for value in feedable(ir_model):
+        sizes, name = input_sizes(value), value.name or ""
+        names.append(name)
+        if (wanted and name != wanted) or sizes is None or len(sizes) != 4:
+            continue
+        first, last = sizes[1].value, sizes[3].value
+        if layout is not None:
+            return name, sizes, layout
+        if first in (1, 3) or (wanted and last not in (1, 3)):
+            return name, sizes, "nchw"
+        if last in (1, 3):
+            return name, sizes, "nhwc"
+    what = (
+        f"{wanted!r} takes no images"
+        if wanted
+        else "no input of the model takes images (4 dimensions, 1 or 3 channels)"
+    )
+    raise InputError(
+        what,
+        where="--image",
+        do=f"inputs are {', '.join(names)}; pass --image input=NAME,layout=nchw, or save arrays with numpy.savez",
+    )
+
+
+def _parts(sizes: Sequence[Size], layout: Layout) -> tuple[int | None, int | None, int | None]:
+    """Channels, height and width that the model fixes."""
+    channels, height, width = (sizes[i] for i in ((1, 2, 3) if layout == "nchw" else (3, 1, 2)))
+    return channels.value, height.value, width.value
+
+
+def _dtype(ir_model: ir.Model, name: str) -> str:
+    return next(dtype_of(value) for value in feedable(ir_model) if value.name == name)
+
+
+def _pillow() -> Any:
+    try:
+        return importlib.import_module("PIL.Image"), importlib.import_module("PIL.ImageOps")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "reading images needs Pillow, which is not installed here",
+            where="images",
+            do="pip install 'ortune[images]', or save arrays with numpy.savez",
+        ) from error
+
+
+def _values(pillow: Any, path: Path, wanted: ImageInput, dtype: np.dtype[Any]) -> Array:
+    """One image as a batch of one."""
+    image_of, operations = pillow
+    size = (wanted.width, wanted.height)
+    try:
+        with image_of.open(path, formats=("JPEG", "PNG")) as opened:
+            image = operations.exif_transpose(opened).convert("L" if wanted.colours == "gray" else "RGB")
+        if wanted.fit == "crop":
+            image = operations.fit(image, size)
+        elif wanted.fit == "pad":
+            image = operations.pad(image, size, centering=(0, 0))
+        else:
+            image = image.resize(size, image_of.Resampling.BICUBIC)
+        pixels = np.asarray(image, np.float32)
+    except (OSError, ValueError, SyntaxError, ArithmeticError, image_of.DecompressionBombError) as error:
+        raise InputError(
+            f"the image cannot be read: {error}", where=str(path), do="remove it from the folder"
+        ) from error
+    pixels = pixels.reshape(*pixels.shape[:2], -1)
+    if wanted.colours == "bgr":
+        pixels = pixels[..., ::-1]
+    values = (pixels / wanted.scale - np.asarray(wanted.mean, np.float32)) / np.asarray(
+        wanted.std, np.float32
+    )
+    batch = values[None] if wanted.layout == "nhwc" else values.transpose(2, 0, 1)[None]
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        batch = np.clip(np.rint(batch), limits.min, limits.max)
+    return np.ascontiguousarray(batch).astype(dtype)
+
+
+def _listed(numbers: Sequence[float]) -> str:
+    return ",".join(f"{number:g}" for number in numbers)
