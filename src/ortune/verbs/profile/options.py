@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Cpus, Memory, Pairs, Rewrites
@@ -102,8 +102,9 @@ class Options(Resumable, OnePlan):
     timeline: bool = False
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and the emulated container."""
-        return with_pod(super().read_feeds(), self.cpus, self.memory)
+        """Read inputs, the load and the emulated container."""
+        feeds = replace(super().read_feeds(), sessions=self.sessions, callers=self.callers)
+        return with_pod(feeds, self.cpus, self.memory)
 
     @property
     def of_models(self) -> dict[str, bool]:
