@@ -235,7 +235,7 @@ class Foreground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class CommandResult:
     """What became of a command.
 
     Attributes:
@@ -256,7 +256,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     output: IO[bytes] | None = None,
-) -> Ended:
+) -> CommandResult:
     """Run a command to its end, or ends it after the limit, with all that it started.
 
     Args:
@@ -292,7 +292,7 @@ def run(
         child.end()
     for reader in readers:
         reader.join(_LAST_WORDS_S)
-    return Ended(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
+    return CommandResult(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
 
 
 def interrupt(error: BaseException) -> None:

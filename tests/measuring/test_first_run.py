@@ -24,7 +24,7 @@ from ortune.search.blocks import NEW
 from ortune.show import markdown
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
-from ortune.verbs.compare.ranking import New, wrong_sides
+from ortune.verbs.compare.ranking import Contender, wrong_sides
 from ortune.verbs.compare.run import exit_code
 from ortune.verbs.tune import words as tune_words
 from simulated_machine import Lab, measuring_on
@@ -272,7 +272,7 @@ def test_no_numbers_on_both_sides_are_the_fault_of_both(a: int, b: int, names: t
     """Of a base in a browser nothing is known before another side is held against it."""
     side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=Plan(), scratch=Path("-"))
     difference = OutputDifference(ok=not (a or b), nonfinite_reference=a, nonfinite_candidate=b)
-    news = [New(arm=NEW, side=side, difference=difference)]
+    news = [Contender(arm=NEW, side=side, difference=difference)]
     assert tuple(wrong_sides(news, base_wrong=False, allow_nonfinite=False)) == names
     assert not tuple(wrong_sides(news, base_wrong=False, allow_nonfinite=True))
 

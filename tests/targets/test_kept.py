@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ortune.targets.browser.kept import Kept
+from ortune.targets.browser.kept import CompiledCode
 
 
 def left(folder: Path, compiled: int) -> Path:
@@ -19,14 +19,14 @@ def left(folder: Path, compiled: int) -> Path:
     return folder
 
 
-def given(kept: Kept, profile: Path) -> int:
+def given(kept: CompiledCode, profile: Path) -> int:
     """Compiled bytes that a new profile begins with."""
     assert kept.give(profile)
     return (profile / "Default" / "Code Cache" / "wasm" / "0123_0").stat().st_size
 
 
 def test_the_browser_that_compiled_most_is_the_one_that_is_kept(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "scratch", ("chromium", "ort.min.mjs"))
+    kept = CompiledCode(tmp_path / "scratch", ("chromium", "ort.min.mjs"))
     kept.take(left(tmp_path / "hardly", 1000))
     assert not kept.give(tmp_path / "empty") and not (tmp_path / "empty").exists()
     for number, (compiled, expected) in enumerate(
@@ -35,7 +35,7 @@ def test_the_browser_that_compiled_most_is_the_one_that_is_kept(tmp_path: Path) 
         kept.take(left(tmp_path / f"left{number}", compiled))
         assert given(kept, tmp_path / f"next{number}") == expected
     assert (tmp_path / "next2" / "Default" / "Cache" / "build").read_text() == "left2"
-    other = Kept(tmp_path / "scratch", ("chromium", "ort.wasm.min.mjs"))
+    other = CompiledCode(tmp_path / "scratch", ("chromium", "ort.wasm.min.mjs"))
     assert not other.give(tmp_path / "other")
     # What takes long to come is waited for once.
     assert [kept.awaited(), other.awaited(), other.awaited()] == [True, False, True]
@@ -45,6 +45,6 @@ def test_the_browser_that_compiled_most_is_the_one_that_is_kept(tmp_path: Path) 
 def test_a_profile_of_another_make_leaves_nothing(tmp_path: Path, lacking: str) -> None:
     profile = left(tmp_path / "profile", 400_000)
     (profile / "Default" / lacking).rename(profile / "elsewhere")
-    kept = Kept(tmp_path / "scratch", ("chromium",))
+    kept = CompiledCode(tmp_path / "scratch", ("chromium",))
     kept.take(profile)
     assert not kept.give(tmp_path / "next")

@@ -7,7 +7,7 @@ import pytest
 
 from ortune.records import CaseTimes, FeedRef, TrialDone
 from ortune.targets.browser.page_report import About, fallbacks_of, placement_of, untrue
-from ortune.targets.browser.remote import Ran, heat
+from ortune.targets.browser.remote import CaseRun, heat
 
 GOOD = TrialDone(
     load_ns=5,
@@ -85,7 +85,8 @@ def test_values_that_a_page_reads_back_keep_their_types() -> None:
 
 def test_heat_of_a_clock_that_stood_still_is_not_known() -> None:
     ran = [
-        Ran(plan="a", case="c", start_s=start, end_s=start + 10, latency_ns=[0, 0]) for start in (0.0, 170.0)
+        CaseRun(plan="a", case="c", start_s=start, end_s=start + 10, latency_ns=[0, 0])
+        for start in (0.0, 170.0)
     ]
     assert heat(ran) is None
 

@@ -23,7 +23,7 @@ _OF_A_RUN = ("run-error", "input-error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class RunnableInputs:
     """Inputs that run.
 
     Attributes:
@@ -56,7 +56,7 @@ def settle_workload(
     say: Callable[[str], None],
     *,
     keep_outputs: bool = False,
-) -> Settled:
+) -> RunnableInputs:
     """Try the proposed inputs for real and corrects them from what ONNX Runtime says.
 
     Inputs that fail are run once more without graph optimisation: if they run there, the optimiser is at fault and not
@@ -72,11 +72,11 @@ def settle_workload(
         refs = write_case_feeds(model, work, folder / f"try-{attempt}")
         outcome = executor.trial(arm(refs), runs=0, keep_outputs=keep_outputs)
         if isinstance(outcome, Measured):
-            return Settled(work=work)
+            return RunnableInputs(work=work)
         plain = unoptimised(executor, arm(refs), outcome, keep_outputs=keep_outputs)
         if isinstance(plain, Measured):
             lowered = lower(executor, arm(refs), outcome, plain, keep_outputs=keep_outputs)
-            return Settled(work=work, lowered=lowered)
+            return RunnableInputs(work=work, lowered=lowered)
         raise_if_unrunnable(outcome, arm(refs))
         some = _cases_that_run(executor, arm, refs, model, work) if len(work.cases) > 1 else None
         if some is not None:

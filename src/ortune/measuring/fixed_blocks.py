@@ -21,7 +21,7 @@ from ortune.search.phases import FIXED_TIMES
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class AffordableArms:
     """What a budget holds.
 
     Attributes:
@@ -57,7 +57,7 @@ def held(
     arms: Sequence[str],
     budget: Budget,
     drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
-) -> Held:
+) -> AffordableArms:
     """Return what the time left holds: of too many changes some; where not one fits with controls, some without.
 
     Args:
@@ -74,9 +74,9 @@ def held(
         while kept:
             trials = shorten(baseline, len(kept), budget, controlled=controlled)
             if budget.holds(trials, baseline.pilot.trial_ns):
-                return Held(arms=kept, needed_s=needed_s, controlled=controlled)
+                return AffordableArms(arms=kept, needed_s=needed_s, controlled=controlled)
             drop(kept)
-    return Held(arms=[], needed_s=needed_s, controlled=False)
+    return AffordableArms(arms=[], needed_s=needed_s, controlled=False)
 
 
 def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
@@ -93,7 +93,7 @@ def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
 
 def race(
     baseline: Measuring,
-    within: Held,
+    within: AffordableArms,
     watch: Watcher,
     replay: Replay,
     *,

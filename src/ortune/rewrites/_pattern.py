@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 import onnx_ir as ir
 
 from ortune.graph.nodes import anchors_in, holds, scopes_of
-from ortune.graph.shapes.known import Dims, Known, Values, known_values
+from ortune.graph.shapes.known import Dims, InferredShape, Values, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -41,7 +41,7 @@ class Look:
         """Types and sizes of values as the model was at first; a rewrite adds those of the values that it makes."""
         return known_values(self.model)
 
-    def of(self, value: ir.Value | None) -> Known:
+    def of(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and sizes of a value."""
         return self.values.of(value)
 

@@ -177,7 +177,7 @@ def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class AxisIndex:
     """One index of an axis, which the result no longer has.
 
     Attributes:
@@ -191,7 +191,7 @@ class Taken:
     place: int
 
 
-def taken(value: ir.Value) -> Taken | None:
+def taken(value: ir.Value) -> AxisIndex | None:
     """Match a 2D slice of a 3D value; None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
@@ -206,7 +206,7 @@ def taken(value: ir.Value) -> Taken | None:
     return _piece(piece, axes[0], node.inputs[0])
 
 
-def _piece(piece: ir.Node, axis: int, value: ir.Value) -> Taken | None:
+def _piece(piece: ir.Node, axis: int, value: ir.Value) -> AxisIndex | None:
     """Return the source of a one-element slice whose axis is squeezed afterwards."""
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
@@ -220,10 +220,10 @@ def _piece(piece: ir.Node, axis: int, value: ir.Value) -> Taken | None:
     return _sliced(piece, axis) if is_op(piece, "Slice") else None
 
 
-def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Taken | None:
+def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> AxisIndex | None:
     if source is None or place is None or not -3 <= axis <= 2:
         return None
-    return Taken(source=source, axis=axis % 3, place=int(place.reshape(())))
+    return AxisIndex(source=source, axis=axis % 3, place=int(place.reshape(())))
 
 
 def _is_cut_up(split: ir.Node) -> bool:
@@ -235,7 +235,7 @@ def _is_cut_up(split: ir.Node) -> bool:
     return shape is not None and shape[axis] == len(split.outputs)
 
 
-def _sliced(piece: ir.Node, axis: int) -> Taken | None:
+def _sliced(piece: ir.Node, axis: int) -> AxisIndex | None:
     if input_of(piece, 1) is None:
         starts, ends, axes, steps = (ints_of(piece, name) for name in ("starts", "ends", "axes", "steps"))
     else:

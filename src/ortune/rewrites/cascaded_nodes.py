@@ -23,7 +23,7 @@ from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import name_of, nodes
 from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of
-from ortune.graph.shapes.known import Dims, Known, known_values
+from ortune.graph.shapes.known import Dims, InferredShape, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
@@ -54,7 +54,7 @@ class _Pairs:
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
-        self.values: Mapping[ir.Value, Known] = {}
+        self.values: Mapping[ir.Value, InferredShape] = {}
         self.merged: list[tuple[str, str]] = []  # names and operators of the second node of each pair
         self.reasons: dict[str, None] = {}
 
@@ -74,9 +74,9 @@ class _Pairs:
                     if node.graph is scope and is_op(node, *_FINDERS) and not has_parameters(node):
                         _FINDERS[node.op_type](self, node)
 
-    def of(self, value: ir.Value | None) -> Known:
+    def of(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred facts of a value."""
-        return self.values.get(value, Known()) if value is not None else Known()
+        return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Replace all outputs of a node, or none."""
@@ -276,14 +276,14 @@ def _ints(value: ir.Value | None) -> list[int] | None:
     return None if numbers is None else [int(n) for n in numbers.reshape(-1)]
 
 
-def _perm(node: ir.Node, source: Known) -> list[int] | None:
+def _perm(node: ir.Node, source: InferredShape) -> list[int] | None:
     listed = ints_of(node, "perm")
     if listed is not None:
         return listed
     return list(reversed(range(len(source.dims)))) if source.dims is not None else None
 
 
-def _axis(node: ir.Node, source: Known) -> int | None:
+def _axis(node: ir.Node, source: InferredShape) -> int | None:
     """Return a node's axis, counted from the first; None if the rank is unknown."""
     axis = int_of(node, "axis", 0)
     return axis if axis >= 0 else None if source.dims is None else axis + len(source.dims)

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import cast_to
 from ortune.graph.kinds import MOVES
 from ortune.graph.nodes import is_op, only_user
-from ortune.graph.shapes.known import Known
+from ortune.graph.shapes.known import InferredShape
 from ortune.rewrites._editor import Editor, name_conflict, takes_name
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -73,7 +73,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     way[1].replace_input_with(0, source)
     for value in (node.outputs[0] for node in way[1:-1]):
         value.type = ir.TensorType(dtype)
-        look.values[value] = Known(dtype=dtype, dims=look.of(value).dims)
+        look.values[value] = InferredShape(dtype=dtype, dims=look.of(value).dims)
     editor.replace(back.outputs[0], way[-2].outputs[0])
     editor.drop(down.outputs[0])
 

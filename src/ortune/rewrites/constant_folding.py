@@ -27,7 +27,7 @@ from ortune.graph.constants import constant, is_constant
 from ortune.graph.evaluation import COMPUTED, Array, evaluate
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import is_op, scopes_of
-from ortune.graph.shapes.known import Dims, Known, known_values
+from ortune.graph.shapes.known import Dims, InferredShape, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -51,7 +51,7 @@ class _Folding:
         self.editor = Editor(model)
         self.folded = self.sizes = self.branches = 0
         self.reasons: dict[str, None] = {}
-        self.values: dict[ir.Value, Known] = {}
+        self.values: dict[ir.Value, InferredShape] = {}
 
     def run(self) -> None:
         """Runs passes until nothing changes."""
@@ -167,7 +167,7 @@ class _Folding:
         """Return the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
         total = 0
         for value in node.outputs:
-            inferred = self.values.get(value, Known())
+            inferred = self.values.get(value, InferredShape())
             dims = inferred.dims
             if inferred.dtype is None or not _whole(dims):
                 return None

@@ -20,7 +20,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.nodes import Scope, holds, is_op, scopes_of
-from ortune.graph.shapes.known import Known, known_values
+from ortune.graph.shapes.known import InferredShape, known_values
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
@@ -31,7 +31,9 @@ _SIZES_ARE_INPUT = 13  # of Split, from this opset on
 _MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy enough
 
 
-def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
+def _group(
+    scope: Scope, values: Mapping[ir.Value, InferredShape]
+) -> tuple[list[list[_affine.Product]], list[str]]:
     """Group one-row products that share an input, and says why others do not qualify."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
@@ -43,7 +45,7 @@ def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_a
         ):
             continue
         stored = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
-        dims = values.get(node.inputs[0], Known()).dims
+        dims = values.get(node.inputs[0], InferredShape()).dims
         small = stored is None or stored.size <= _MOST_NUMBERS
         if not small or dims is None or any(size != 1 for size in dims[:-1]):
             if len(node.inputs[0].uses()) > 1:

@@ -25,7 +25,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.shapes.known import Dims, Known
+from ortune.graph.shapes.known import Dims, InferredShape
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern, worded
@@ -79,7 +79,7 @@ def _order(node: ir.Node | None) -> Order | None:
 class _Finder:
     """Follows an operator's inputs upstream to Transposes."""
 
-    def __init__(self, values: Mapping[ir.Value, Known], last: ir.Node) -> None:
+    def __init__(self, values: Mapping[ir.Value, InferredShape], last: ir.Node) -> None:
         self.values, self.last = values, last
         self.visited: set[ir.Node] = set()
         self.nodes: dict[ir.Node, None] = {}
@@ -134,7 +134,7 @@ class _Finder:
         return True
 
     def _dims(self, value: ir.Value | None) -> Dims | None:
-        return self.values.get(value, Known()).dims if value is not None else None
+        return self.values.get(value, InferredShape()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
         """Return whether a node can move before the Transpose that all of its inputs share."""
@@ -191,7 +191,7 @@ def _fits(whole: Dims, part: Dims) -> bool:
 class _Mover:
     """Computes a match before its Transposes."""
 
-    def __init__(self, editor: Editor, match: _Match, values: Mapping[ir.Value, Known]) -> None:
+    def __init__(self, editor: Editor, match: _Match, values: Mapping[ir.Value, InferredShape]) -> None:
         self.editor, self.orders, self.values = editor, match.orders, values
         self.last = match.nodes[-1]
         self.before: dict[ir.Value, ir.Value] = {}
@@ -219,7 +219,7 @@ class _Mover:
             else:
                 inputs[1] = self._list(axes, f"{name}_axes")
         elif is_op(node, "Squeeze", "Reshape"):
-            sizes = [self.values.get(v, Known()).dims for v in (moved[0], node.outputs[0])]
+            sizes = [self.values.get(v, InferredShape()).dims for v in (moved[0], node.outputs[0])]
             gone = sorted(order[axis] for axis in dropped(node, *sizes) or ())
             inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
             attributes.clear()

@@ -24,7 +24,7 @@ from ortune.graph.attributes import has_parameters, int_of, ints_of, is_paramete
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of, is_op, scopes_of
-from ortune.graph.shapes.known import Known, known_values
+from ortune.graph.shapes.known import InferredShape, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict
@@ -36,12 +36,12 @@ _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
 class _Look:
     """The inferred facts that decide whether a node is a no-op."""
 
-    def __init__(self, values: Mapping[ir.Value, Known], opset: int) -> None:
+    def __init__(self, values: Mapping[ir.Value, InferredShape], opset: int) -> None:
         self.values, self.opset = values, opset
 
-    def of(self, value: ir.Value | None) -> Known:
+    def of(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred facts of a value."""
-        return self.values.get(value, Known()) if value is not None else Known()
+        return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def same_sizes(self, node: ir.Node) -> bool:
         """Return whether first input and output have the same sizes, as numbers or symbols."""

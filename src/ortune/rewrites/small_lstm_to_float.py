@@ -38,35 +38,35 @@ _WEIGHTS = {1: (8, 9), 2: (10, 11)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Small:
+class SmallLSTM:
     """A DynamicQuantizeLSTM of a small state, with its weights in float32 as LSTM has them."""
 
     node: ir.Node
     weights: Mapping[int, Array]
 
 
-def small_ones(model: ir.Model) -> tuple[list[Small], list[str]]:
+def small_ones(model: ir.Model) -> tuple[list[SmallLSTM], list[str]]:
     """Return the LSTMs that would be faster in float32, and why others stay."""
-    matches, reasons = list[Small](), list[str]()
+    matches, reasons = list[SmallLSTM](), list[str]()
     for node in nodes(model):
         if operator(node) != "com.microsoft:DynamicQuantizeLSTM":
             continue
         match = _match(node)
-        if isinstance(match, Small):
+        if isinstance(match, SmallLSTM):
             matches.append(match)
         else:
             reasons.append(f"DynamicQuantizeLSTM {node.name!r} {match}")
     return matches, reasons
 
 
-def _match(node: ir.Node) -> Small | str:
+def _match(node: ir.Node) -> SmallLSTM | str:
     hidden = int_of(node, "hidden_size", 0)
     if not 0 < hidden <= MOST_HIDDEN:
         return f"has a hidden size of {hidden}, and LSTMs above {MOST_HIDDEN} are faster in 8 bits"
     weights = {place: _in_float(node, place, *of) for place, of in _WEIGHTS.items()}
     floats = {place: array for place, array in weights.items() if array is not None}
     return (
-        Small(node=node, weights=floats)
+        SmallLSTM(node=node, weights=floats)
         if len(floats) == len(weights)
         else "has weights that are not constant"
     )
@@ -94,7 +94,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
-def _replace(editor: Editor, match: Small) -> None:
+def _replace(editor: Editor, match: SmallLSTM) -> None:
     node, name = match.node, match.node.name or "lstm"
     inputs = list(node.inputs[:_LSTM_INPUTS])
     for place, array in match.weights.items():

@@ -28,7 +28,7 @@ import onnx_ir as ir
 from ortune.graph.constants import Array, constant
 from ortune.graph.limits import limits
 from ortune.graph.nodes import is_op
-from ortune.graph.shapes.known import Known
+from ortune.graph.shapes.known import InferredShape
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import LOWEST, Probes, between, spread
@@ -77,7 +77,7 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
     return list(dict.fromkeys(candidates))
 
 
-def _shape(value: Known) -> tuple[int, ...] | None:
+def _shape(value: InferredShape) -> tuple[int, ...] | None:
     """Return sizes for probes; None if the last axis has one element or the tensor is empty."""
     if value.dims is None:
         return _UNKNOWN, _SMALL
@@ -150,7 +150,9 @@ def _of_the_sum(anchor: ir.Node) -> bool:
     )
 
 
-def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset: int) -> _Match | str:
+def _checked(
+    match: _Match, computed: dict[ir.Value, Probes], of_x: InferredShape, opset: int
+) -> _Match | str:
     nodes, elsewhere = between(match.x, match.y, computed)
     what = f"the {match.operator} of {match.x.name!r}"
     if elsewhere is not None:

@@ -49,7 +49,7 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
     build: bool
 
 
-class Elsewhere(Record, frozen=True, kw_only=True):
+class RemoteHost(Record, frozen=True, kw_only=True):
     """The machine of an interpreter that sees no files of this one, as ``platform.host_elsewhere`` takes it."""
 
     texts: dict[str, str]
@@ -59,7 +59,7 @@ class Elsewhere(Record, frozen=True, kw_only=True):
     memory_bytes: int
 
 
-class Answer(Record, frozen=True, kw_only=True):
+class ProbeReport(Record, frozen=True, kw_only=True):
     """What the process said before it ended, and how it ended.
 
     Attributes:
@@ -86,7 +86,7 @@ class Answer(Record, frozen=True, kw_only=True):
     providers: tuple[str, ...] = ()
     session_providers: tuple[str, ...] = ()
     plugins: dict[str, str] = msgspec.field(default_factory=dict)
-    elsewhere: Elsewhere | None = None
+    elsewhere: RemoteHost | None = None
     devices: tuple[str, ...] | None = None
     library: str = ""
     not_found: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Answer(Record, frozen=True, kw_only=True):
 
 def ask(
     python: str, task: Literal["look", "use", "absent"], argument: str = "", timeout_s: float = _TIMEOUT_S
-) -> Answer:
+) -> ProbeReport:
     """Run one task of the probe script under an interpreter.
 
     Args:
@@ -127,12 +127,12 @@ def ask(
             [python, "-"], limit_s=timeout_s, stdin=script.encode("ascii"), environment=clean_environment()
         )
     except OSError as error:
-        return Answer(ended=f"cannot be started: {error.strerror or error}")
+        return ProbeReport(ended=f"cannot be started: {error.strerror or error}")
     ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
     return _answer(done.output, done.log, ended)
 
 
-def look(python: str) -> Answer:
+def look(python: str) -> ProbeReport:
     """Return what is installed; and on which machine, where the interpreter sees no files of this one."""
     text = uuid.uuid4().hex
     try:
@@ -145,7 +145,7 @@ def look(python: str) -> Answer:
         return ask(python, "look")
 
 
-def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:
+def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> ProbeReport:
     """Return what comes of a session with a provider, of the build or of a wheel of its own."""
     return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
 
@@ -155,7 +155,7 @@ def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
-def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:
+def _answer(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
     facts: dict[str, Any] = {}
     for line in stdout.decode("utf-8", errors="replace").splitlines():
         if line.startswith(MARKER):
@@ -165,7 +165,9 @@ def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:
     log = stderr.decode("utf-8", errors="replace")
     messages = "\n".join((str(facts.get("library_error", "")), str(facts.get("error", "")), log))
     match = re.search(r"(\S+): cannot open shared object file", messages)
-    return msgspec.convert({**facts, "log": _last_words(log), "missing": match[1] if match else ""}, Answer)
+    return msgspec.convert(
+        {**facts, "log": _last_words(log), "missing": match[1] if match else ""}, ProbeReport
+    )
 
 
 def _decode(text: str) -> dict[str, Any]:

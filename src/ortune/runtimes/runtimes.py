@@ -18,7 +18,7 @@ import msgspec
 from ortune import files, launcher, platform
 from ortune.errors import RuntimeNotFound
 from ortune.records import Runtime
-from ortune.runtimes.probe import OLDEST_PYTHON, Answer, Wheel
+from ortune.runtimes.probe import OLDEST_PYTHON, ProbeReport, Wheel
 from ortune.runtimes.probe import look as ask_look
 from ortune.runtimes.probe_script import OTHERS
 
@@ -167,12 +167,12 @@ def _probe_place(place: Place) -> Runtime:
     )
 
 
-def builds(look: Answer) -> list[Wheel]:
+def builds(look: ProbeReport) -> list[Wheel]:
     """Return the wheels that bring a build of ONNX Runtime; two of them lie over each other."""
     return [wheel for wheel in look.wheels if wheel.build]
 
 
-def _package(look: Answer) -> str:
+def _package(look: ProbeReport) -> str:
     """Return the wheel that the imported build is from: by its own word, else by its version."""
     if look.package:
         return look.package
@@ -181,7 +181,7 @@ def _package(look: Answer) -> str:
     return (same or [wheel.name for wheel in installed] or [""])[0]
 
 
-def _error(look: Answer) -> str:
+def _error(look: ProbeReport) -> str:
     """Return why the runtime cannot be used, in words; "" when it can."""
     if look.complete and look.python_version and not look.ort_version and not look.error:
         oldest = ".".join(str(part) for part in OLDEST_PYTHON)
@@ -198,7 +198,7 @@ def _error(look: Answer) -> str:
     return f"{look.stage}: the process {look.ended}"
 
 
-def _numpy_clash(look: Answer) -> str:
+def _numpy_clash(look: ProbeReport) -> str:
     """Release before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
     versions = {wheel.name: wheel.version for wheel in look.wheels}
     numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")

@@ -9,7 +9,7 @@ from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.phases import FIXED_TIMES
-from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
+from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
 LEAST_EXPLORED = 6
@@ -57,10 +57,10 @@ class Fixed(Schedule):
         self.begin(self._all(fixed))
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ScheduleProgress:
         """How far it is."""
         calibrating = self.judgement is None
-        return Standing(
+        return ScheduleProgress(
             n_blocks=self._n_told if calibrating else len(self.blocks),
             most_blocks=CALIBRATION_BLOCKS if calibrating else self.n_blocks,
             live=self.arms,

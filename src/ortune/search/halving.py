@@ -20,7 +20,7 @@ from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.figures import without_latencies
 from ortune.search.guards import broken, waived
 from ortune.search.phases import NEXT_TIMES
-from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
+from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 from ortune.search.trial_counts import FIELD, ROUNDS
 from ortune.stats import evidence
 
@@ -243,10 +243,10 @@ class Halving(Schedule):
         return True
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ScheduleProgress:
         """How far the race is."""
         live = tuple(entry.arm for entry in self.live())
-        return Standing(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
+        return ScheduleProgress(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
 
     def note(self, block: Block, took_ns: int) -> None:
         """Take note of what a block took, of what failed in it and, in the race, of its ratios."""

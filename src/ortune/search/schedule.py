@@ -59,7 +59,7 @@ class NextBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ScheduleProgress:
     """How far a schedule is.
 
     Attributes:
@@ -136,7 +136,7 @@ class Schedule(ABC):
 
     @property
     @abstractmethod
-    def standing(self) -> Standing:
+    def standing(self) -> ScheduleProgress:
         """How far it is."""
 
     def calibrate(

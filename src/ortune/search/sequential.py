@@ -18,7 +18,7 @@ from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, NEW, failures
 from ortune.search.duel import CONTROLS, Design, Duel, Rules, decided, least_blocks
 from ortune.search.figures import LATENCIES
-from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
+from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 FAILURES_ALLOWED = 1
 """Of a side: the second ends its comparison."""
@@ -39,10 +39,10 @@ class Sequential(Schedule):
         self.begin(self._blocks())
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ScheduleProgress:
         """How far it is."""
         state = self.state
-        return Standing(
+        return ScheduleProgress(
             n_blocks=len(state.blocks), most_blocks=self.design.n_blocks, live=(BASE, *state.live)
         )
 

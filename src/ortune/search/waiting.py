@@ -233,7 +233,7 @@ def _scaled(done: TrialDone, factor: float) -> TrialDone:
 
 
 @dataclass(slots=True, kw_only=True)
-class Counted:
+class QuietBlocks:
     """Blocks with the rounds alone in which no side waited.
 
     Attributes:
@@ -245,12 +245,12 @@ class Counted:
     of_rounds: int = 0
 
 
-def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> Counted | None:
+def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBlocks | None:
     """Return the blocks with the rounds in which neither side waited; None if waiting is not known by round.
 
     A block without such a round is left out. Controls are no sides: they tell of the machine, and of no difference.
     """
-    counted, known = Counted(), False
+    counted, known = QuietBlocks(), False
     for block in blocks:
         if block.dropped:
             continue
@@ -320,7 +320,7 @@ def _case_of_rounds(case: CaseTimes, keep: Sequence[bool]) -> CaseTimes:
     return msgspec.structs.replace(case, latency_ns=latencies, turn_runs=turn_runs, waits_ns=())
 
 
-def _quiet(counted: Counted, of_quiet: Comparison | None) -> QuietRounds:
+def _quiet(counted: QuietBlocks, of_quiet: Comparison | None) -> QuietRounds:
     if of_quiet is None:
         return QuietRounds(n_rounds=counted.n_rounds, of_rounds=counted.of_rounds)
     return QuietRounds(

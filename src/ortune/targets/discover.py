@@ -11,7 +11,7 @@ from ortune.records import ProviderReport, Runtime
 from ortune.runtimes import libraries
 from ortune.runtimes.elf import needed
 from ortune.runtimes.here import lacking
-from ortune.runtimes.probe import Answer, absent, use
+from ortune.runtimes.probe import ProbeReport, absent, use
 
 NO_DEVICE = "no such device was found"
 
@@ -51,7 +51,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
     return why, f"ortune runtime add {provider.target}" if others else ""
 
 
-def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
+def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
     """Return why a session does not get a provider, and the command that would change it."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
@@ -69,7 +69,7 @@ def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
     ) if answer.log else "the session fell back to the CPU, and ONNX Runtime gave no reason", ""
 
 
-def _library(answer: Answer) -> str:
+def _library(answer: ProbeReport) -> str:
     """Return what is wrong with a shared library: that it is not there, else the loader's own words."""
     return f"shared library {answer.missing} is missing" if answer.missing else _short(answer.library_error)
 

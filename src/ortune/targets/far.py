@@ -38,7 +38,7 @@ class Gone(Exception):
     """The other end did not answer as it should."""
 
 
-class Ended(Gone):
+class ProcessEnded(Gone):
     """It ended; its last words are among its lines."""
 
 
@@ -168,7 +168,7 @@ class FarChild(launcher.Child):
         except queue.Empty:
             raise Gone(f"did not answer within {self._limit_s:.0f} s") from None
         if answer is None or answer["relay"] != kind:
-            raise Ended("ended without an answer")
+            raise ProcessEnded("ended without an answer")
         return answer
 
     def _carry(self, content: bytes | Path, name: str) -> str:

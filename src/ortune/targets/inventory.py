@@ -7,7 +7,7 @@ from pathlib import Path
 from ortune import targets
 from ortune.catalogue.providers import REMOTE
 from ortune.records import ProviderReport, Runtime, RuntimeReport
-from ortune.runtimes.probe import Answer, ask
+from ortune.runtimes.probe import ProbeReport, ask
 from ortune.runtimes.runtimes import builds
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import tried
@@ -22,7 +22,7 @@ def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeRepo
         runtime: Which one.
         browser: What the user said of the browser.
     """
-    look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
+    look = ask(runtime.python, "look") if Path(runtime.python).is_file() else ProbeReport()
     reports: list[ProviderReport] = []
     if look.providers:
         own = dict.fromkeys([*look.providers, *look.plugins])

@@ -28,7 +28,7 @@ from ortune.records import (
     WorkerMessage,
 )
 from ortune.targets.archive import environment, variables, worker_bytes, write_worker
-from ortune.targets.far import Ended, FarChild, Gone
+from ortune.targets.far import FarChild, Gone, ProcessEnded
 from ortune.targets.machine import held_bytes, over_memory
 from ortune.targets.task import Limits
 
@@ -129,7 +129,7 @@ class Worker:
         if isinstance(self.child, FarChild) and isinstance(message, TrialRequest | ToolRequest):
             try:
                 message = self.child.carried(message)
-            except Ended:
+            except ProcessEnded:
                 return  # what it said is read next
             except Gone as error:
                 self.end = self.error("protocol", f"{self.runtime.python} {error}")

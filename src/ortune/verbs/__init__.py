@@ -26,7 +26,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
     """
     from ortune.measuring.clock import Stopwatch
     from ortune.measuring.watcher import Watcher
-    from ortune.verbs._shared.groups import Kept
+    from ortune.verbs._shared.groups import Budgeted
     from ortune.verbs._shared.page import write_page
     from ortune.verbs._shared.spelling import require_places, with_timeline
 
@@ -37,7 +37,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
         import msgspec
 
         envelope = msgspec.structs.replace(envelope, configured=watcher.configured)
-    if page is not None and not isinstance(options, Kept):
+    if page is not None and not isinstance(options, Budgeted):
         write_page(envelope, page, watcher)
     export(options, envelope)
     return envelope

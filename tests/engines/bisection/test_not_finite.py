@@ -16,7 +16,7 @@ from onnx_text import assemble, model_of, saved
 from ortune.engines.bisection.levels import first_not_finite
 from ortune.engines.bisection.looked_at import Running
 from ortune.engines.bisection.not_finite import _given_behind, first_of
-from ortune.engines.bisection.seen import Seen
+from ortune.engines.bisection.seen import ValueStatistics
 from ortune.engines.bisection.weights import faults
 from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
@@ -43,7 +43,7 @@ def told(model: ir.Model, folder: Path) -> tuple[str, int, int]:
         graph=model, plan=Plan(), runtime=Runtime(python=""), feed=FeedRef(name="case", path=str(folder))
     )
     np.save(folder / "y.npy", np.full((2, 4), np.inf, np.float32))
-    bad = Seen(
+    bad = ValueStatistics(
         onnx_type="float",
         shape=(2, 4),
         sample=folder / "y.npy",
@@ -125,7 +125,7 @@ def test_an_output_without_elements_holds_nothing_that_is_not_finite(tmp_path: P
     )
     write_feeds(tmp_path, {})
     np.save(tmp_path / "none.npy", np.zeros((0, 3), np.float32))
-    empty = Seen(
+    empty = ValueStatistics(
         onnx_type="float", shape=(0, 3), sample=tmp_path / "none.npy", n_nan=0, n_inf=0, n_minus_inf=0,
         figures=(0.0,) * 5,
     )  # fmt: skip

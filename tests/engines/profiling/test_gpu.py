@@ -14,7 +14,7 @@ from damaged_traces import GOLDEN
 from ortune.engines.profiling.gpu import gpu_difference
 from ortune.engines.profiling.kernels import kernels_a_run
 from ortune.engines.profiling.nodes import Origins
-from ortune.engines.profiling.processes import Process, Seen
+from ortune.engines.profiling.processes import MachineLoad, Process
 from ortune.records import ProfileDifference, Sensors
 from ortune.show import difference_tables, difference_words, profile_nodes, transfer_words
 from ortune.trace.attribution import attribute
@@ -32,7 +32,7 @@ def process(trace: Trace) -> Process:
     found = attribute(trace, range(1, trace.n_runs))
     return Process(
         path=Path(), trace=trace, warmup=1, attribution=found, latency_ns=1.0, slowdown=None,
-        state=Seen(sensors=Sensors(), elapsed_ns=1),
+        state=MachineLoad(sensors=Sensors(), elapsed_ns=1),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from ortune.records import (
     TuneResult,
 )
 from ortune.targets.browser import page, remote
-from ortune.targets.browser.remote import Ran, Remote, heat
+from ortune.targets.browser.remote import CaseRun, Remote, heat
 from ortune.targets.browser.server import PageServer
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.browser.site import Request, Site
@@ -294,8 +294,8 @@ def test_what_cannot_be_served(given: dict[str, str], what: str, tmp_path: Path)
 
 
 def test_heat_is_the_last_minute_against_the_first() -> None:
-    def ran(plan: str, start_s: float, ms: int) -> Ran:
-        return Ran(plan=plan, case="c", start_s=start_s, end_s=start_s + 10, latency_ns=[ms * 10**6] * 3)
+    def ran(plan: str, start_s: float, ms: int) -> CaseRun:
+        return CaseRun(plan=plan, case="c", start_s=start_s, end_s=start_s + 10, latency_ns=[ms * 10**6] * 3)
 
     # The slow plan ran late: that alone is no heat.
     both = [ran("a", 0, 10), ran("b", 20, 100), ran("b", 130, 120), ran("b", 150, 120), ran("a", 170, 12)]

@@ -10,8 +10,8 @@ from ortune.engines.bisection.looked_at import Running
 from ortune.engines.bisection.matching import Pair
 from ortune.engines.bisection.seen import (
     FARTHEST,
-    Seen,
     Steps,
+    ValueStatistics,
     differing_share,
     in_steps,
     precision,
@@ -60,9 +60,9 @@ def compare_pairs(
     a: Running,
     b: Running,
     pairs: Mapping[str, Pair],
-    seen_a: Mapping[str, Seen],
-    seen_b: Mapping[str, Seen],
-    moved: Mapping[str, Seen],
+    seen_a: Mapping[str, ValueStatistics],
+    seen_b: Mapping[str, ValueStatistics],
+    moved: Mapping[str, ValueStatistics],
     exact: Collection[str] = (),
 ) -> Compared:
     """Measure the difference of every pair, and how much rounding explains.
@@ -150,7 +150,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
     return min((GRID_MOVES if behind_grid else OWN_MOVES) * own, most)
 
 
-def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
+def _zeros_that_move(mine: ValueStatistics, theirs: ValueStatistics, moved: ValueStatistics | None) -> bool:
     """Return whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
     # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
@@ -158,7 +158,9 @@ def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
     return theirs.figures[0] <= OWN_MOVES * moved.figures[0]
 
 
-def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> Steps | None:
+def _steps(
+    mine: ValueStatistics, theirs: ValueStatistics, grid: Grid | None, other: Grid | None
+) -> Steps | None:
     """Return the difference in steps, where both lie on one grid."""
     step = step_of(grid)
     moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
@@ -174,7 +176,7 @@ def explained_by_rounding(steps: Steps, quantizations: int) -> bool:
     return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
 
 
-def _worst_slice(mine: Seen, theirs: Seen) -> SliceError | None:
+def _worst_slice(mine: ValueStatistics, theirs: ValueStatistics) -> SliceError | None:
     worst = worst_slice(mine, theirs)
     if worst is None:
         return None

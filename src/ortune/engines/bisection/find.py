@@ -86,7 +86,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class BisectionFindings:
     """What was found.
 
     Attributes:
@@ -118,7 +118,7 @@ def find(
     line: Callable[[str], None],
     *,
     differ: bool = True,
-) -> Found:
+) -> BisectionFindings:
     """Compare every value of two graphs and find where they diverge.
 
     Args:
@@ -139,7 +139,7 @@ def find(
     compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved, exact)
     places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
     first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
-    return Found(
+    return BisectionFindings(
         partings=places,
         first=earliest,
         stepped=stepped(a, b, compared),

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.engines.bisection.looked_at import Running
-from ortune.engines.bisection.seen import KEPT, Seen
+from ortune.engines.bisection.seen import KEPT, ValueStatistics
 from ortune.graph.constants import stored
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.model.operators import PUBLIC_DOMAINS
@@ -79,7 +79,7 @@ class Infinities:
         values: What its nodes returned.
     """
 
-    def __init__(self, side: Running, values: Mapping[str, Seen]) -> None:
+    def __init__(self, side: Running, values: Mapping[str, ValueStatistics]) -> None:
         self._side, self._values = side, values
         self._order = {node: i for i, node in enumerate(side.graph.graph)}
         self._known: dict[ir.Value, _Numbers | None] = {}

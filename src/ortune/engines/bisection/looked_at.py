@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.seen import Seen, see
+from ortune.engines.bisection.seen import ValueStatistics, see
 from ortune.errors import MeasurementError
 from ortune.graph import cost
 from ortune.graph.model.graphs import subgraphs
@@ -83,16 +83,16 @@ class Eyes:
         self._count = self._failures = 0
         folder.mkdir()
 
-    def look(self, running: Running, what: str) -> dict[str, Seen]:
+    def look(self, running: Running, what: str) -> dict[str, ValueStatistics]:
         """Return a sample of every value that can be an output, by name."""
-        values: dict[str, Seen] = {}
+        values: dict[str, ValueStatistics] = {}
         parts = _parts(running)
         for i, names in enumerate(parts):
             self._line(f"reading the values of {what}: part {i + 1} of {len(parts)}")
             values |= self._part(running, names)
         return values
 
-    def _part(self, running: Running, names: Sequence[str]) -> dict[str, Seen]:
+    def _part(self, running: Running, names: Sequence[str]) -> dict[str, ValueStatistics]:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.engines.bisection.keys import Keying, Keys
 from ortune.engines.bisection.looked_at import Running
-from ortune.engines.bisection.seen import Seen, alike, relative_l2
+from ortune.engines.bisection.seen import ValueStatistics, alike, relative_l2
 from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
 from ortune.graph.fingerprints import COMMUTATIVE
@@ -57,7 +57,11 @@ class Pair:
 
 
 def match(
-    a: Running, b: Running, seen_a: Mapping[str, Seen], seen_b: Mapping[str, Seen], outputs: Mapping[str, str]
+    a: Running,
+    b: Running,
+    seen_a: Mapping[str, ValueStatistics],
+    seen_b: Mapping[str, ValueStatistics],
+    outputs: Mapping[str, str],
 ) -> dict[str, Pair]:
     """Pair the values of two graphs, by the name in A, in the order of A's nodes.
 
@@ -103,8 +107,8 @@ class _Matching:
 
     def __init__(
         self,
-        seen_a: Mapping[str, Seen],
-        seen_b: Mapping[str, Seen],
+        seen_a: Mapping[str, ValueStatistics],
+        seen_b: Mapping[str, ValueStatistics],
         makers_a: Mapping[str, str],
         makers_b: Mapping[str, str],
     ) -> None:
@@ -254,7 +258,7 @@ def _carried_from(side: Running) -> dict[str, str]:
     return roots
 
 
-def _flat(value: Seen) -> bool:
+def _flat(value: ValueStatistics) -> bool:
     """Return one number over and over, which many values are."""
     least, largest = value.figures[3:5]
     return least == largest

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ortune.engines.bisection.looked_at import Running, described
 from ortune.engines.bisection.matching import CARRIERS, NEAR, paired_before
-from ortune.engines.bisection.seen import Seen, relative_l2
+from ortune.engines.bisection.seen import ValueStatistics, relative_l2
 from ortune.records import GraphNode, ValuePair
 
 GROWTH = 8.0
@@ -21,8 +21,8 @@ def narrowed(
     others: list[ir.Node],
     pair: ValuePair,
     inputs: Sequence[ValuePair],
-    seen_a: Mapping[str, Seen],
-    seen_b: Mapping[str, Seen],
+    seen_a: Mapping[str, ValueStatistics],
+    seen_b: Mapping[str, ValueStatistics],
     apart: float,
 ) -> tuple[list[ir.Node], list[ir.Node]]:
     """Return the nodes of both sides without those that still make, or no longer get, what the other side has.
@@ -47,7 +47,9 @@ def narrowed(
     return (behind, []) if behind else (ours, others)
 
 
-def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
+def _behind(
+    nodes: list[ir.Node], values: Mapping[str, ValueStatistics], wanted: ValueStatistics, limit: float
+) -> list[ir.Node]:
     """Return the nodes behind the one that makes this value; none if none does."""
     # The last node makes the result itself.
     for node in nodes[:-1]:
@@ -58,7 +60,10 @@ def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limi
 
 
 def _spoiling(
-    nodes: list[ir.Node], values: Mapping[str, Seen], inputs: Sequence[tuple[Seen, float]], apart: float
+    nodes: list[ir.Node],
+    values: Mapping[str, ValueStatistics],
+    inputs: Sequence[tuple[ValueStatistics, float]],
+    apart: float,
 ) -> list[ir.Node]:
     """Return the first node, if any, that makes of an input that input again, but for an error: a conversion, say.
 
@@ -72,7 +77,7 @@ def _spoiling(
     return []
 
 
-def _distances(node: ir.Node, values: Mapping[str, Seen], wanted: Seen) -> list[float]:
+def _distances(node: ir.Node, values: Mapping[str, ValueStatistics], wanted: ValueStatistics) -> list[float]:
     results = (values.get(str(value.name)) for value in node.outputs)
     return [relative_l2(wanted, data) for data in results if data is not None and data.shape == wanted.shape]
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.engines.bisection.infinities import Infinities
 from ortune.engines.bisection.looked_at import Running, described
-from ortune.engines.bisection.seen import Seen
+from ortune.engines.bisection.seen import ValueStatistics
 from ortune.graph.constants import stored
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.model.tensors import not_finite
@@ -30,7 +30,7 @@ class _Given:
     fed: bool = False
 
 
-def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
+def first_of(side: Running, values: Mapping[str, ValueStatistics], letter: str) -> NotFinite | None:
     """Return where the values of a side that are not finite begin; None if all are finite.
 
     NaN of an output is followed back through the values that hold NaN to the first node that makes it of others. Where
@@ -114,7 +114,7 @@ def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> lis
 
 
 def _given_behind(
-    node: ir.Node, values: Mapping[str, Seen], feeds: Mapping[str, Array], *, nan_alone: bool
+    node: ir.Node, values: Mapping[str, ValueStatistics], feeds: Mapping[str, Array], *, nan_alone: bool
 ) -> _Given | None:
     """Return the nearest non-finite stored value or input that feeds a node through non-finite values.
 

@@ -11,7 +11,7 @@ from ortune.engines.bisection.looked_at import Running, described
 from ortune.engines.bisection.matching import CARRIERS, paired_before
 from ortune.engines.bisection.narrowing import GROWTH, narrowed, node_of, work_of
 from ortune.engines.bisection.node_changes import node_changes
-from ortune.engines.bisection.seen import FARTHEST, Seen
+from ortune.engines.bisection.seen import FARTHEST, ValueStatistics
 from ortune.engines.bisection.weights import faults
 from ortune.graph.grids import quantizes
 from ortune.graph.model.graphs import op_set
@@ -42,8 +42,8 @@ def partings(
     a: Running,
     b: Running,
     compared: Compared,
-    seen_a: Mapping[str, Seen],
-    seen_b: Mapping[str, Seen],
+    seen_a: Mapping[str, ValueStatistics],
+    seen_b: Mapping[str, ValueStatistics],
 ) -> tuple[Parting, ...]:
     """Find every place where values diverge, in the order of A's nodes."""
     values = compared.values

@@ -26,7 +26,7 @@ _USUAL_PRECISION = 2.0**-17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ValueStatistics:
     """Statistics and a sample of one value.
 
     Attributes:
@@ -59,7 +59,7 @@ class Seen:
         return decode(np.asarray(load_array(self.sample)), self.onnx_type).astype(np.float64)
 
 
-def see(value: StoredValue, sample: Path) -> Seen | None:
+def see(value: StoredValue, sample: Path) -> ValueStatistics | None:
     """Sample a value from a worker's file, piece by piece; None for strings and non-tensors."""
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
@@ -84,7 +84,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
     np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
     # Nothing finite was met: the limits are still as they began.
     none = math.inf in (low, -high)
-    return Seen(
+    return ValueStatistics(
         onnx_type=value.onnx_type,
         shape=tuple(array.shape),
         sample=sample,
@@ -95,13 +95,18 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
     )
 
 
-def precision(a: Seen, b: Seen) -> float:
+def precision(a: ValueStatistics, b: ValueStatistics) -> float:
     """Return relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
 def relative_l2(
-    a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0, zero_b: float | None = None
+    a: ValueStatistics,
+    b: ValueStatistics,
+    *,
+    any_order: bool = False,
+    zero: float = 0.0,
+    zero_b: float | None = None,
 ) -> float:
     """Return the relative L2 distance of two values of the same size.
 
@@ -143,7 +148,7 @@ class WorstSlice:
     index: int
 
 
-def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
+def worst_slice(a: ValueStatistics, b: ValueStatistics) -> WorstSlice | None:
     """The worst of all slices along axes of moderate length; None if there are none, or not every element is kept.
 
     The error of a slice that is nearly zero is relative to a thousandth of the norm of the others.
@@ -188,7 +193,7 @@ class Steps:
     share: float
 
 
-def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
+def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float = 0.0) -> Steps | None:
     """Return the difference in steps of a grid; None if there is none to tell.
 
     Args:
@@ -219,13 +224,13 @@ def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
     )
 
 
-def differing_share(a: Seen, b: Seen) -> float:
+def differing_share(a: ValueStatistics, b: ValueStatistics) -> float:
     """Return share of the elements of integers that are not the same."""
     old, new = a.values(), b.values()
     return float((old != new).mean()) if old.size else 0.0
 
 
-def alike(a: Seen, b: Seen, limit: float) -> bool:
+def alike(a: ValueStatistics, b: ValueStatistics, limit: float) -> bool:
     """Return whether two values may be equal by their statistics, whatever their element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False

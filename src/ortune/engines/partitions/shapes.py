@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.graph.shapes.known import Known, Values, known_values
+from ortune.graph.shapes.known import InferredShape, Values, known_values
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.symbols import size_of
 from ortune.graph.shapes.types import output_types
@@ -27,7 +27,7 @@ def shapes(model: ir.Model) -> Values:
             if walked is not None and (dims is None or len(dims) == len(walked)):
                 numbers = tuple(dim.value if dim is not None else None for dim in walked)
                 dims = numbers if dims is None else tuple(map(_either, dims, numbers))
-            values[value] = Known(dtype=inferred.dtype or dtype, dims=dims)
+            values[value] = InferredShape(dtype=inferred.dtype or dtype, dims=dims)
     return values
 
 

@@ -66,7 +66,7 @@ class _Rates(Record, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PeakRequest:
     """One process: how many threads, how large the matrices and the arrays are, how long each rate may take."""
 
     threads: int
@@ -266,7 +266,7 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
     )
 
 
-def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Asked:
+def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _PeakRequest:
     # Each thread has its part of an array that is four times as large as the cache.
     array = _TIMES_CACHE * (machine.cache_bytes or _ASSUMED_CACHE) // threads
     array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
@@ -275,7 +275,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _As
         # In a small container the arrays are smaller, and the cache lends some of its speed: a peak too high
         # makes floors too low, never too high.
         array = min(array, left // (_MEMORY_SHARE * threads))
-    return _Asked(
+    return _PeakRequest(
         threads=threads,
         side=_SIDE if threads <= _MANY_THREADS else _LARGE_SIDE,
         array_bytes=max(array, 1 << 20),
@@ -283,7 +283,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _As
     )
 
 
-def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
+def _measured(runtime: Runtime, scratch: Path, asked: _PeakRequest) -> _Rates:
     """Return one process."""
     folder = scratch / f"peaks-{asked.side}"
     if not folder.exists():

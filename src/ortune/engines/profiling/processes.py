@@ -67,7 +67,7 @@ class Process:
     attribution: Attribution
     latency_ns: float
     slowdown: float | None
-    state: Seen
+    state: MachineLoad
     resident: Resident | None = None
     graph: Path | None = None
     gpu_run: GpuRun | None = None
@@ -75,7 +75,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class MachineLoad:
     """The machine while a process ran.
 
     Attributes:
@@ -313,9 +313,9 @@ def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
     return plain.done.gpu_run if isinstance(plain, Measured) else None
 
 
-def seen(outcome: Measured) -> Seen:
+def seen(outcome: Measured) -> MachineLoad:
     """The machine while a trial ran."""
-    return Seen(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
+    return MachineLoad(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
 
 
 def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:

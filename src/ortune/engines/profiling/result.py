@@ -21,7 +21,7 @@ from ortune.catalogue.providers import ON_CPU
 from ortune.engines.profiling.kernels import transfers
 from ortune.engines.profiling.memory import memory_of
 from ortune.engines.profiling.nodes import Origins, profiled_nodes, whole_numbers
-from ortune.engines.profiling.processes import Seen
+from ortune.engines.profiling.processes import MachineLoad
 from ortune.measuring.sides import Resolved
 from ortune.records import (
     GpuRun,
@@ -82,7 +82,7 @@ def result_of(
     *,
     slowdown: float | None = None,
     cpus: int = 0,
-    state: Seen | None = None,
+    state: MachineLoad | None = None,
     no_peak: str = "",
     resident: Resident | None = None,
     gpu_run: GpuRun | None = None,

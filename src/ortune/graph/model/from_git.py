@@ -154,7 +154,7 @@ def _text(top: Path, *words: str, where: str) -> str:
     return done.output.decode().strip()
 
 
-def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.Ended:
+def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.CommandResult:
     """Let git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
     environment |= {

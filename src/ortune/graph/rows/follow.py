@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortune.graph.model.graphs import op_set
 from ortune.graph.rows import meeting, moving
-from ortune.graph.rows.state import GONE, LOST, Found, Rows, Step
+from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, Step
 from ortune.graph.shapes.known import Values
 
 SHARED_RANGE = op_set("DynamicQuantizeLinear DynamicQuantizeMatMul DynamicQuantizeLSTM")
@@ -53,7 +53,7 @@ def after(
         return [Rows() for _ in node.outputs]
     if node.op_type in SHARED_RANGE and (there or padded):
         mixed |= {node}
-    found: Found | list[Found] = GONE if there else Found()
+    found: RowAxis | list[RowAxis] = GONE if there else RowAxis()
     spread = any(rows.spread for rows in data) and node.op_type not in _WITH_SPREAD_ROWS
     if there and node.op_type in _HANDLERS and not spread:
         try:

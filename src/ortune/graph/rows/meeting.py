@@ -8,10 +8,10 @@ from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of
-from ortune.graph.rows.state import GONE, Found, Handler, Step
+from ortune.graph.rows.state import GONE, Handler, RowAxis, Step
 
 
-def _over(step: Step, axes: list[int], *, keeps: bool = True) -> Found:
+def _over(step: Step, axes: list[int], *, keeps: bool = True) -> RowAxis:
     """Return what normalising or reducing over some axes makes of the rows."""
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
@@ -19,43 +19,43 @@ def _over(step: Step, axes: list[int], *, keeps: bool = True) -> Found:
     over = {a % rank for a in axes}
     spread = step.rows().spread
     if axis in over or (spread and min(over) < axis):
-        return Found(axis if keeps else None, meets=True, spread=spread)
-    return Found(axis if keeps else axis - sum(a < axis for a in over), spread=spread)
+        return RowAxis(axis if keeps else None, meets=True, spread=spread)
+    return RowAxis(axis if keeps else axis - sum(a < axis for a in over), spread=spread)
 
 
-def _softmax(step: Step) -> Found:
+def _softmax(step: Step) -> RowAxis:
     rank, old = step.rank(), (step.node.version or 13) < 13
     axis = int_of(step.node, "axis", 1 if old else -1)
     # Before opset 13 all axes from that one on were normalised together.
     return GONE if rank is None else _over(step, list(range(axis % rank, rank)) if old else [axis])
 
 
-def _from_axis(step: Step) -> Found:
+def _from_axis(step: Step) -> RowAxis:
     rank = step.rank()
     axis = int_of(step.node, "axis", -1)
     return GONE if rank is None else _over(step, list(range(axis % rank, rank)))
 
 
-def _one_axis(step: Step) -> Found:
+def _one_axis(step: Step) -> RowAxis:
     return _over(step, [int_of(step.node, "axis", -1)])
 
 
-def _moments(step: Step) -> Found:
+def _moments(step: Step) -> RowAxis:
     return _over(step, ints_of(step.node, "axes") or [0, 2, 3])
 
 
-def _cumsum(step: Step) -> Found:
+def _cumsum(step: Step) -> RowAxis:
     axis = constant(input_of(step.node, 1))
     return GONE if axis is None else _over(step, [int(axis.reshape(-1)[0])])
 
 
-def _reduce(step: Step) -> Found:
+def _reduce(step: Step) -> RowAxis:
     rank = step.rank()
     axes = step.axes(1)
     if rank is None or axes == []:
         return GONE
     if axes is None and int_of(step.node, "noop_with_empty_axes", 0):
-        return GONE if step.axis() is None else Found(step.axis())
+        return GONE if step.axis() is None else RowAxis(step.axis())
     found = _over(
         step, list(range(rank)) if axes is None else axes, keeps=bool(int_of(step.node, "keepdims", 1))
     )
@@ -63,12 +63,12 @@ def _reduce(step: Step) -> Found:
     return replace(found, axis=None) if found.meets else found
 
 
-def _arg(step: Step) -> Found:
+def _arg(step: Step) -> RowAxis:
     found = _over(step, [int_of(step.node, "axis", 0)], keeps=bool(int_of(step.node, "keepdims", 1)))
     return GONE if found.meets else found
 
 
-def _top_k(step: Step) -> Found:
+def _top_k(step: Step) -> RowAxis:
     found = _one_axis(step)
     return GONE if found.meets else found
 
@@ -76,7 +76,7 @@ def _top_k(step: Step) -> Found:
 def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
     """Return a product of the inputs at two positions."""
 
-    def found(step: Step) -> Found:
+    def found(step: Step) -> RowAxis:
         rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0
         if min(rank_a, rank_b) < 2:
             return GONE
@@ -93,34 +93,34 @@ def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
             if rows.axis is None:
                 return GONE
             if rows.axis == summed:
-                return Found(None, meets=True)
+                return RowAxis(None, meets=True)
             lead = rows.axis < own_rank - 2
             axes.add(rows.axis + rank - own_rank if lead else rank - (2 if rows is first else 1))
-        return Found(axes.pop()) if len(axes) == 1 else GONE
+        return RowAxis(axes.pop()) if len(axes) == 1 else GONE
 
     return found
 
 
-def _convolution(step: Step) -> Found:
+def _convolution(step: Step) -> RowAxis:
     if step.axis() == 0:
-        return Found(0)
+        return RowAxis(0)
     weight = step.values.sizes(input_of(step.node, 3 if step.node.op_type == "QLinearConv" else 1))
     if step.axis() is None or weight is None or None in weight[2:]:
         return GONE
     axis = step.axis() or 0
     # Rows as positions of one image: a kernel of one element sees one of them.
-    return Found(axis, meets=axis > 1 and weight[axis] != 1)
+    return RowAxis(axis, meets=axis > 1 and weight[axis] != 1)
 
 
-def _recurrent(step: Step) -> Found | list[Found]:
+def _recurrent(step: Step) -> RowAxis | list[RowAxis]:
     axis, first = step.axis(), int_of(step.node, "layout", 0) == 1
     if axis not in (0, 1):
         return GONE
     meets = axis == (1 if first else 0)
     if first:
-        return [Found(axis, meets), Found(0, meets), Found(0, meets)]
+        return [RowAxis(axis, meets), RowAxis(0, meets), RowAxis(0, meets)]
     # Steps come first: [steps, directions, rows, features], then the last state of each row.
-    return [Found(0 if meets else 2, meets), *[Found(None if meets else 1, meets)] * 2]
+    return [RowAxis(0 if meets else 2, meets), *[RowAxis(None if meets else 1, meets)] * 2]
 
 
 _REDUCES = op_set(

@@ -6,21 +6,21 @@ from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.kinds import BROADCASTING, UNARY
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of
-from ortune.graph.rows.state import GONE, Found, Handler, Step
+from ortune.graph.rows.state import GONE, Handler, RowAxis, Step
 from ortune.graph.shapes.known import Dims
 
 
-def _same(step: Step) -> Found:
+def _same(step: Step) -> RowAxis:
     axis = step.axis()
-    return GONE if axis is None else Found(axis, spread=step.rows().spread)
+    return GONE if axis is None else RowAxis(axis, spread=step.rows().spread)
 
 
-def _first_alone(step: Step) -> Found:
+def _first_alone(step: Step) -> RowAxis:
     """The first axis is the batch by the operator's definition; a row on any other axis is lost."""
-    return Found(0) if step.axis() == 0 else GONE
+    return RowAxis(0) if step.axis() == 0 else GONE
 
 
-def _broadcast(step: Step) -> Found:
+def _broadcast(step: Step) -> RowAxis:
     rank_out, axes = step.rank_out(), set[int]()
     for position, rows in enumerate(step.inputs):
         if not rows.there:
@@ -31,18 +31,18 @@ def _broadcast(step: Step) -> Found:
         axes.add(rows.axis + rank_out - rank)
     # Two axes of rows are pairs of rows: that is meant.
     spread = any(rows.spread for rows in step.inputs)
-    return Found(axes.pop(), spread=spread) if len(axes) == 1 else GONE
+    return RowAxis(axes.pop(), spread=spread) if len(axes) == 1 else GONE
 
 
-def _transpose(step: Step) -> Found:
+def _transpose(step: Step) -> RowAxis:
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
         return GONE
     perm = ints_of(step.node, "perm") or list(reversed(range(rank)))
-    return Found(perm.index(axis))
+    return RowAxis(perm.index(axis))
 
 
-def _reshape(step: Step) -> Found:
+def _reshape(step: Step) -> RowAxis:
     axis, dims = step.axis(), step.values.dims(input_of(step.node, 0))
     to = step.values.contents(input_of(step.node, 1))
     if axis is None or dims is None or to is None:
@@ -57,10 +57,10 @@ def _reshape(step: Step) -> Found:
         new == 0 or (new == old and old is not None) for new, old in zip(to[:axis], dims[:axis], strict=True)
     )
     here = to[axis] in (0, -1) or (to[axis] == dims[axis] and dims[axis] is not None)
-    return Found(axis) if before and here else GONE
+    return RowAxis(axis) if before and here else GONE
 
 
-def _from_first(step: Step, to: Dims, size: int | str | None) -> Found:
+def _from_first(step: Step, to: Dims, size: int | str | None) -> RowAxis:
     """A Reshape of rows that follow one another, of which there are so many: the first size must be theirs again."""
     lead = next((i for i, new in enumerate(to) if new != 1), None)
     if lead is None:
@@ -68,37 +68,37 @@ def _from_first(step: Step, to: Dims, size: int | str | None) -> Found:
     # Of several rows on one axis the first come first: -1 may hold more than the rows alone.
     first = to[lead]
     if first == -1 or first in step.symbols or (first is not None and first == size):
-        return Found(lead)
+        return RowAxis(lead)
     if first == 0 and lead == 0 and not step.rows().spread:
-        return Found(0)
+        return RowAxis(0)
     # Another size comes first: what is left for -1 is a part of each row.
-    return Found(to.index(-1), spread=True) if isinstance(first, int) and first > 1 and -1 in to else GONE
+    return RowAxis(to.index(-1), spread=True) if isinstance(first, int) and first > 1 and -1 in to else GONE
 
 
-def _flatten(step: Step) -> Found:
+def _flatten(step: Step) -> RowAxis:
     axis, cut = step.axis(), int_of(step.node, "axis", 1)
     if axis != 0 or cut < 0:
         return GONE
-    return Found(0 if cut else 1)
+    return RowAxis(0 if cut else 1)
 
 
-def _unsqueeze(step: Step) -> Found:
+def _unsqueeze(step: Step) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank_out(), step.axes(1)
     if axis is None or rank is None or not axes:
         return GONE
     new = {a % rank for a in axes}
-    return Found([i for i in range(rank) if i not in new][axis])
+    return RowAxis([i for i in range(rank) if i not in new][axis])
 
 
-def _squeeze(step: Step) -> Found:
+def _squeeze(step: Step) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank(), step.axes(1)
     if axis is None or rank is None or not axes:
         return GONE
     gone = {a % rank for a in axes}
-    return GONE if axis in gone else Found(axis - sum(a < axis for a in gone))
+    return GONE if axis in gone else RowAxis(axis - sum(a < axis for a in gone))
 
 
-def _gather(step: Step) -> Found:
+def _gather(step: Step) -> RowAxis:
     at = int_of(step.node, "axis", 0)
     rank, rank_of_indices = step.rank(0), step.rank(1)
     if rank is None or rank_of_indices is None:
@@ -108,39 +108,39 @@ def _gather(step: Step) -> Found:
     if data.there and indices.there:
         return GONE
     if indices.there:
-        return GONE if indices.axis is None else Found(at + indices.axis)
+        return GONE if indices.axis is None else RowAxis(at + indices.axis)
     if data.axis is None or data.axis == at:
         return GONE
-    return Found(data.axis if data.axis < at else data.axis + rank_of_indices - 1)
+    return RowAxis(data.axis if data.axis < at else data.axis + rank_of_indices - 1)
 
 
-def _along(step: Step) -> Found:
+def _along(step: Step) -> RowAxis:
     """Concat and Split: rows keep their axis where it is another one."""
     axes = {rows.axis for rows in step.inputs if rows.there}
     if len(axes) != 1 or None in axes:
         return GONE
     rank = next(step.rank(i) for i, rows in enumerate(step.inputs) if rows.there)
     axis = axes.pop()
-    return GONE if rank is None or int_of(step.node, "axis", 0) % rank == axis else Found(axis)
+    return GONE if rank is None or int_of(step.node, "axis", 0) % rank == axis else RowAxis(axis)
 
 
-def _slice(step: Step) -> Found:
+def _slice(step: Step) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank(), step.axes(3)
     if axis is None or rank is None or axes == []:
         return GONE
     cut = range(rank) if axes is None else [a % rank for a in axes]
-    return GONE if axis in cut else Found(axis)
+    return GONE if axis in cut else RowAxis(axis)
 
 
-def _expand(step: Step) -> Found:
+def _expand(step: Step) -> RowAxis:
     axis, rank, rank_out = step.axis(), step.rank(), step.rank_out()
-    return GONE if axis is None or rank is None or rank_out is None else Found(axis + rank_out - rank)
+    return GONE if axis is None or rank is None or rank_out is None else RowAxis(axis + rank_out - rank)
 
 
-def _shared_range(step: Step) -> Found | list[Found]:
+def _shared_range(step: Step) -> RowAxis | list[RowAxis]:
     """Return one scale and one zero point for all rows."""
     axis = step.axis()
-    return [GONE if axis is None else Found(axis), Found(), Found()]
+    return [GONE if axis is None else RowAxis(axis), RowAxis(), RowAxis()]
 
 
 _SAME_AXES = UNARY | op_set("BatchNormalization OneHot PRelu Trilu")

@@ -84,7 +84,7 @@ LOST = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowAxis:
     """The axis of the rows in an output, ``LOST``, or None for no rows.
 
     Attributes:
@@ -97,5 +97,5 @@ class Found:
     spread: bool = False
 
 
-GONE = Found(LOST)
-Handler = Callable[[Step], "Found | list[Found]"]
+GONE = RowAxis(LOST)
+Handler = Callable[[Step], "RowAxis | list[RowAxis]"]

@@ -46,7 +46,7 @@ _of_unchanged: WeakKeyDictionary[Listing, Values] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class InferredShape:
     """The inferred type and sizes of a value.
 
     Attributes:
@@ -59,12 +59,12 @@ class Known:
     dims: Dims | None = None
 
 
-class Values(dict[ir.Value, Known]):
+class Values(dict[ir.Value, InferredShape]):
     """Inferred types and sizes by value, and the contents of values that hold shapes."""
 
-    def of(self, value: ir.Value | None) -> Known:
+    def of(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and sizes of a value."""
-        return self.get(value, Known()) if value is not None else Known()
+        return self.get(value, InferredShape()) if value is not None else InferredShape()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
         """Return the inferred sizes of a value; None if its rank is unknown."""
@@ -115,7 +115,7 @@ def _known_values(model: ir.Model) -> Values:
                 dims = None
                 if said.HasField("shape"):
                     dims = tuple(_size(size, value in believed) for size in said.shape.dim)
-                values[value] = Known(dtype=ir.DataType(said.elem_type), dims=dims)
+                values[value] = InferredShape(dtype=ir.DataType(said.elem_type), dims=dims)
     for graph in graphs(model):
         initializers = (
             [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
@@ -125,7 +125,7 @@ def _known_values(model: ir.Model) -> Values:
             *((node.outputs[0], _stored(node)) for node in graph if _stored(node)),
         ):
             if tensor is not None:
-                values[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
+                values[value] = InferredShape(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
     return values
 
 

@@ -20,7 +20,7 @@ class CannotServe(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ModelOutline:
     """What a page must know of a model before it has it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Given:
     outputs: dict[str, tuple[str, list[int] | None]] | None = None
 
 
-def model_of(path: Path) -> Given:
+def model_of(path: Path) -> ModelOutline:
     """Return the contents of a model's file; cached while the file does not change, since every trial needs them.
 
     Raises:
@@ -41,7 +41,7 @@ def model_of(path: Path) -> Given:
     """
     _require_fetchable(path)
     if path.suffix == ".ort":
-        return Given()
+        return ModelOutline()
     stat = path.stat()
     contents = _read(path, stat.st_mtime_ns, stat.st_size)
     for name in contents.external:
@@ -81,7 +81,7 @@ def _require_fetchable(file: Path) -> None:
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path, changed_ns: int, size: int) -> Given:
+def _read(path: Path, changed_ns: int, size: int) -> ModelOutline:
     """The file's time and size are there for the cache alone."""
     import onnx
     from google.protobuf.message import DecodeError
@@ -90,7 +90,7 @@ def _read(path: Path, changed_ns: int, size: int) -> Given:
     try:
         proto = onnx.load(path, load_external_data=False)
     except DecodeError:
-        return Given()
+        return ModelOutline()
     external: dict[str, None] = {}
     for tensor in proto.graph.initializer:
         if uses_external_data(tensor):
@@ -105,4 +105,4 @@ def _read(path: Path, changed_ns: int, size: int) -> Given:
         dims = tensor_type.shape.dim
         fixed = tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims)
         outputs[value.name] = kind, [max(0, dim.dim_value) for dim in dims] if fixed else None
-    return Given(external=tuple(external), outputs=outputs)
+    return ModelOutline(external=tuple(external), outputs=outputs)

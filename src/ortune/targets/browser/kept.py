@@ -35,7 +35,7 @@ _FIRST_S, _WRITTEN_S = 5.0, 2.2
 pages are done in 3 s each, where they took 9."""
 
 
-class Kept:
+class CompiledCode:
     """What is kept of one build: some 30 MB.
 
     Args:

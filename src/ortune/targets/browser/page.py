@@ -32,7 +32,7 @@ from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
 from ortune.targets.browser.given import CannotServe
-from ortune.targets.browser.kept import Kept
+from ortune.targets.browser.kept import CompiledCode
 from ortune.targets.browser.outputs import Outputs, Unlike
 from ortune.targets.browser.page_job import GRAPH, HIDDEN_S, MOST_GRAPH, prepare
 from ortune.targets.browser.page_report import (
@@ -95,7 +95,7 @@ class Page(Process):
         self._trouble = ""
         self._refused: TrialError | None = None
         self._tokens: list[str] = []
-        self._kept: Kept | None = None
+        self._kept: CompiledCode | None = None
         self._unopened = machine.remote is not None
         self._sent_bytes = 0
         self._sent: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class Page(Process):
         profile = self.folder / "browser"
         if self.traits.cpu_kernels:
             same = (program, str(web.dist), self._job["build"], str(job.served.isolated))
-            self._kept = Kept(self.task.scratch, same)
+            self._kept = CompiledCode(self.task.scratch, same)
             self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
         self.server = self._serving(job.served, token=_TOKEN)
         flags = setup.flags(

@@ -60,7 +60,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CaseRun:
     """What one trial there measured of one input shape.
 
     Attributes:
@@ -109,7 +109,7 @@ def browser_name(agent: str) -> str:
     return agent[:80]
 
 
-def heat(ran: Sequence[Ran]) -> float | None:
+def heat(ran: Sequence[CaseRun]) -> float | None:
     """Return the time of a run in the last minute over that in the first; None if they would overlap.
 
     Compared within each plan and shape, so that what ran when is not taken for heat.
@@ -146,7 +146,7 @@ class Remote:
     def __init__(self, site: Site, say: Callable[[str], None]) -> None:
         self.site, self._say = site, say
         self.hello: Hello | None = None
-        self.ran: list[Ran] = []
+        self.ran: list[CaseRun] = []
         self._dists: dict[str, Path] = {}
         self._changed = threading.Condition()
         self._version = self._connection = 0
@@ -159,7 +159,7 @@ class Remote:
     def timed(self, plan: str, done: TrialDone, start_s: float, end_s: float) -> None:
         """Keep what a trial took, and when: a device that grows hot is seen over all trials alone."""
         self.ran += [
-            Ran(plan=plan, case=case.case, start_s=start_s, end_s=end_s, latency_ns=case.latency_ns)
+            CaseRun(plan=plan, case=case.case, start_s=start_s, end_s=end_s, latency_ns=case.latency_ns)
             for case in done.cases
             if case.latency_ns
         ]

@@ -41,7 +41,7 @@ class Listening(InBrowser):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elsewhere(Listening):
+class RemoteBrowser(Listening):
     """A verb whose trials may run in a browser elsewhere."""
 
     serve: Annotated[
@@ -59,7 +59,7 @@ class Elsewhere(Listening):
         from ortune.catalogue.providers import of_target
 
         if not self.serve:
-            for option in option_fields(Elsewhere):
+            for option in option_fields(RemoteBrowser):
                 if (
                     option.name in OF_THE_ADDRESS
                     and isinstance(option.spelling, Option)

@@ -266,7 +266,7 @@ class Stored(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept(Stored):
+class Budgeted(Stored):
     """A measurement of a workload, within a budget."""
 
     workload: WorkloadFile = None
@@ -319,7 +319,7 @@ class Kept(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumable(Kept):
+class Resumable(Budgeted):
     """A measurement that can go on where it was interrupted."""
 
     resume: Resume = None

@@ -15,7 +15,7 @@ from ortune.measuring.opening import Experiment, open_experiment
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.records import PROTOCOL_VERSION, Envelope, Record
-from ortune.verbs._shared.groups import Feeding, Kept
+from ortune.verbs._shared.groups import Budgeted, Feeding
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path, words
 
@@ -88,7 +88,7 @@ def _stamp(inputs: Path | None) -> str:
     return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
-def keep(opened: Experiment, options: Kept, envelope: Envelope[R]) -> Envelope[R]:
+def keep(opened: Experiment, options: Budgeted, envelope: Envelope[R]) -> Envelope[R]:
     """Store the answer, and write the page of ``--report``.
 
     Raises:

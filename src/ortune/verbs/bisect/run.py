@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
-from ortune.engines.bisection.find import Found, Side, find
+from ortune.engines.bisection.find import BisectionFindings, Side, find
 from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
@@ -208,7 +208,7 @@ class _Run:
 
     def _found(
         self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool, differ: bool
-    ) -> Found:
+    ) -> BisectionFindings:
         libraries, limits = self.options.feeds.custom_ops, self.baseline.executor.limits
         graphs = [
             side.as_optimised(self.scratch, tuple(libraries), limits) if optimised else side.as_file()
@@ -228,7 +228,7 @@ class _Run:
     def _envelope(
         self,
         difference: OutputDifference,
-        parting: Found | None = None,
+        parting: BisectionFindings | None = None,
         graphs: Literal["", "files", "optimised"] = "",
         notes: Sequence[str] = (),
         judged: Judged = ("", ""),

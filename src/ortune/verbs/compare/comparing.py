@@ -41,7 +41,7 @@ from ortune.show.placement_words import in_browser
 from ortune.stats import evidence
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.compare.judging import judge
-from ortune.verbs.compare.ranking import New
+from ortune.verbs.compare.ranking import Contender
 
 
 class Comparing:
@@ -59,7 +59,7 @@ class Comparing:
         self,
         opened: Experiment,
         a: Resolved,
-        news: list[New],
+        news: list[Contender],
         rules: duel.Rules,
         *,
         objective: Objective,
@@ -142,7 +142,7 @@ class Comparing:
                 baseline.findings += rule_of(emulated_device).findings(facts)
 
     @property
-    def timed(self) -> list[New]:
+    def timed(self) -> list[Contender]:
         """The new sides whose times can be compared with the base's."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
 
@@ -157,7 +157,7 @@ class Comparing:
         """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         return self.baseline.functional_only
 
-    def _compiles_too_long(self, new: New) -> bool:
+    def _compiles_too_long(self, new: Contender) -> bool:
         """Leave out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
         source = new.side.runtime.source
         if source is None or not source.compiles or len(self.news) == 1:
@@ -171,7 +171,7 @@ class Comparing:
         self.baseline.note(source_words.not_compiled(source.called, 2e-9 * plain))
         return True
 
-    def _try(self, new: New) -> None:
+    def _try(self, new: Contender) -> None:
         """Run a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
@@ -202,7 +202,7 @@ class Comparing:
             ]
             self.watch.say(f"{new.name} ran: {'; '.join(words)}")
 
-    def _first_outcome(self, new: New, given: Arm) -> Outcome:
+    def _first_outcome(self, new: Contender, given: Arm) -> Outcome:
         """Run a side for the first time, at a lower level if ONNX Runtime's optimiser breaks it.
 
         Raises:
@@ -233,7 +233,7 @@ class Comparing:
             return outcome
         return baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
 
-    def _failed(self, new: New, outcome: Failed) -> None:
+    def _failed(self, new: Contender, outcome: Failed) -> None:
         """Record a new side that does not run, and goes on with the others; an error where there are none."""
         assert new.contestant is not None
         new.failed = outcome

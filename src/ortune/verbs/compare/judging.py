@@ -11,12 +11,12 @@ from ortune.measuring.budget import Budget
 from ortune.measuring.first_run import question_base, question_numbers, question_side
 from ortune.measuring.measuring import Measuring
 from ortune.records import Measured
-from ortune.verbs.compare.ranking import New
+from ortune.verbs.compare.ranking import Contender
 
 
 def judge(
     baseline: Measuring,
-    new: New,
+    new: Contender,
     trial: Measured,
     line: Callable[[str], None],
     budget: Budget,

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.browsers import Elsewhere
+from ortune.verbs._shared.browsers import RemoteBrowser
 from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tolerance, TrustSource
 from ortune.verbs._shared.groups import Downloaded, Each, Load, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
@@ -24,7 +24,7 @@ TABLE = "comparison"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Elsewhere, Resumable, Load, Downloaded, Sides):
+class Options(Each, RemoteBrowser, Resumable, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is

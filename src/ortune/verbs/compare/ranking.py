@@ -36,7 +36,7 @@ from ortune.verbs._shared.other_programs import with_others
 
 
 @dataclass(slots=True, kw_only=True)
-class New:
+class Contender:
     """A side compared with the base, and its outcome.
 
     Attributes:
@@ -80,7 +80,7 @@ class New:
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
-def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
+def wrong_sides(news: Sequence[Contender], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
     """Yield sides of which nothing is claimed, by name.
 
     Args:
@@ -101,7 +101,7 @@ def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raced:
+class MeasuredSides:
     """What a comparison measured, as its answer needs it.
 
     Attributes:
@@ -126,7 +126,7 @@ class Raced:
         return self.state.blocks if self.state else ()
 
 
-def rank(raced: Raced, news: Sequence[New], base_figures: Figures | None) -> list[ComparedSide]:
+def rank(raced: MeasuredSides, news: Sequence[Contender], base_figures: Figures | None) -> list[ComparedSide]:
     """Return every new side, the fastest first; what cannot be compared after these, and what does not run last.
 
     Args:
@@ -148,14 +148,16 @@ def rank(raced: Raced, news: Sequence[New], base_figures: Figures | None) -> lis
     )
 
 
-def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
+def _failed(state: duel.Duel, news: Sequence[Contender]) -> MeasurementError:
     arm, failed = next(iter(state.failed.items()))
     new = next(side for side in news if side.arm == arm)
     what = f"{new.name} failed repeatedly: {failed.what}"
     return MeasurementError(what, where=new.side.label, code=failed.reason)
 
 
-def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Figures | None) -> ComparedSide:
+def _one(
+    raced: MeasuredSides, new: Contender, comparison: Comparison | None, base_figures: Figures | None
+) -> ComparedSide:
     state, blocks = raced.state, raced.blocks
     trials = measured(blocks, new.arm)
     statistic, scale = (state.statistic, state.prior_scale) if state else ("median", None)
@@ -183,7 +185,7 @@ def _one(raced: Raced, new: New, comparison: Comparison | None, base_figures: Fi
     )
 
 
-def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) -> Comparison:
+def _judged(raced: MeasuredSides, state: duel.Duel, new: Contender, comparison: Comparison) -> Comparison:
     """Return the comparison with the other programs that may explain it."""
 
     def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
@@ -195,7 +197,7 @@ def _judged(raced: Raced, state: duel.Duel, new: New, comparison: Comparison) ->
     return with_others(comparison, raced.blocks, state.statistic, raced.host, again, plans, arm=new.arm)
 
 
-def _gate(raced: Raced, new: New, comparison: Comparison | None) -> Gate | None:
+def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -> Gate | None:
     """Return the gate's answer: outputs beyond the tolerance fail it, and so does what does not run.
 
     A difference that other programs may explain decides nothing.

@@ -48,7 +48,7 @@ from ortune.verbs.compare import phone
 from ortune.verbs.compare.all_sides import resolve_all
 from ortune.verbs.compare.comparing import Comparing
 from ortune.verbs.compare.options import Options
-from ortune.verbs.compare.ranking import New, Raced, rank, wrong_sides
+from ortune.verbs.compare.ranking import Contender, MeasuredSides, rank, wrong_sides
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
@@ -70,7 +70,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
                 f"{1 + len(others)} sides are more than {len(LETTERS)}", do="compare fewer sides"
             )
         arms = [arm for arm in LETTERS if arm != BASE]
-        news = [New(arm=arm, side=side) for arm, side in zip(arms, others, strict=False)]
+        news = [Contender(arm=arm, side=side) for arm, side in zip(arms, others, strict=False)]
         watch.say(_measuring_with(base, news))
         names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
@@ -97,7 +97,7 @@ def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     return document("compare", compared, model=ref, verdict=verdict)
 
 
-def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
+def _measuring_with(a: Resolved, news: Sequence[Contender]) -> str:
     with_a = runtimes.describe(a.runtime)
     others = [f"{n.name} with {_described(n.side.runtime, a)}" for n in news if n.side.runtime != a.runtime]
     return ", ".join([f"measuring A with {with_a}", *others]) if others else f"measuring with {with_a}"
@@ -117,7 +117,7 @@ class _Run:
         options: Options,
         opened: Experiment,
         a: Resolved,
-        news: list[New],
+        news: list[Contender],
         left_out: Sequence[str],
     ) -> None:
         self.options, self.experiment, self.a, self.news = options, opened, a, news
@@ -260,7 +260,7 @@ class _Run:
         comparing, state, baseline = self.comparing, self.comparing.state, self.baseline
         blocks = state.blocks if state else []
         statistic = state.statistic if state else "median"
-        raced = Raced(
+        raced = MeasuredSides(
             work=baseline.work,
             objective=self.options.objective,
             rules=comparing.rules,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ortune.errors import OrtuneError
 from ortune.measuring import output_check
 from ortune.measuring.failures import describe as failure
-from ortune.measuring.fixed_blocks import Held, held, needed_s, race
+from ortune.measuring.fixed_blocks import AffordableArms, held, needed_s, race
 from ortune.measuring.limits import patience_s
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
@@ -155,7 +155,7 @@ class Fixes:
             return
         baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
 
-    def _within_budget(self, arms: Sequence[str]) -> Held:
+    def _within_budget(self, arms: Sequence[str]) -> AffordableArms:
         """Return what the budget holds: of too many fixes the last are left out, which are worth least."""
 
         def drop(kept: list[str]) -> None:

@@ -16,7 +16,7 @@ from ortune.measuring import output_check, questions
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import Held, held, holds, needed_s, race
+from ortune.measuring.fixed_blocks import AffordableArms, held, holds, needed_s, race
 from ortune.measuring.levels import Levels
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
@@ -158,7 +158,7 @@ class Releases:
         levels = Levels(side, baseline.refs, baseline.executor, baseline.work, folder)
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
-    def _within_budget(self, running: Sequence[str]) -> Held:
+    def _within_budget(self, running: Sequence[str]) -> AffordableArms:
         """Return what the budget holds: of too many releases the oldest are left out, with the reason."""
         # Trials are shortened before a release is left out.
         within = held(self.baseline, running, self.budget)

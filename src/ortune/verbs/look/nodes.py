@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.engines.profiling.nodes import Origins, origins
-from ortune.engines.profiling.processes import Seen
+from ortune.engines.profiling.processes import MachineLoad
 from ortune.engines.profiling.result import result_of
 from ortune.engines.profiling.stored_peaks import load_peak, not_measured
 from ortune.measuring.sides import Resolved
@@ -33,7 +33,7 @@ def explained(
     profile: OperatorProfile,
     *,
     host: Host,
-    state: Seen,
+    state: MachineLoad,
     store: Path | None,
     scratch: Path,
     hurried: bool,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.verbs._shared.common import Rewrites
-from ortune.verbs._shared.groups import Each, Kept, OnePlan
+from ortune.verbs._shared.groups import Each, Budgeted, OnePlan
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
@@ -17,7 +17,7 @@ TABLE = "profile.operators"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Kept, OnePlan):
+class Options(Each, Budgeted, OnePlan):
     """A first look at a model in ten seconds; short form: ortune MODEL.
 
     Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most

@@ -21,7 +21,7 @@ from ortune.show.numbers import change, duration, span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PlanPair:
     """Two plans of one document.
 
     Attributes:
@@ -57,15 +57,15 @@ class Answer:
     reproduce: str = ""
 
 
-def answer(envelope: Envelope[Record]) -> Answer | None:
+def answer(envelope: Envelope[Record]) -> PlanPair | None:
     """Return the document's answer; None for a document that compares nothing."""
     if isinstance(envelope.result, CompareResult):
         return _compared(envelope.result)
     return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
 
 
-def _compared(result: CompareResult) -> Answer:
-    return Answer(
+def _compared(result: CompareResult) -> PlanPair:
+    return PlanPair(
         base_name="A",
         new_name=result.name,
         base=result.base,
@@ -83,7 +83,7 @@ def _compared(result: CompareResult) -> Answer:
     )
 
 
-def _tuned(result: TuneResult) -> Answer:
+def _tuned(result: TuneResult) -> PlanPair:
     today = tune_facts.today(result)
     base_plan = today if today is not None else result.default
     base = result.current_figures if today is not None else result.default_figures
@@ -96,7 +96,7 @@ def _tuned(result: TuneResult) -> Answer:
         runtime=result.runtime or result.side.runtime,
     )
     default = result.default_figures if result.winner == result.default else None
-    return Answer(
+    return PlanPair(
         base_name=tune_facts.base_name(result),
         new_name="winner",
         base=Side(

@@ -35,7 +35,7 @@ from ortune.show.answer_commands import (
     workload_options,
 )
 from ortune.show.numbers import change, change_words, duration, interval_name, memory, span, times
-from ortune.verbs.report.answer import Answer, answer
+from ortune.verbs.report.answer import PlanPair, answer
 from ortune.verbs.report.brief_cpus import pauses_note
 from ortune.verbs.report.brief_risks import blocks, risks
 
@@ -97,13 +97,13 @@ def make(
     )
 
 
-def _timed(both: Answer) -> list[tuple[Plan, float]]:
+def _timed(both: PlanPair) -> list[tuple[Plan, float]]:
     """Return each plan that was timed, with its latency in nanoseconds."""
     sides = ((both.base, both.base_figures), (both.new, both.new_figures))
     return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
-def _side_words(both: Answer, side: Side) -> str:
+def _side_words(both: PlanPair, side: Side) -> str:
     """Return the plan, with the model's name before it where the two sides run different ones."""
     plan = plan_words(side.plan)
     same = both.new is None or both.new.label == both.base.label
@@ -115,7 +115,7 @@ def plan_words(plan: Plan) -> str:
     return "ONNX Runtime's defaults" if plan == Plan() else plan.describe()
 
 
-def _decision(both: Answer) -> Decision:
+def _decision(both: PlanPair) -> Decision:
     compared = both.comparison
     if both.outputs is not None and not both.outputs.ok and both.new is not None:
         return "stop"
@@ -138,7 +138,7 @@ def _correction(result: Record) -> str:
     return f"the default's outputs are wrong: set {result.default.describe()}"
 
 
-def _answer(both: Answer, decision: Decision) -> str:
+def _answer(both: PlanPair, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
         gain = f"{times(1 / compared.ratio)} in {sides.statistic_name(compared.statistic)}"
@@ -159,7 +159,7 @@ def _answer(both: Answer, decision: Decision) -> str:
     return "inconclusive: no gain confirmed; keep the current configuration"
 
 
-def _evidence(both: Answer) -> str:
+def _evidence(both: PlanPair) -> str:
     compared = both.comparison
     if compared is None:
         return "nothing was timed" if both.new is not None else ""
@@ -183,7 +183,7 @@ def _whole_answer(envelope: Envelope[Record]) -> str:
 
 
 def _figures(
-    both: Answer, load: float, *, claimed: bool
+    both: PlanPair, load: float, *, claimed: bool
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
     """Return the objective, then latency, CPU time and memory; and the CPUs busy at the load.
 
@@ -230,7 +230,7 @@ def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
     return BriefFigure(name="CPUs busy", unit="CPUs", today=busy, tuned=busy, ratio=1.0)
 
 
-def _guard(both: Answer, name: str) -> Guard | None:
+def _guard(both: PlanPair, name: str) -> Guard | None:
     guards = both.comparison.guards if both.comparison else ()
     return next((g for g in guards if g.figure == name and g.known and g.ratio is not None), None)
 
@@ -260,7 +260,7 @@ def _row(
     )
 
 
-def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: float) -> Sequence[str]:
+def _next(both: PlanPair, decision: Decision, work: Workload | None, enough_s: float) -> Sequence[str]:
     new = both.new
     if decision == "unproven" and new is None:
         longer = with_budget(both.reproduce, enough_s or LONGER_S)
@@ -282,12 +282,12 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
     return ("keep the current configuration",)
 
 
-def _longer(both: Answer) -> list[str]:
+def _longer(both: PlanPair) -> list[str]:
     """Return what settles an open comparison: a longer budget, or a machine without other programs."""
     return others_words.wait_options(both.comparison) or ["--budget", "10m"]
 
 
-def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
+def _proof_line(both: PlanPair, work: Workload | None) -> tuple[str, ...]:
     """Return the comparison of a bundle with its own untouched model, under the same workload."""
     options = workload_options(work, both.notes)
     if options is None:

@@ -10,13 +10,13 @@ from ortune.show import others_words
 from ortune.show.checks import GUARD_NAMES, guard, guard_state, trouble
 from ortune.show.finding_words import about_measurement
 from ortune.show.output_words import alike
-from ortune.verbs.report.answer import Answer
+from ortune.verbs.report.answer import PlanPair
 
 Level = Literal["fine", "look", "stop"]
 
 
 def risks(
-    both: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
+    both: PlanPair, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
 ) -> list[BriefRisk]:
     """Return every risk, those of the change first."""
     others = []
@@ -51,7 +51,7 @@ def blocks(comparison: Comparison) -> str:
     return f"{comparison.n_blocks} {fresh}block{'' if comparison.n_blocks == 1 else 's'}"
 
 
-def _proof(both: Answer) -> BriefRisk:
+def _proof(both: PlanPair) -> BriefRisk:
     compared = both.comparison
     if compared is None:
         return _risk("proof", "stop", "none: it was never compared with the current configuration")
@@ -81,7 +81,7 @@ def _proof(both: Answer) -> BriefRisk:
     return _risk("proof", "stop" if compared.verdict == "slower" else "look", "; ".join(said))
 
 
-def _outputs(both: Answer) -> BriefRisk:
+def _outputs(both: PlanPair) -> BriefRisk:
     outputs = both.outputs
     if outputs is None:
         return _risk("outputs", "look", "not compared")
@@ -95,7 +95,7 @@ def _outputs(both: Answer) -> BriefRisk:
     return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
 
 
-def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
+def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:
     assert both.new is not None
     plan = both.new.plan
     before = both.base.plan
@@ -128,7 +128,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
     return _risk("safety class", "look", "; ".join(parts))
 
 
-def _arrival(both: Answer) -> list[BriefRisk]:
+def _arrival(both: PlanPair) -> list[BriefRisk]:
     """Return whether ONNX Runtime was seen to take the settings."""
     if not both.read_back:
         return []
@@ -138,7 +138,7 @@ def _arrival(both: Answer) -> list[BriefRisk]:
     return [_risk("settings", "fine", "each setting was verified or accepted by ONNX Runtime")]
 
 
-def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
+def _hardware(both: PlanPair, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
     """Return whether the new side's model file runs well on any machine, as far as that is known."""
     assert both.new is not None
     limits = "the results apply to the machine above"

@@ -23,7 +23,7 @@ from ortune.show.sides import value as figure_value
 from ortune.show.stored_words import STATES, machine, when
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult
-from ortune.verbs.report.answer import Answer, answer, interval_words, latency_words
+from ortune.verbs.report.answer import PlanPair, answer, interval_words, latency_words
 from ortune.verbs.report.brief import plan_words
 
 NO_CLAIM = (
@@ -57,7 +57,7 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
     )
 
 
-def _answer(session: StoredSession) -> Answer | None:
+def _answer(session: StoredSession) -> PlanPair | None:
     return answer(session.document) if session.document else None
 
 

@@ -140,7 +140,7 @@ def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequenc
     )
 
 
-class Elsewhere(NamedTuple):
+class OtherTargets(NamedTuple):
     """What is proposed on other targets.
 
     Attributes:
@@ -163,7 +163,7 @@ def propose_elsewhere(
     allow: Sequence[str],
     row: Sequence[RewriteSpec] = (),
     spare_ns: Callable[[], float] | None = None,
-) -> Elsewhere:
+) -> OtherTargets:
     """Return plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
 
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
@@ -205,7 +205,7 @@ def propose_elsewhere(
             [*refused, *too, *without, *unsplit],
         )
         untested += lowered
-    return Elsewhere(proposed, tuple(refused), tuple(untested))
+    return OtherTargets(proposed, tuple(refused), tuple(untested))
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:

@@ -27,7 +27,7 @@ from ortune.verbs.tune.needed_rewrites import needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TuneRequest:
     """The user's requests for a tuning.
 
     Attributes:
@@ -50,7 +50,7 @@ class Asked:
 
 
 def search(
-    run: Tuning, asked: Asked, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
+    run: Tuning, asked: TuneRequest, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
 ) -> None:
     """Propose, race and confirm.
 
@@ -86,7 +86,7 @@ def search(
 
 
 def _proposed(
-    run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
+    run: Tuning, asked: TuneRequest, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Return plans to try, best prior first; and what is not proposed, and why."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
@@ -147,7 +147,7 @@ def _proposed(
     return more, (*refused, *elsewhere.refused)
 
 
-def _one_border(run: Tuning, asked: Asked) -> tuple[list[PlanProposal], tuple[str, ...]]:
+def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Plans that keep a side of the graph on the CPU, where the target of every plan leaves nodes there in between.
 
     Raises:
@@ -205,7 +205,9 @@ def _row(
     return run.replay.once("row", tuple[RewriteSpec, ...], decide)
 
 
-def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None, pace: Pace) -> tuple[Finding, ...]:
+def _findings(
+    run: Tuning, asked: TuneRequest, profile: ProfileResult | None, pace: Pace
+) -> tuple[Finding, ...]:
     """Return what rules would change of the model, of how it runs, and of what the profile shows."""
     facts_of_run = replace(
         run.baseline.facts(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
-from ortune.verbs._shared.browsers import Elsewhere
+from ortune.verbs._shared.browsers import RemoteBrowser
 from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
     from ortune.measuring.sides import Resolved
     from ortune.records import Plan, RewriteSpec
-    from ortune.verbs.tune.proposing import Asked
+    from ortune.verbs.tune.proposing import TuneRequest
 
 AUTO, ALL = "auto", "all"
 """What ``--targets`` calls all that run here, and with them all that can be installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
+class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
     """What is searched."""
 
     rewrite: Annotated[
@@ -148,12 +148,12 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
         return tuple(rewrites.parse(text) for text in self.rewrite)
 
-    def asked(self, everywhere: Plan) -> Asked:
+    def asked(self, everywhere: Plan) -> TuneRequest:
         """Return the user's requests; ``everywhere`` is part of every plan."""
         from ortune import targets
-        from ortune.verbs.tune.proposing import Asked
+        from ortune.verbs.tune.proposing import TuneRequest
 
-        return Asked(
+        return TuneRequest(
             everywhere=everywhere,
             pinned=self.pinned,
             target=self.first_target,
