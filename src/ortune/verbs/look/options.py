@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.verbs._shared.common import Rewrites
-from ortune.verbs._shared.groups import Each, Budgeted, OnePlan
+from ortune.verbs._shared.groups import Budgeted, Each, OnePlan
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
