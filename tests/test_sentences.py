@@ -13,11 +13,13 @@ CORE = ("measuring", "engines", "search", "outputs", "stats")
 """Rooms that give figures and codes."""
 STEPS = "verbs"
 """A verb's words, page and options (the help) may write; its steps and results are counted."""
-WORDS = re.compile(r"words|page|sections|options|headline|details|brief|elsewhere|groups|spelling")
+WORDS = re.compile(
+    r"words|page|sections|options|_shared/common|headline|details|brief|elsewhere|groups|spelling"
+)
 """Files of verbs that are words: by their name, or by that of their folder."""
 LEAST_WORDS = 4
 ELSEWHERE = {"search/phases.py": "the table of budget shares, which docs/budgets.md is made of"}
-WRITTEN = {"measuring": 100, "engines": 110, "search": 50, "outputs": 40, "stats": 10, "verbs": 210}
+WRITTEN = {"measuring": 91, "engines": 108, "search": 48, "outputs": 38, "stats": 2, "verbs": 183}
 """Sentences that these rooms still write. A number falls with each that moves; none rises."""
 
 
