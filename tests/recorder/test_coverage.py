@@ -76,6 +76,15 @@ def test_no_site_is_no_obstacle_where_the_path_is_kept(tmp_path: Path) -> None:
     assert (counts(recording), reasons(recording)) == ([(0, 1)], [])
 
 
+def test_an_environment_behind_a_link_has_one_library(tmp_path: Path) -> None:
+    import onnxruntime
+
+    (tmp_path / "linked").symlink_to(Path(onnxruntime.__file__).parents[1])
+    app = written(tmp_path, "opened().run(None, X); print(ort.__file__)\n")
+    recording = recorded([sys.executable, app], variables={"PYTHONPATH": str(tmp_path / "linked")})
+    assert (counts(recording), reasons(recording)) == ([(0, 1)], [])
+
+
 def test_programs_without_onnxruntime_are_not_missed() -> None:
     recording = recorded(["/bin/sh", "-c", f"{sys.executable} -I -c 'print(1)'; sleep 0.2; exit 4"])
     assert (recording.processes, recording.missed, recording.code) == ((), (), 4)

@@ -17,11 +17,16 @@ def anonymous(recording: Recording) -> Recording:
         recording,
         command=(),
         processes=tuple(map(_process, recording.processes)),
-        models=tuple(replace(model, path="") for model in recording.models),
+        models=tuple(replace(model, path=_in_package(model.path)) for model in recording.models),
         places=tuple(tuple(map(_frame, frames)) for frames in recording.places),
         missed=tuple(map(_missed, recording.missed)),
         anonymous=True,
     )
+
+
+def _in_package(path: str) -> str:
+    """Keep the path of a model that a package brings, from the folder of packages on."""
+    return path.partition("-packages/")[2]
 
 
 def _process(process: RecordedProcess) -> RecordedProcess:

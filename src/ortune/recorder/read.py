@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,7 +104,8 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
     packages = Packages()
     sessions: dict[tuple[int, int], RecordedSession] = {}
     for index, log in enumerate(every):
-        merged.homes[log.process.pid] = log.process.home
+        # As the system has it, which resolves links.
+        merged.homes[log.process.pid] = os.path.realpath(log.process.home) + os.sep
         reader = _Reader(log, index, start_ns, models, places, packages, digests)
         parent = indices.get(log.process.parent, -1)
         for session in reader.sessions(parent, sessions):

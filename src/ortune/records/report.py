@@ -162,6 +162,7 @@ class ReportResult(Record, frozen=True, kw_only=True):
         kind: "list", "told" (one session), "history" (several) or "brief"; "told" for a bug report.
         n_stored: Number of stored sessions, listed or not.
         issue: The written bug report.
+        text: The written text on the findings of a recorded application; "" for none.
         troubles: What could not be read, one sentence each.
     """
 
@@ -171,4 +172,5 @@ class ReportResult(Record, frozen=True, kw_only=True):
     history: History | None = None
     brief: Brief | None = None
     issue: IssueReport | None = None
+    text: str = ""
     troubles: tuple[str, ...] = ()

@@ -185,3 +185,25 @@ def test_from_python_the_answer_is_a_document(
         ortune.record()
     with pytest.raises(UsageError, match="cannot be started"):
         ortune.record("/no/such/program")
+
+
+def test_a_recording_is_shown_again_and_is_written_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorded = ortune.record(sys.executable, str(program(tmp_path, PER_CALL)), "secret-argument")
+    again = ortune.show("app.workload")
+    (session,) = again.result.sessions
+    assert session.headline == recorded.result.headline
+    assert "APP001" in again.summary()
+    ortune.show("app.workload", issue="upstream")
+    text = (tmp_path / "upstream" / "issue.md").read_text(encoding="utf-8")
+    facts(text, "6 sessions of", "6 calls", "create the session once", "ONNX Runtime")
+    for name in ("secret-argument", str(tmp_path), "app.py"):
+        assert name not in text
+    with pytest.raises(UsageError, match="already exists"):
+        ortune.show("app.workload", issue="upstream")
+    ortune.record(sys.executable, str(program(tmp_path, RIGHT)), output="right.workload")
+    with pytest.raises(UsageError, match="nothing was found"):
+        ortune.show("right.workload", issue="other")
+    assert not (tmp_path / "other").exists()

@@ -14,7 +14,7 @@ from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder import doors, program
 from ortune.recorder.anonymous import anonymous
-from ortune.records import Envelope, RecordedWorkload
+from ortune.records import Envelope, RecordedWorkload, Recording
 from ortune.rules import Facts
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.quantities import seconds
@@ -48,8 +48,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
     duration_s = math.inf if options.duration is None else seconds(options.duration, "--duration")
     place = path(options.output) or _free(Path(USUAL))
     recording = program.record(list(options.command), duration_s=duration_s, given=os.environ)
-    findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
-    result = RecordResult(recording=recording, findings=findings)
+    result = told(recording)
     if recording.sessions:
         kept = anonymous(recording) if options.anonymous else recording
         text = msgspec.json.encode(RecordedWorkload(cases=(), recording=kept))
@@ -62,8 +61,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
                 do="choose another path",
             ) from error
         result = msgspec.structs.replace(result, path=str(place))
-    result = msgspec.structs.replace(result, headline=words.headline(result))
-    return document("record", result, host=host, verdict=_verdict(result))
+    return document("record", result, host=host, verdict=verdict(result))
+
+
+def told(recording: Recording) -> RecordResult:
+    """Return what is found in a recording."""
+    findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
+    result = RecordResult(recording=recording, findings=findings)
+    return msgspec.structs.replace(result, headline=words.headline(result))
 
 
 def exit_code(envelope: Envelope[RecordResult]) -> int:
@@ -72,7 +77,8 @@ def exit_code(envelope: Envelope[RecordResult]) -> int:
     return 0 if recording is None else program.exit_code(recording)
 
 
-def _verdict(result: RecordResult) -> str:
+def verdict(result: RecordResult) -> str:
+    """Return the answer in one word."""
     recording = result.recording
     assert recording is not None
     if result.findings:

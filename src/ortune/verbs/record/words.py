@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from ortune.printable import operand
 from ortune.records import Envelope, MissedProcess, RecordedSession, Recording
-from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, table
+from ortune.show import markdown
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Section, Tone, table
 from ortune.show.numbers import duration, percent, shorten, whole_percent
+from ortune.show.stored_kind import StoredKind
 from ortune.verbs.record.result import RecordResult
 
 SHOWN = 12
@@ -83,6 +85,43 @@ def document(envelope: Envelope[RecordResult]) -> Document:
             Pairs(rows=[("looked for", ", ".join(LOOKED_FOR)), *(("note", note) for note in result.notes)])
         ],
     )
+
+
+def issue(result: RecordResult) -> str:
+    """Return a text on the findings for the developers of a library, as Markdown.
+
+    Args:
+        result: Of an anonymous recording: the text holds what is in it.
+    """
+    recording = result.recording
+    assert recording is not None
+    blocks: list[Block] = []
+    for finding in result.findings:
+        rows = [
+            ("counted", finding.evidence),
+            ("call stack", " < ".join(finding.where)),
+            ("what helps", finding.fix),
+        ]
+        blocks.append(
+            Section(title=finding.what, blocks=[Pairs(rows=[(name, text) for name, text in rows if text])])
+        )
+    packages = {
+        f"{frame.package} {frame.version}" for frames in recording.places for frame in frames if frame.package
+    }
+    pythons = {process.python for process in recording.processes}
+    machine = [
+        *_facts(recording),
+        ("Python", ", ".join(sorted(pythons))),
+        ("packages", ", ".join(sorted(packages))),
+    ]
+    blocks += [
+        _sessions(recording),
+        Section(title="Where this was recorded", blocks=[Pairs(rows=[(n, t) for n, t in machine if t])]),
+        Line(
+            "Recorded with ortune record: each session and each call was counted while the application ran."
+        ),
+    ]
+    return markdown.render(Document(title="How ONNX Runtime is used", blocks=blocks))
 
 
 LOOKED_FOR = (
@@ -185,3 +224,12 @@ def _command(recording: Recording) -> str:
 
 def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _build(result: RecordResult) -> str:
+    recording = result.recording
+    versions = dict.fromkeys(process.onnxruntime for process in recording.processes) if recording else {}
+    return f"onnxruntime {', '.join(versions)}" if versions else ""
+
+
+STORED = StoredKind(result=RecordResult, document=document, headline=headline, build=_build)

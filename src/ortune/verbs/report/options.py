@@ -29,7 +29,8 @@ class Options:
         Sequence[AnyPath],
         Argument(
             "[SESSION|MODEL|BUNDLE]...",
-            "Session ID or its first characters, 'newest', a model (its newest session), or a bundle NAME.ortune. "
+            "Session ID or its first characters, 'newest', a model (its newest session), a bundle NAME.ortune, or a "
+            "recording app.workload. "
             "Without an argument: the list of stored sessions.",
         ),
     ] = ()
@@ -56,7 +57,8 @@ class Options:
         Option(
             "--issue",
             "FOLDER",
-            "Write a bug report on MODEL without weights or names: issue.md and skeleton.onnx, in a new folder.",
+            "Write a bug report in a new folder: on MODEL without weights or names (issue.md and skeleton.onnx), or on "
+            "the findings of a recording (issue.md).",
             OUT,
         ),
     ] = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,11 @@ from ortune.bundle.format import MODELS, is_bundle
 from ortune.catalogue import knobs
 from ortune.catalogue.spinning import spins
 from ortune.errors import OrtuneError, StoreError, UsageError
+from ortune.inputs import recorded
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
-from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
+from ortune.recorder.anonymous import anonymous
+from ortune.records import BundleInfo, Envelope, Host, IssueReport, Recording, ReportResult, StoredSession
 from ortune.show import tune_headline
 from ortune.show.stored_kind import stored_kind
 from ortune.store import reading
@@ -24,6 +27,8 @@ from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.spelling import path
+from ortune.verbs.record import run as record
+from ortune.verbs.record import words as record_words
 from ortune.verbs.report import brief
 from ortune.verbs.report import several as history
 from ortune.verbs.report.answer import answer
@@ -72,6 +77,9 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
     """Return a bug report: the model's skeleton, its comparison with the model, and a text."""
+    recording = _recording(str(options.sessions[0])) if len(options.sessions) == 1 else None
+    if recording is not None:
+        return _issue_of(recording, str(options.sessions[0]), folder)
     if options.brief or len(options.sessions) != 1:
         raise UsageError(
             "a bug report needs exactly one model",
@@ -95,6 +103,49 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
             f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
         ) from error
     return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
+
+
+def _recording(text: str) -> Recording | None:
+    """Return the recording in a workload file; None for everything else."""
+    if Path(text).suffix in MODELS or not files.is_file(text):
+        return None
+    try:
+        return recorded.read(Path(text))
+    except OSError:
+        return None
+
+
+def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
+    """Return a text on the findings of an application, without paths and arguments of the user's."""
+    if files.exists(folder):
+        raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
+    result = record.told(anonymous(recording))
+    if not result.findings:
+        raise UsageError("nothing was found in this recording", where=name, do=f"ortune report {name}")
+    try:
+        folder.mkdir()
+        files.write(folder / ISSUE, record_words.issue(result))
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
+        ) from error
+    return ReportResult(kind="told", text=str(folder / ISSUE))
+
+
+def _stored(recording: Recording) -> StoredSession:
+    """Return a recording as a session that is shown again."""
+    result = record.told(recording)
+    return StoredSession(
+        id="",
+        at=recording.at,
+        verb="record",
+        label=shlex.join(recording.command),
+        state="done",
+        verdict=record.verdict(result),
+        headline=result.headline,
+        build=record_words.STORED.build(result),
+        document=document("record", result, verdict=record.verdict(result)),
+    )
 
 
 class _Reader:
@@ -187,6 +238,9 @@ class _Reader:
         """The session or bundle that the user means; of a model's sessions one with an answer where that is needed."""
         if is_bundle(Path(text)):
             return self._bundle(Path(text))
+        recording = _recording(text)
+        if recording is not None:
+            return _stored(recording)
         if Path(text).suffix in MODELS:
             head = self.newest(text, answered=answered)
             if head is None:

@@ -22,6 +22,11 @@ def document(envelope: Envelope[ReportResult]) -> Document:
     result = envelope.result
     if result.brief is not None:
         page = brief_words.document(result.brief, result.sessions[0])
+    elif result.text:
+        said = f"{result.text}: what was found in the application, without paths and arguments"
+        page = Document(
+            title="ortune report", blocks=[Line(said, "strong"), Line("read it before you send it", "faint")]
+        )
     elif result.issue is not None:
         page = _issue(result.issue)
     elif result.history is not None:
