@@ -31,6 +31,8 @@ NEVER = {
     "dry_run", "no_config", "measure", "inject_wait", "no_wait", "no_why", "no_peak", "quick", "matrix", "needed",
     "opset", "to", "runs_on", "style", "level", "tune", "verify", "aware", "dynamic", "release", "shared_arena",
     "shared_pool", "budget_each", "each",
+    # Of a recording: what is installed into an environment, and what a recording holds.
+    "install", "uninstall", "duration", "anonymous",
 }  # fmt: skip
 SIDES = tuple("cdefgh")
 GRAPH = "g (float[N] x) => (float[N] y) { y = Relu (x) }"
