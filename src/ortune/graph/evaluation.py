@@ -7,7 +7,7 @@ layers repeat their shape arithmetic on equal numbers: evaluators and small resu
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -46,6 +46,27 @@ _REFUSALS = (
     onnx.checker.ValidationError, onnx.defs.SchemaError,
 )  # fmt: skip
 """How the reference evaluator refuses a node that it does not know, or that is not valid."""
+
+FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Pow": np.power,
+    "Neg": np.negative,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Tanh": np.tanh,
+    "Sqrt": np.sqrt,
+    "Reciprocal": np.reciprocal,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Relu": lambda x: np.maximum(x, 0.0),
+    "Erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Identity": np.array,
+}
+"""Elementwise operators on arrays of float64, for callers that evaluate a function of one value at many points."""
 
 _results: dict[Hashable, list[Array] | None] = {}
 _prepared: dict[Hashable, _Prepared] = {}

@@ -15,8 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array
+from ortune.graph.evaluation import FUNCTIONS
 from ortune.rewrites._linear_forms import Curve, Linear, Part
-from ortune.rewrites._probe import FUNCTIONS
 from ortune.rewrites._step import Step
 
 _POINTS = 128
@@ -67,7 +67,7 @@ class _Atoms:
         if isinstance(part, float):
             return np.asarray(part)
         if isinstance(part, Curve):
-            function = _FUNCTIONS[part.operator]
+            function = FUNCTIONS[part.operator]
             return np.asarray(function(*(self.value(operand) for operand in part.inputs)), np.float64)
         for form, numbers in self.pairs:
             if form.same(part):
@@ -76,9 +76,6 @@ class _Atoms:
         numbers = np.random.default_rng(len(self.pairs)).normal(0.0, [1.5, 6.0] * (_POINTS // 2))
         self.pairs.append((part, numbers))
         return numbers
-
-
-_FUNCTIONS: dict[str, Callable[..., Array]] = {**FUNCTIONS, "Min": np.minimum}
 
 
 Gate = Callable[[Array], Array]

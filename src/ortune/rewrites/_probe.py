@@ -6,7 +6,6 @@ Exporters write the same function in many orders. Computing it tells what it is,
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import Array, constant, is_constant, one_number
+from ortune.graph.evaluation import FUNCTIONS
 from ortune.graph.limits import limits
 from ortune.graph.nodes import is_op
 from ortune.graph.ort_fusions import fusion_at
@@ -29,26 +29,8 @@ MOST_READERS = 32
 LOWEST = float(np.finfo(np.float32).min)
 """No number of float32 is below."""
 
-FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": np.divide,
-    "Pow": np.power,
-    "Neg": np.negative,
-    "Exp": np.exp,
-    "Log": np.log,
-    "Tanh": np.tanh,
-    "Sqrt": np.sqrt,
-    "Reciprocal": np.reciprocal,
-    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "Relu": lambda x: np.maximum(x, 0.0),
-    "Erf": np.vectorize(math.erf, otypes=[np.float64]),
-    "Max": np.maximum,
-    "Identity": np.array,
-}
-ELEMENTWISE = tuple(FUNCTIONS)
 _LIMITS = ("Clip", "Min")
+ELEMENTWISE = tuple(name for name in FUNCTIONS if name not in _LIMITS)
 
 
 def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
