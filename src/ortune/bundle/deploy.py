@@ -1,7 +1,7 @@
 """``deploy/``: what a container needs to run a bundle as it was measured.
 
 Only what was measured becomes a number: memory from the peak of the confirmed plan's processes with the headroom
-stated beside it, CPUs from the plan's threads. What was not measured is left out, and a comment says so.
+stated next to it, CPUs from the plan's threads. What was not measured is left out, and a comment says so.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
 
 
 class Stored(NamedTuple):
-    """The folder of compiled models, and what stands before and after it in its option: JSON text, or nothing."""
+    """Return the folder of compiled models, and the text before and after it in its option (JSON, or nothing)."""
 
     option: str
     before: str

@@ -121,7 +121,7 @@ def _call(function: str, *arguments: object, **named: object) -> list[str]:
 
 
 def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) -> list[str]:
-    """Return statements that are right only with the plan's allocator, which stands in no line that is pasted."""
+    """Return statements that are right only with the plan's allocator, which is in no line that is pasted."""
     if not statements:
         return []
     (name, *_) = [as_text(s.value) for s in of(settings, "preload")]

@@ -51,9 +51,9 @@ class Choice:
         build: What is imported.
         env: Statements on ``env``.
         options: The session options.
-        threads: The expression for the threads that were asked for; "" if none were.
+        threads: The expression for the requested threads; "" if there are none.
         inputs: Where the inputs have to lie.
-        plain: It runs the untouched model, where that lies beside a rewritten one.
+        plain: Whether it runs the untouched model, if the bundle also has a rewritten one.
     """
 
     provider: str
@@ -145,7 +145,7 @@ def locations(opened: OpenModel) -> list[str]:
 
 
 def address(name: str) -> str:
-    """Return a file of the bundle as an address beside the code: what is no plain letter of one is written as bytes."""
+    """Return a file of the bundle as an address relative to the code, percent-encoded."""
     data = name.encode("utf-8", "surrogateescape")
     return "./" + "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in data)
 

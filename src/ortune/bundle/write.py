@@ -1,4 +1,4 @@
-"""Writing a bundle: made beside its place under another name, then renamed, so that it is there whole or not at all."""
+"""Writes a bundle under another name next to its place and renames it, so that it is there whole or not at all."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def require_writable(folder: Path) -> None:
 
 
 def require_replaceable(directory: Path, model: Path) -> None:
-    """Says before a budget is spent that what stands in a bundle's place is none.
+    """Refuse, before a budget is spent, to replace something that is no bundle.
 
     Raises:
         UsageError: Something else is there.
@@ -152,7 +152,7 @@ def _copy_models(
     work: Path,
     model_settings: tuple[str, ...],
 ) -> tuple[BundleInfo, OpenModel, OpenModel]:
-    """Puts the models in: what the plan runs, and the untouched one, beside a rewritten one in a folder of its own."""
+    """Write the models: the plan's, and the untouched one in a folder of its own if the plan has rewrites."""
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
@@ -284,7 +284,7 @@ def _json(record: BundleInfo | Workload) -> str:
 
 
 def _fresh_folder(directory: Path) -> Path:
-    """A new folder beside the goal, so that renaming it there is one step."""
+    """Make a new folder next to the goal, so that renaming it is one step."""
     number = 0
     while True:
         folder = directory / f".ortune-{os.getpid()}-{number}.tmp"

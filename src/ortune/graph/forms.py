@@ -1,4 +1,4 @@
-"""Forms: how operators are put together, written as a tree, and held against a graph.
+"""Forms: combinations of operators, written as a tree and matched with a graph.
 
 Identity nodes between operators count for nothing: ONNX Runtime removes them before it fuses anything.
 """
@@ -159,7 +159,7 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
 
 
 def _may_match(part: Part, value: ir.Value | None) -> bool:
-    """Return whether a value can match a part, as far as the node that makes it tells: most do not."""
+    """Return whether a value can match a part, judged by the node that makes it: most do not."""
     if isinstance(part, Either):
         return any(_may_match(other, value) for other in (part.part, *(other for _, other in part.others)))
     return is_op(maker_of(value), part.kind) if isinstance(part, Op) else value is not None

@@ -103,7 +103,7 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
 
 
 def _width(value: ir.Value) -> int:
-    """The size of the last axis, as declared or by the weights that a value was made with; 0 if nothing tells."""
+    """Return the size of the last axis, as declared or from the weights that made a value; 0 if unknown."""
     last = value.shape[-1] if value.shape is not None and len(value.shape) else None
     if isinstance(last, int):
         return last

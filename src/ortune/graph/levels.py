@@ -92,7 +92,7 @@ def _standing(
 
 
 def _why(mapping: Mapping, group: Sequence[str]) -> str:
-    """Return what became of the nodes of a group that nothing stands for."""
+    """Return the outcome of nodes of a group that no node replaces."""
     return "; ".join(dict.fromkeys(mapping.why[name] for name in group if name in mapping.why))
 
 

@@ -111,7 +111,7 @@ class Unfused:
     """A near miss: a pattern that ONNX Runtime would fuse but for one departure.
 
     Attributes:
-        node: The node that is told of.
+        node: The node in question.
         nodes: All of its nodes.
         why: What keeps ONNX Runtime from fusing it; "" if it fuses it, or where that is not known.
     """

@@ -120,7 +120,7 @@ class _Builder:
     # --- names
 
     def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
-        """A function's new domain, name and overload; one that stands in for a public operator keeps its name."""
+        """Return a function's new domain, name and overload; a replacement of a public operator keeps its name."""
         if operators.attributes(function.domain, function.name) is not None:
             return function.domain, function.name, self.names.of("o", function.overload)
         key = "\0".join((function.domain, function.name, function.overload))

@@ -27,7 +27,7 @@ class OutputTask:
     Attributes:
         metric: Its name.
         output: Of the graph.
-        why: What of the output tells it, behind "because".
+        why: The evidence in the output, as it follows "because".
     """
 
     metric: str

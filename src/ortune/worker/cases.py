@@ -1,4 +1,4 @@
-"""One caller's calls: each input shape with its feeds, timed alone or beside other callers."""
+"""One caller's calls: each input shape with its feeds, timed alone or concurrently with other callers."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _case(
     bound: Union[Bound, DeviceBound, None],
     beside: Optional[DeviceBound],
 ) -> Case:
-    """One shape, called as the settings have it; ``beside`` is what can call it with its values on the device."""
+    """One shape, called as the settings have it; ``beside`` calls it with its values on the device."""
 
     def outputs() -> List[Tuple[str, str]]:
         return [(o.name, o.type) for o in session.get_outputs()]

@@ -153,7 +153,7 @@ def text(value: Any) -> str:
 
 
 def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return what InferenceSession is told beside the model and its options, for the providers of a plan.
+    """Return the arguments of InferenceSession other than model and options, for the providers of a plan.
 
     A provider that the build lacks is added to the session's options from its own wheel, where the environment has one.
     """

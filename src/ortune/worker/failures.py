@@ -1,4 +1,4 @@
-"""The top frame of a process that is asked one thing: whatever goes wrong in it becomes one message with its reason."""
+"""The top frame of a process with a single request: every failure becomes one message with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's converter to float16, from one file to another. It needs the package onnx beside onnxruntime."""
+"""ONNX Runtime's converter to float16, from one file to another. It needs the packages onnx and onnxruntime."""
 
 from __future__ import annotations
 

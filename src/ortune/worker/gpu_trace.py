@@ -1,7 +1,7 @@
 """When each kernel and copy ran on an NVIDIA GPU, and which node started it, by NVIDIA's tracer CUPTI.
 
 Released builds of ONNX Runtime time what the host does, and a GPU works behind that: a node's event ends when its
-kernels are queued. CUPTI tells when the GPU ran them and which call of the host started each. The call lies inside the
+kernels are queued. CUPTI knows when the GPU ran them and which call of the host started each. The call lies inside the
 event of its node, so the kernels are written behind that event, in the form of builds that trace kernels themselves.
 """
 
@@ -101,7 +101,7 @@ class GpuTrace:
 
         Args:
             profile: ONNX Runtime's file.
-            started_ns: When its clock began, as ``session.get_profiling_start_time_ns`` tells.
+            started_ns: Start of its clock, as ``session.get_profiling_start_time_ns`` returns it.
         """
         if self.problem or not profile:
             return

@@ -1,6 +1,6 @@
 """Tools that rewrite a whole graph: ONNX Runtime's own for transformers, and others of a closed list.
 
-Each is imported when it is asked for, from the environment that is measured. None is ever installed by ortune.
+Each is imported on first use, from the environment that is measured. None is ever installed by ortune.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model
 
 
 def is_large(model: Any) -> bool:
-    """Return whether a model's weights are to lie beside it; what is in external data need not be loaded.
+    """Return whether a model's weights should be external data, which need not be loaded.
 
     Protobuf's own count of bytes fails above 2 GB, so this is one of elements.
     """
@@ -196,7 +196,7 @@ def _require_same_signature(original: Any, output: Any) -> None:
 
 
 def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
-    """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
+    """Save one file, with external data if it is large, and check that ONNX Runtime loads it."""
     path, large = request["output"], is_large(model)
     if large:
         onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")

@@ -15,7 +15,7 @@ from .protocol import Link, Stop
 from .trial import Trial, follow, resident_bytes
 
 PLACEMENT = "get_provider_graph_assignment_info"
-"""What tells, from ONNX Runtime 1.24 on, which provider has which nodes."""
+"""The log line that names the provider of each node, from ONNX Runtime 1.24 on."""
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _trial(link: Link) -> None:
-    """Load the model, then does what it is told, one turn at a time, asleep between turns."""
+    """Load the model, then run the requested turns, asleep between them."""
     protocol.die_with_parent()
     request = link.read_request()
     applied = request["applied"]
@@ -152,7 +152,7 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]], available:
 
 
 def _placement(session: Any, requested: List[Dict[str, Any]], by_name: bool) -> List[Dict[str, Any]]:
-    """Return which nodes each provider has, where this version tells; one that was asked for must have some."""
+    """Return the nodes of each provider, if this version logs them; a requested provider must have some."""
     if not requested or not hasattr(session, PLACEMENT):
         return []
     placement: Dict[str, Dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own converter to ORT format. It needs the package onnx beside onnxruntime."""
+"""ONNX Runtime's own converter to ORT format. It needs the packages onnx and onnxruntime."""
 
 from __future__ import annotations
 

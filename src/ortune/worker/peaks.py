@@ -113,7 +113,7 @@ def _shortest(call: Callable[[], Any], seconds: float) -> float:
 
 
 def passes(array_bytes: int) -> int:
-    """Return how often a try passes over the arrays, so that starting the threads is nothing beside it."""
+    """Return how often a try passes over the arrays, so that starting the threads takes a negligible part of it."""
     return 3 if array_bytes < SHORT_BYTES else 1
 
 

@@ -278,7 +278,7 @@ def _cpus(ranges: str, first: int) -> Set[int]:
 
 
 def _huge_pages(value: str) -> Optional[Found]:
-    """Asked for, huge pages must be there: an older C library ignores the variable, and the system may refuse."""
+    """Requested huge pages must be there: an older C library ignores the variable, and the system may refuse."""
     huge_kb = _field("/proc/self/smaps_rollup", "AnonHugePages")
     if not huge_kb or not value.endswith("=1"):
         return None

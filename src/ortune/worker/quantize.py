@@ -1,6 +1,6 @@
 """ONNX Runtime's own quantizers, from one file to another.
 
-They need the package onnx beside onnxruntime.
+They need the packages onnx and onnxruntime.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
 
 
 def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
-    """The model with its weights in it, since preparation may lose what is beside; and whether they are too large."""
+    """Return the model with its weights in one file, as preparation may lose others, and whether it is too large."""
     source: str = request["model"]
     model = onnx.load(source, load_external_data=False)
     if is_large(model):

@@ -22,11 +22,11 @@ import time
 from typing import IO, Any, Dict, Optional
 
 FOLDER = "//ortune-relay//"
-"""Stands for the folder here in what is said."""
+"""Placeholder for the folder of this machine in messages."""
 OUTPUT = "output"
 """Where the worker writes: what lies there at its end is sent back."""
 KEPT_S = 86_400
-"""Files are kept by content between trials, and removed when nobody has asked for them for so long."""
+"""Files are cached by content between trials, and removed if they are not used for so long."""
 CHUNK = 1 << 20
 
 
@@ -66,7 +66,7 @@ class Relay:
                 os.killpg(self.worker.pid, signal.SIGSTOP if command["relay"] == "sleep" else signal.SIGCONT)
 
     def _take(self, command: Dict[str, Any]) -> None:
-        """A file: its content is asked for where it is not kept from before."""
+        """Receive a file; its content is requested only if it is not cached."""
         content, place = os.path.join(self.kept, command["sha256"]), self._path(command["path"])
         there = os.path.exists(content)
         say(relay="send", wanted=not there)
@@ -195,7 +195,7 @@ def _message(line: bytes) -> str:
 
 
 def _inside(folder: str) -> bytes:
-    """Return a folder as it stands within JSON, where its separator follows."""
+    """Return a folder as it is written in JSON, before its separator."""
     return json.dumps(folder + "/")[1:-1].encode("utf-8")
 
 
@@ -211,7 +211,7 @@ def _cache() -> str:
 
 
 def _old(folder: str) -> "list[str]":
-    """Kept files that nobody has asked for since a day."""
+    """Return cached files that were not used for a day."""
     if not os.path.isdir(folder):
         return []
     paths = [os.path.join(folder, name) for name in os.listdir(folder)]

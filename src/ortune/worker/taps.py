@@ -17,7 +17,7 @@ def tapped(
 ) -> Iterator[Dict[str, Any]]:
     """Yield the values of these names for each input of a request; the model is changed by that.
 
-    They are outputs of the session, so no fusion takes them away. Weights of the model that lie beside the request's
+    They are outputs of the session, so no fusion takes them away. Weights of the model that are next to the request's
     need not be loaded.
     """
     from . import values
@@ -64,7 +64,7 @@ def _link(source: str, goal: str) -> None:
 def copied(path: str, model: Any) -> str:
     """Return a copy of a model and of its external data, in this process's own folder.
 
-    ONNX Runtime's quantizers and its converter to ORT format write beside the model that they read, where a confined
+    ONNX Runtime's quantizers and its converter to ORT format write next to the model that they read, where a confined
     process writes nothing.
     """
     folder = os.path.join(os.getcwd(), "source")
@@ -81,7 +81,7 @@ def copied(path: str, model: Any) -> str:
 
 
 def location_of(tensor: Any) -> str:
-    """Return the file of a weight that lies beside the model and was not loaded; "" for any other.
+    """Return the file of a weight that is external data of the model and was not loaded; "" for any other.
 
     Raises:
         Stop: It is no file below the model's folder.
@@ -99,7 +99,7 @@ def constants(onnx: Any, graph: Any, folder: str = "") -> Dict[str, Any]:
 
     Args:
         onnx: The package.
-        graph: Its weights may lie beside the model, where they stay: they are mapped.
+        graph: Its weights may be external data, which is mapped.
         folder: Of the model, then.
     """
     fed = {value.name for value in graph.input}

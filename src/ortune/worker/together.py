@@ -41,7 +41,7 @@ class Window:
         self.cpu_ns, self.wall_ns = time.process_time_ns(), timing.CLOCK()
 
     def leave(self) -> None:
-        """Tells that a caller is through, or failed; the last one stops the clocks."""
+        """Record that a caller has finished or failed; the last one stops the clocks."""
         with self._lock:
             self._at_work -= 1
             if not self._at_work:

@@ -169,7 +169,7 @@ def _peaks(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Return one of ONNX Runtime's quantizers; see ``quantize``, which imports them when it is asked."""
+    """Return one of ONNX Runtime's quantizers; ``quantize`` imports it on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import quantize
@@ -181,14 +181,14 @@ def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
 
 
 def _float16(ort: Any, request: Dict[str, Any]) -> str:
-    """ONNX Runtime's converter to float16; see ``float16``, which imports it when it is asked."""
+    """Return ONNX Runtime's converter to float16; ``float16`` imports it on first use."""
     from . import float16
 
     return float16.convert(ort, request)
 
 
 def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Return a tool that rewrites a whole graph; see ``graph_tools``, which imports it when it is asked for."""
+    """Return a tool that rewrites a whole graph; ``graph_tools`` imports it on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import graph_tools

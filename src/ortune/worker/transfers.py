@@ -1,4 +1,4 @@
-"""What transfer takes of a run on a device with memory of its own: runs that copy values, beside runs that do not."""
+"""Transfer time of a run on a device with memory of its own, from runs that copy values and runs that do not."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Trial:
 
 
 def follow(trial: Trial, link: Link) -> None:
-    """Load, then does what it is told, one turn at a time, asleep between turns; reports at the end."""
+    """Load, then run the requested turns, asleep between them; report at the end."""
     trial.load()
     link.phase = "running"
     link.send("loaded", load_ns=trial.load_ns)
@@ -105,7 +105,7 @@ def follow(trial: Trial, link: Link) -> None:
 
 
 def _idle_cpu_ratio() -> float:
-    """CPU time over wall time while nothing is asked of it: threads that spin show here."""
+    """Return CPU time over wall time while the process is idle; spinning threads show here."""
     cpu, wall = time.process_time_ns(), timing.CLOCK()
     time.sleep(0.02)
     return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)

@@ -1,4 +1,4 @@
-"""Feeds in, outputs out, as folders of ``.npy`` files beside an index; never a pickle.
+"""Feeds and outputs as folders of ``.npy`` files with an index; never a pickle.
 
 Types that numpy lacks travel as bits: bfloat16 as uint16, float8 as uint8, with the ONNX type in the index.
 """

@@ -84,7 +84,7 @@ class Language:
         options: Session options by ONNX Runtime's Python name; of a pair, the statements for off and on.
         any_option: Every other session option, by its ``key``.
         stored: The folder of compiled models that the caller names, or else this one.
-        within: A JSON text with that folder in it: what stands before it, the folder, and what stands after it.
+        within: A JSON text with that folder in it: the text before it, the folder, and the text after it.
         words: ONNX Runtime's names of levels and modes.
         config, run_config, custom_ops, variable: Statements.
         local_pool: The statement on a session's options that gives it the global pool.
@@ -211,7 +211,7 @@ class Language:
     # --- statements ------------------------------------------------------------------------------------
 
     def statements(self, info: BundleInfo) -> list[str]:
-        """Return statements on ``options``; what holds for the tuned machine alone stands behind its condition."""
+        """Return statements on ``options``; those that hold only for the tuned machine are conditional."""
         statements: list[str] = []
         for setting in info.applied:
             line = self.statement(setting)
@@ -296,7 +296,7 @@ class Language:
         return [(self.quote(key), value) for key, value in literals.items()]
 
     def _caches(self, info: BundleInfo) -> list[Stored]:
-        """Return the folders of compiled models, as the providers that the binding appends are told them."""
+        """Return the folders of compiled models, as the providers take them that the binding appends."""
         keys = caches(info.plan, info.applied)
         plugged_in = self._plugged_in(info)
         there = [(p, stored_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys]

@@ -51,7 +51,7 @@ def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
 
 
 def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Return whether no execution provider but the CPU's is asked for."""
+    """Return whether the plan has no execution provider but the CPU's."""
     return all(name == CPU.name for name, _ in specs)
 
 

@@ -1,4 +1,4 @@
-"""Operations and bytes of every node of a model, from its shapes; from those that it ran with, where a profile tells.
+"""Operations and bytes of every node of a model, from its shapes or from those in a profile.
 
 What counts as what:
 
@@ -12,7 +12,7 @@ What counts as what:
 - Attention is counted over the whole matrix of scores, whatever a mask would spare.
 - A tree costs its expected path, both sides of a split equally likely. A Fourier transform is 5 n log2 n.
 - Bytes are each input and output once, as if nothing stayed in a cache; weights by the type that is stored (int8 where
-  a DequantizeLinear stands between). Gather and Slice read what they select; Reshape and its like move nothing.
+  a DequantizeLinear is in between). Gather and Slice read what they select; Reshape and its like move nothing.
 - An If counts its larger branch unless its condition is known, as it is where an input that is fed decides it; a Loop
   its trip count, or one iteration where that is not known, which ``notes`` says; a Scan its sequence length. Of a Loop
   that carries what grows by as much each time, each iteration counts with its own sizes. LSTM, GRU and RNN count each

@@ -177,7 +177,7 @@ class GraphCounter(Counter):
                     self.bind(value, shape)
 
     def _calls(self, call: Call) -> list[tuple[Call, int]]:
-        """The node as it ran, with how often: as the graph has it, or with each set of shapes that a profile tells."""
+        """Return a node with its number of runs: once as in the graph, or once for each set of shapes in a profile."""
         node, calls = call.node, []
         for execution in self._ran.get(node, ()):
             outputs, shapes = list(call.outputs), iter(execution.outputs)
@@ -188,7 +188,7 @@ class GraphCounter(Counter):
         return calls or [(call, 1)]
 
     def _inputs(self, call: Call, executed: Sequence[Dims]) -> Sequence[Dims | None]:
-        """Return the shapes of a node's inputs, of which a profile tells those of tensors that are there.
+        """Return the shapes of a node's inputs; a profile has those of tensors that exist.
 
         A weight that was laid out anew when the session began is not there any more.
         """

@@ -34,7 +34,7 @@ def embed_layer_norm(call: Call) -> Count:
 
 
 def _group_norm(call: Call) -> int:
-    """Standardize groups of channels, scale, bias, SiLU where asked for."""
+    """Standardize groups of channels, scale, bias, and SiLU if requested."""
     silu = PER_ELEMENT["Silu"] * (call.int("activation") == 1)
     return (_STANDARDIZE + 2 + silu) * call.n_in()
 

@@ -43,10 +43,10 @@ def costs(
         shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
             shape that the model declares.
         values: Contents of inputs that are known: lengths, counts and flags decide how much work there is.
-        ran: How often nodes ran with which shapes, as a profile tells it; believed before what the graph says. A node's
+        ran: How often nodes ran with which shapes, from a profile; it takes precedence over the graph. A node's
             work is then that of its mean execution.
         sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
-            nothing else tells.
+            nothing else is known.
         stop: Asked at each node whether there is no time for more.
 
     Raises:

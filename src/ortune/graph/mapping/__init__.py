@@ -2,7 +2,7 @@
 
 A profile speaks of the graph that ONNX Runtime made: fused, blocked, renamed nodes. Most fusions keep the name of the
 value that they make, so values are matched first (``values``): by name, through nodes that only move or convert, and
-by the names that ONNX Runtime gives (``names``). A node then stands for all nodes of the user's model between the
+by the names that ONNX Runtime gives (``names``). A node then replaces all nodes of the user's model between the
 values that it reads and those that it makes (``segments``, ``origins``). Nodes of two models meet in ``pairing``.
 """
 

@@ -143,7 +143,7 @@ def _near(step: Step, origins: Origins) -> str:
 
 
 class _Ending:
-    """Says what became of a step that nothing stands for."""
+    """The outcome of a step that no node replaces."""
 
     def __init__(
         self, old: ModelView, carried: CarriedValues, segments: Segments, origins: Origins, mapped: set[Step]

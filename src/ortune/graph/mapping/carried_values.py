@@ -170,7 +170,7 @@ class CarriedValues:
             body = body.parent.body
 
     def _note_path(self, name: str, old: Body) -> None:
-        """A name that is new in there tells still which branches it is from, where one way alone leads there."""
+        """A name that is new in there still shows which branches it is from, if only one way leads there."""
         bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
         if len(bodies) == 1:
             self._note_branch(bodies[0], old)

@@ -1,4 +1,4 @@
-"""Which steps of the user's model each step of the optimised graph stands for."""
+"""Maps each step of the optimised graph to the steps of the user's model that it replaces."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _MOST_TOGETHER = 1000
 class Origins:
     """Assigns the original steps to the steps of the optimised graph.
 
-    A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
+    A step that makes a known value replaces all that makes this value out of other known ones. A step that
     makes none helps those that read what it makes; with them it shares what they stand for.
 
     Attributes:
         of: Each step that was not inserted to its originals, in the model's order; () if none is known.
-        left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
+        left_out: Steps of the user's model next to one that is still there, and of which nothing is left.
         merged: Steps of the user's model that computed the same as another, which alone is left.
     """
 
@@ -199,7 +199,7 @@ class Origins:
                         self.of[step] = ordered({*self.of[step], twin})
 
     def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
-        """Return the sources without those that do nothing beside the step that does the work."""
+        """Return the sources without those whose work another step does."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:

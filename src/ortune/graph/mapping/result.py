@@ -19,20 +19,20 @@ class Mapping:
     are one entry: all their originals together, until a profile shows that one of the branches did not run.
 
     Attributes:
-        of: Nodes of the user's model that each stands for, named as ``mapping.view`` says: first the one that does
+        of: Nodes of the user's model that each replaces, named as ``mapping.view`` does: first the one that does
             most of the work, the others in the model's order. A node is in several where several were made of it, or
             each does its work again.
         inserted: Nodes that have no original, and what each is for: "into blocked layout for /conv1/Conv".
         unmapped: Nodes that should have an original, and none is known.
-        vanished: Nodes of the user's model that none stands for. Constants are data and left out.
+        vanished: Nodes of the user's model that none replaces. Constants are data and left out.
         why: What became of each of these, in words.
         keys: For nodes without a name: their place in the optimised graph (``Conv#3``) to their name here.
         around: Of those of them in bodies, by their name here: the name of the node around them.
         hidden: For nodes with several originals, those whose results stay within the node.
         spared: For the same nodes, how often fewer each result is read than by the originals one by one.
-        merged: Originals that computed the same as another one, which alone is left and stands for both.
+        merged: Originals that computed the same as another one, which alone is left and replaces both.
         operators: Operator of each node here.
-        shared: Of nodes without a name that have one name here: what each stands for, by its place.
+        shared: Of nodes without a name that have one name here: the nodes that each replaces, by its place.
     """
 
     of: dict[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
     Args:
         mapping: From ``originals``.
         logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
-            in the order of creation and saves in the order of execution, so nodes are told apart by the latter.
+            in the order of creation and saves in the order of execution, so the latter distinguishes nodes.
     """
     taken = {*mapping.of, *mapping.inserted, *mapping.unmapped}
     logged_of: dict[str, list[str]] = {}

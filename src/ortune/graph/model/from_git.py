@@ -39,7 +39,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def checkout(path: str, revision: str, folder: Path) -> Path:
-    """Write the model of that revision, and external data beside it, into a folder and returns its path.
+    """Write the model of that revision, and its external data, into a folder and return its path.
 
     Git LFS pointers are resolved when the object is in the local LFS store.
 

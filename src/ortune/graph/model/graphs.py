@@ -55,7 +55,7 @@ def name_of(node: ir.Node) -> str:
 
 
 def mark_shared_names(model: ir.Model) -> None:
-    """Write into the ``meta`` of nodes that others have their names: such a name tells nobody which node is meant."""
+    """Mark in the ``meta`` of nodes that others have their names, so the name does not identify a node."""
     counts = Counter(filter(None, map(own_name, nodes(model))))
     for node in nodes(model) if len(counts) < counts.total() else ():
         if counts[own_name(node)] > 1:

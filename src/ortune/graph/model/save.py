@@ -20,7 +20,7 @@ from ortune.graph.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs,
 from ortune.graph.model.open import open_model
 
 INLINE_LIMIT_BYTES = 1 << 30
-"""Above this the weights go to ``<name>.data`` beside the model; protobuf itself ends at 2 GiB."""
+"""Above this the weights go to ``<name>.data`` next to the model; protobuf itself ends at 2 GiB."""
 SMALL_BYTES = 1024
 """Tensors up to this stay inside the model whatever its size, as ONNX's own tools have it."""
 _LIST_BYTES = 1 << 20
@@ -51,7 +51,7 @@ def in_memory(model: ir.Model) -> onnx.ModelProto:
 
 @contextlib.contextmanager
 def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iterator[Path]:
-    """A model written whole beside its place, in a folder of its own that goes when it is left.
+    """Yield a folder next to the model's place, in which it is written whole; the folder is removed afterwards.
 
     Args:
         model: Not changed; a finished file is copied as it is.
@@ -81,7 +81,7 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
 
 
 def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> None:
-    """Put a staged model, and the file of weights beside it, in its place.
+    """Put a staged model, and its file of weights, in its place.
 
     Args:
         staged: As ``staged_model`` has it.
@@ -173,7 +173,7 @@ def require_free(place: Path) -> None:
 
 
 def _unload(model: ir.Model, path: Path) -> None:
-    """Move the weights to a file beside the model.
+    """Move the weights to a file next to the model.
 
     ONNX Runtime infers shapes before it reads that file, and refuses a model whose sizes lie there: the shape of a
     Reshape, the starts of a Slice, the parts of a Split.

@@ -228,7 +228,7 @@ def _einsum(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _tree_or_linear(walk: Walk, node: ir.Node) -> None:
-    """Classical models: the number of features stands in the attributes, not in a weight."""
+    """Classical models: the number of features is in the attributes, not in a weight."""
     x = walk.shape(input_of(node, 0))
     if not x:
         return

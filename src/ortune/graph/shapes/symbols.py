@@ -69,7 +69,7 @@ MOST_SIZE = 1 << 62
 """Larger numbers are no sizes: a graph that squares one again and again would have numbers without end."""
 
 LONGEST_NAME = 256
-"""Longer names of dimensions are taken as they are: none says what it stands for, or is a sum."""
+"""Longer names of dimensions are opaque: they have no meaning of their own, and are no sum."""
 
 
 def within(dim: Dim) -> Dim:
@@ -114,7 +114,7 @@ DEFAULT_SIZES: dict[str, int] = {
     "heads": 1,
     "other": 64,
 }
-"""The size of each kind of dimension where nothing else tells. Kind "total" is past + seq."""
+"""The size of each kind of dimension that is otherwise unknown. Kind "total" is past + seq."""
 
 
 def is_anonymous(symbol: str) -> bool:

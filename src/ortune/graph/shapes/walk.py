@@ -113,7 +113,7 @@ class Walk:
     def shape(self, value: ir.Value | None) -> Shape | None:
         """Return a value's shape with solved symbols replaced; None if its rank is unknown.
 
-        What was computed counts; a number that the file declares stands where nothing was.
+        A computed size counts; a number that the file declares counts only if nothing was computed.
         """
         if value is None:
             return None
