@@ -345,7 +345,7 @@ def test_what_ortune_did_not_add_is_not_removed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="no runtime that ortune added"):
+    with pytest.raises(UsageError, match="not a runtime that ortune added"):
         ortune.runtime("remove", name)
 
 

@@ -8,6 +8,7 @@ from ortune.catalogue.providers import CPU, find, short
 from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.show import output_words as compare_outputs
 from ortune.show.document import Column, Table, table
+from ortune.show.headline import count
 
 _MOST_TYPES = 4
 
@@ -21,9 +22,13 @@ def placed(placement: Sequence[Placement]) -> list[str]:
     # Each node is a part to a provider that runs nodes one by one, and nothing is transferred between them.
     several = first.n_parts > 1 and find(first.provider).compiles
     pieces = f" in {first.n_parts} parts" if several else ""
-    said = f"{short(first.provider)} runs {first.n_nodes} of {total} nodes{pieces}"
+    said = f"{short(first.provider)} runs {first.n_nodes} of {count(total, 'node')}{pieces}"
     if not others:
-        return [said if pieces else f"{short(first.provider)} runs all {total} nodes"]
+        return [
+            said
+            if pieces
+            else f"{short(first.provider)} runs {'the only node' if total == 1 else f'all {total} nodes'}"
+        ]
     stayed = "; ".join(f"{part.n_nodes} stayed on {short(part.provider)}: {_types(part)}" for part in others)
     return [f"{said}; {stayed}"]
 

@@ -47,7 +47,7 @@ def _files(result: ConvertResult) -> Table:
     assert result.matrix is not None
     rows = []
     for entry, record in zip(result.matrix.entries, result.ort_files, strict=True):
-        kept = f"{record.aware.n_kept} nodes kept unoptimised" if record.aware else ""
+        kept = f"{heads.count(record.aware.n_kept, 'node')} kept unoptimised" if record.aware else ""
         own = counted(record.file.own_operators)
         rows.append(
             (entry.file, entry.provider, record.level, "; ".join(filter(None, (kept, own))) or "plain ONNX")

@@ -178,7 +178,7 @@ def test_placement_is_compared_on_the_same_processor_alone(ten: Snapshot) -> Non
         msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement=placement))
         for placement in ({"A": 3, "CPUExecutionProvider": 12}, {"A": 3, "CPUExecutionProvider": 15})
     ]
-    assert told(*placed) == ["CPUExecutionProvider has 15 nodes, had 12"]
+    assert told(*placed) == ["nodes on CPUExecutionProvider 12 -> 15"]
     elsewhere = msgspec.structs.replace(
         placed[1], hardware=msgspec.structs.replace(was.hardware, features=("other",))
     )

@@ -142,8 +142,8 @@ def _other_feeds(was: LockedRun, now: LockedRun) -> str:
 _SENTENCES = {
     "operator": "{name} {was} -> {now}",
     "structure": "the same operators with other connections or attributes",
-    "level": "level {name} (not the one in use): operators changed, {was} -> {now} nodes",
-    "placement": "{name} has {now} nodes, had {was}",
+    "level": "level {name} (not the one in use): operators changed, nodes {was} -> {now}",
+    "placement": "nodes on {name} {was} -> {now}",
     "settings": "{name} {was} -> {now}",
     "shapes": "input {name} is {now}, locked as {was}",
     "producer": "exporter {was} -> {now}",

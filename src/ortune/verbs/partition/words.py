@@ -262,7 +262,7 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 def _agreement(agreed: ProviderAgreement) -> str:
     """How far the table and the provider agree, and on which operators they do not."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
-    text = f"{agreed.asked} confirms {agreed.n_equal} of {agreed.n_nodes} nodes ({ratio})"
+    text = f"{agreed.asked} confirms {agreed.n_equal} of {_counted(agreed.n_nodes, 'node')} ({ratio})"
     parts = [
         f"{n} {op[1:]} that it {'takes' if op[0] == '+' else 'leaves'}" for op, n in agreed.differing.items()
     ]
@@ -344,7 +344,7 @@ def _drawing(provider: ProviderPartition) -> Block:
                     about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
                 )
             )
-    alt = f"{provider.n_nodes} nodes in execution order, {_counted(len(provider.regions), 'region')}"
+    alt = f"{_counted(provider.n_nodes, 'node')} in execution order, {_counted(len(provider.regions), 'region')}"
     ticks = ((0.0, "first node"), (1.0, "last node"))
     return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
 

@@ -57,7 +57,7 @@ def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
     for name in names:
         if name not in there and not recipes(name):
             raise UsageError(
-                "it is no runtime that ortune added, so it is not removed",
+                "not a runtime that ortune added, so nothing was removed",
                 where=name,
                 do=f"the names are {', '.join(sorted(there))}" if there else "no runtime is installed",
             )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from ortune.records import Envelope, MemoryPoint, MemoryProfile, ProfileResult
 from ortune.show.chart import Axis, Box, Chart, Mark, Segment, zero_axis
 from ortune.show.document import Block, Cell, Column, Pairs, Row, table
+from ortune.show.headline import count
 from ortune.show.memory_words import size
 from ortune.show.profile_nodes import names
 from ortune.verbs.profile.memory_words import memory_owner, memory_source, memory_total
@@ -63,7 +64,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
         if point.held_bytes is not None
     ]
     alt = (
-        f"Memory over {len(memory.points)} nodes; at most {size(memory.peak_bytes)} at "
+        f"Memory over {count(len(memory.points), 'node')}; at most {size(memory.peak_bytes)} at "
         f"{called.get(memory.peak_node, memory.peak_node)}"
     )
     ends = ((0.0, "first node"), (float(len(steps)), f"last of {len(memory.points)}"))

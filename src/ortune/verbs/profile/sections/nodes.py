@@ -5,6 +5,7 @@ from __future__ import annotations
 from ortune.catalogue.providers import short
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
+from ortune.show.headline import count
 from ortune.show.numbers import duration, operations
 from ortune.show.profile_nodes import floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
 
@@ -59,7 +60,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
             sortable=True,
         ),
         Fold(
-            title=f"{len(result.unmapped)} nodes of the optimised graph of unknown origin in the model",
+            title=f"{count(len(result.unmapped), 'node')} of the optimised graph of unknown origin in the model",
             blocks=[Line(", ".join(result.unmapped[:UNMAPPED]), "faint")],
         ),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ortune.records import Envelope, MachinePeak, ProfiledNode, ProfileResult
 from ortune.show.chart import Axis, Chart, Dot, Segment, decade_axis
 from ortune.show.document import Block, Line, Points
+from ortune.show.headline import count
 from ortune.show.numbers import duration, operations, three
 from ortune.show.profile_nodes import floor_ratio, name_of
 
@@ -42,7 +43,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     return [
         Chart(
             title="FLOP/s (vertical) by FLOP per byte moved (horizontal); larger dots take more time",
-            alt=f"{len(dots)} nodes; the most expensive, {name_of(dots[0])}, does {operations(rates[0])}/s",
+            alt=f"{count(len(dots), 'node')}; the most expensive, {name_of(dots[0])}, does {operations(rates[0])}/s",
             # The large ones first, so that none is hidden; their numbers on top of all.
             marks=(
                 *_roofs(peak, across, up),
