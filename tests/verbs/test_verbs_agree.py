@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import helper
 
 import ortune
 from facts import facts
 from onnx_text import assemble
-from ortune.records import OutputDifference
+from ortune.inputs import feed_files
+from ortune.inputs.value_files import VERSION
+from ortune.records import OutputDifference, RunSource, SourceInput, SourceOpened, SourceRan
+from ortune.verbs.convert import run as convert_run
 from simulated_machine import Lab, measuring_on
 
 pytestmark = pytest.mark.xdist_group("verbs-agree")
@@ -138,3 +147,63 @@ def test_verbs_agree_whether_outputs_are_equal(case: str, tmp_path: Path) -> Non
         assert "identical" not in text
     if pair.answer == "differ":
         assert bisected.result.partings, "the node is named"
+
+
+@dataclass(frozen=True)
+class OnnxAsSource:
+    """Stands in for a framework's process: the source is another ONNX model, run by ONNX Runtime."""
+
+    model: Path
+    folder: Path
+
+    def ask(self, request: RunSource, _: type[SourceRan]) -> SourceRan:
+        session = ort.InferenceSession(self.model, providers=["CPUExecutionProvider"])
+        names = tuple(value.name for value in session.get_outputs())
+        for ref in request.feeds:
+            fed = feed_files.read_feeds(Path(ref.path))
+            outputs = session.run(None, {request.inputs.get(name, name): x for name, x in fed.items()})
+            place = Path(request.output) / ref.name
+            place.mkdir(parents=True)
+            entries = []
+            for i, (name, array) in enumerate(zip(names, outputs, strict=True)):
+                np.save(place / f"{i}.npy", array)
+                onnx_type = feed_files.onnx_type(array)
+                entries.append(
+                    {"name": name, "kind": "tensor", "onnx_type": onnx_type, "files": [f"{i}.npy"]}
+                )
+            (place / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": entries}))
+        return SourceRan(outputs=names)
+
+
+@pytest.mark.parametrize("case", [case for case, pair in PAIRS.items() if pair.answer == "differ"])
+def test_a_converted_model_is_judged_as_any_other(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = PAIRS[case]
+    a, b, inputs = written(tmp_path, pair)
+    (tmp_path / "a.tflite").write_bytes(b"\x1c\0\0\0TFL3")
+    told = SourceOpened(
+        kind="a model",
+        versions={},
+        exporters=(),
+        inputs=(SourceInput(name="x", type="tensor(float)", shape=(None, 8)),),
+        example=False,
+    )
+
+    @contextlib.contextmanager
+    def opened(
+        kind: object, python: str, folder: Path, *_: object, **more: object
+    ) -> Iterator[SimpleNamespace]:
+        folder.mkdir(exist_ok=True)
+        yield SimpleNamespace(process=OnnxAsSource(a, folder), told=told, example={}, request=None)
+
+    monkeypatch.setattr(convert_run, "opened_source", opened)
+    monkeypatch.setattr(convert_run, "python_of", lambda *_: sys.executable)
+    monkeypatch.setattr(convert_run, "require_fence", lambda *_, **more: None)
+    with measuring_on(Lab(1)):
+        itself = ortune.convert(tmp_path / "a.tflite", a, verify=True, inputs=inputs)
+        answer = ortune.convert(tmp_path / "a.tflite", b, verify=True, inputs=inputs)
+    assert (itself.verdict, answer.verdict) == ("equal", "wrong-output")
+    text = " ".join(answer.summary().split())
+    facts(text, *pair.said)
+    assert "identical" not in text

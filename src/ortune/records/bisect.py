@@ -95,6 +95,26 @@ class WeightFault(Record, frozen=True, kw_only=True):
     size: int
 
 
+class ClippedActivation(Record, frozen=True, kw_only=True):
+    """An activation with values outside of the range that its quantization can represent.
+
+    Attributes:
+        side: The side that quantizes it.
+        name: The value that goes into QuantizeLinear.
+        low, high: The range.
+        least, most: The smallest and the largest value.
+        share: Share of the elements outside of the range.
+    """
+
+    side: Literal["A", "B"]
+    name: str
+    low: float
+    high: float
+    least: float
+    most: float
+    share: float
+
+
 class Parting(Record, frozen=True, kw_only=True):
     """A place where values diverge: its outputs differ by more than its inputs explain.
 
@@ -110,6 +130,7 @@ class Parting(Record, frozen=True, kw_only=True):
         before: Relative L2 distance of the inputs, or of their worst slice; 0 if identical. None as in ``ValuePair``.
         after: The same for the output.
         weights: Invalid or too coarse weights of these nodes.
+        clipped: Activations that quantization clips here.
         changes: The differences between the two nodes, if each side has one.
     """
 
@@ -123,6 +144,7 @@ class Parting(Record, frozen=True, kw_only=True):
     before: float | None = 0.0
     after: float | None = None
     weights: tuple[WeightFault, ...] = ()
+    clipped: tuple[ClippedActivation, ...] = ()
 
 
 InfinityKind = Literal["", "overflow", "division-by-zero"]

@@ -204,3 +204,37 @@ def test_sides_that_are_wrong_alike_are_told_first(sides: dict[str, dict[str, st
 def test_sides_that_are_right_alike_have_nothing_to_find(tmp_path: Path) -> None:
     answer = ortune.bisect(product(tmp_path / "m.onnx", None), b_set={"intra": "1"})
     assert (answer.verdict, answer.result.wrong, answer.status, answer.alerts) == ("same", "", "ok", ())
+
+
+def calibrated(path: Path, ranges: tuple[float, ...] | None, kind: str = "uint8") -> Path:
+    """Products with activations that were calibrated for values up to these; None for the float model."""
+    g, x = QuantizedGraph(5), "x"
+    for i in range(2):
+        weight = (g.draw.normal(size=(16, 16)) / 4).astype(np.float32)
+        if ranges:
+            x = g.pair(x, ranges[i] / 127)
+            weight_name, _ = g.int8(weight)
+        else:
+            weight_name = g.stored(weight)
+        x = g.add("MatMul", x, weight_name, name=f"mm{i}")
+    g.add("Identity", x, out="y", name="end")
+    return g.save(path, [8, 16], [8, 16])
+
+
+@pytest.mark.parametrize(
+    ("ranges", "at"), [((0.5, 8.0), "mm0"), ((4.0, 0.4), "mm1"), ((4.0, 8.0), "")], ids=str
+)
+def test_activations_outside_of_the_calibrated_range_are_the_cause(
+    ranges: tuple[float, ...], at: str, tmp_path: Path
+) -> None:
+    a, b = calibrated(tmp_path / "a.onnx", None), calibrated(tmp_path / "b.onnx", ranges)
+    answer = bisected(a, b)
+    place = answer.result.partings[0]
+    if not at:
+        assert not any(place.clipped for place in answer.result.partings)
+        return
+    (found,) = place.clipped
+    assert place.at is not None and place.at.name == at
+    assert (found.side, found.high) == ("B", pytest.approx(ranges[int(at[-1])], rel=0.02))
+    assert found.share > 0.1 and not place.weights
+    facts(" ".join(answer.summary().split()), "outside the calibrated range", "calibrate")

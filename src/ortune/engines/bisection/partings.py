@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import onnx_ir as ir
 
+from ortune.engines.bisection.clipping import clipped
 from ortune.engines.bisection.differences import SHOWN, Compared, explained_by_rounding
 from ortune.engines.bisection.looked_at import Running, described
 from ortune.engines.bisection.matching import CARRIERS, paired_before
@@ -15,6 +17,7 @@ from ortune.engines.bisection.seen import FARTHEST, ValueStatistics
 from ortune.engines.bisection.weights import faults
 from ortune.graph.grids import quantizes
 from ortune.graph.model.graphs import op_set
+from ortune.inputs import feed_files
 from ortune.outputs.files import family
 from ortune.records import GridDifference, Parting, ValuePair, WeightFault
 
@@ -50,6 +53,7 @@ def partings(
     by_b = {pair.b: pair for pair in values.values()}
     makers = {str(v.name): node for node in b.nodes for v in node.outputs}
     places = [{node: i for i, node in enumerate(side.graph.graph)} for side in (a, b)]
+    feeds = [feed_files.read_feeds(Path(side.feed.path)) for side in (a, b)]
     places_apart: list[Parting] = []
     for node in a.nodes:
         pair = next((values[str(v.name)] for v in node.outputs if _differs(values.get(str(v.name)))), None)
@@ -69,6 +73,11 @@ def partings(
         if _heals([v for v in node.outputs if str(v.name) == pair.a], values):
             continue  # a step on another way to the same values
         after, before_it = _worst(pair), max(map(_worst, goes_in), default=0.0)
+        whole = min(_whole(pair), 1.0)
+        out_of_range = (
+            *clipped([node, *before], "A", seen_a, feeds[0], whole),
+            *clipped([theirs, *before_b], "B", seen_b, feeds[1], whole),
+        )
         ours = sorted({node, *before}, key=places[0].__getitem__)
         others = sorted({theirs, *before_b}, key=places[1].__getitem__)
         alone = len(ours) == len(others) == 1
@@ -86,6 +95,7 @@ def partings(
                 before=None if before_it >= FARTHEST else before_it,
                 after=None if after >= FARTHEST else after,
                 weights=weights,
+                clipped=out_of_range,
             )
         )
     return tuple(places_apart)
@@ -135,7 +145,7 @@ def _quantizations(nodes: Sequence[ir.Node]) -> int:
 def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
     """Return the places with the decisive one in front, and the first of them where it is another one.
 
-    It is the first that is nearly as far apart as the farthest; of these one with a weight at fault, if there is one.
+    It is the first that is nearly as far apart as the farthest; of these one with a weight at fault or clipped values.
     """
     if not places:
         return (), None
@@ -146,7 +156,7 @@ def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | N
     # Relative to the farthest: in a network whose values all tremble a little, the first tremble is no cause.
     farthest = max(map(size, places))
     large = [place for place in places if size(place) >= DECISIVE_SHARE * farthest]
-    decisive = next((place for place in large if place.weights), large[0])
+    decisive = next((place for place in large if place.weights or place.clipped), large[0])
     rest = tuple(place for place in places if place is not decisive)
     return (decisive, *rest), (places[0] if decisive is not places[0] else None)
 

@@ -179,7 +179,8 @@ def as_written(field: OptionField, value: Any) -> Any:
         UsageError: Names with values are given for what has none.
     """
     if not (field.many and isinstance(field.spelling, Option)):
-        return value
+        # A source is text: a file, or a function.
+        return str(value) if field.type is str and isinstance(value, Path) else value
     if isinstance(value, AnyPath):
         return (value,)
     if not isinstance(value, Mapping):

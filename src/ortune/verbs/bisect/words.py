@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ortune.records import (
+    ClippedActivation,
     Envelope,
     GraphNode,
     GridSteps,
@@ -92,7 +93,12 @@ def parted(parting: Parting) -> str:
         for side, mine, theirs in zip("AB", operators, reversed(operators), strict=True)
         if parting.a and parting.b and 0 < (mine - theirs).total() <= MOST_NODES
     ]
-    what = [*missing, *map(change, parting.changes), *map(weight_fault, parting.weights)]
+    what = [
+        *missing,
+        *map(change, parting.changes),
+        *map(weight_fault, parting.weights),
+        *map(clipping, parting.clipped),
+    ]
     return "; ".join([f"the values diverge at {_place(parting)}: {_apart(parting.value)}", *what])
 
 
@@ -210,6 +216,17 @@ def weight_fault(fault: WeightFault) -> str:
     return f"{what}: one scale for all channels; {fault.n} of {fault.size} channels {use} at most 2 quantization steps"
 
 
+def clipping(of: ClippedActivation) -> str:
+    """An activation that quantization clips: the calibrated range, and what was there."""
+    beyond = "above" if of.least >= of.low else "below" if of.most <= of.high else "outside"
+    share = percent(of.share, 0 if of.share >= 0.02 else 2)
+    return (
+        f"{of.side}: {share} of the values of {shorten(of.name, 60)} are {beyond} the calibrated range "
+        f"{of.low:.3g} to {of.high:.3g}, and are clipped (they reach from {of.least:.3g} to {of.most:.3g}); "
+        "calibrate with inputs like these"
+    )
+
+
 def change(node: NodeChange) -> str:
     """What two nodes have that is not the same."""
     if node.part == "weight":
@@ -303,7 +320,8 @@ def document(envelope: Envelope[BisectResult]) -> Document:
     if result.partings:
         answer = result.partings[0]
         changes = [change(entry) for entry in answer.changes] + [
-            weight_fault(entry) for entry in answer.weights
+            *map(weight_fault, answer.weights),
+            *map(clipping, answer.clipped),
         ]
         if result.first is not None:
             rows.append(("first difference", f"at {_place(result.first)}: {_apart(result.first.value)}"))

@@ -1,0 +1,75 @@
+"""Activations outside of the range of the quantization that they go into: these are clipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.engines.bisection.seen import Seen
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant_tensor, scalar
+from ortune.graph.nodes import is_op
+from ortune.records import ClippedActivation
+
+EXPLAINS = 0.25
+"""Share of a difference that clipping has to make up: ordinary calibration leaves out a few values too."""
+
+
+def clipped(
+    nodes: Iterable[ir.Node],
+    side: Literal["A", "B"],
+    seen: Mapping[str, Seen],
+    feeds: Mapping[str, object],
+    apart: float,
+) -> Iterator[ClippedActivation]:
+    """Find the activations that these nodes clip by so much that it explains a difference.
+
+    Args:
+        nodes: The nodes of one side between values that are equal and values that differ.
+        side: The side.
+        seen: The values of that side, by name.
+        feeds: Its inputs.
+        apart: The relative L2 distance to be explained.
+    """
+    for node in nodes:
+        value = node.inputs[0] if is_op(node, "QuantizeLinear") else None
+        limits = None if value is None else _range(node)
+        if value is None or limits is None:
+            continue
+        sample = seen.get(str(value.name))
+        values = feeds.get(str(value.name)) if sample is None else sample.values()
+        if not isinstance(values, np.ndarray):
+            continue
+        values = values[np.isfinite(values)].astype(np.float64)
+        norm = float(np.linalg.norm(values))
+        lost = float(np.linalg.norm(values - np.clip(values, *limits)))
+        if norm and lost > EXPLAINS * apart * norm:
+            low, high = limits
+            yield ClippedActivation(
+                side=side,
+                name=str(value.name),
+                low=low,
+                high=high,
+                least=float(values.min()),
+                most=float(values.max()),
+                share=float(((values < low) | (values > high)).mean()),
+            )
+
+
+def _range(node: ir.Node) -> tuple[float, float] | None:
+    """Return the least and the largest number that a node can represent; None if it has several ranges, or unknown."""
+    scale, zero = scalar(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+    tensor = constant_tensor(zero)
+    if scale is None or (zero is not None and (tensor is None or tensor.size != 1)):
+        return None
+    named = ir.DataType(int_of(node, "output_dtype", 0) or ir.DataType.UINT8)
+    kind = named if tensor is None else tensor.dtype
+    if kind not in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16):
+        return None
+    limits = np.iinfo(kind.numpy())
+    at_zero = 0 if tensor is None else int(tensor.numpy().reshape(()))
+    # Values less than half a step away are rounded to the ends.
+    return (limits.min - at_zero - 0.5) * scale, (limits.max - at_zero + 0.5) * scale
