@@ -5,6 +5,8 @@ Every verb makes its headline here, and terminal, page, Markdown, GitHub and ``s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ortune.records import Comparison, VerdictName
 from ortune.show import sides
 from ortune.show.numbers import change, factor, interval_name, span
@@ -45,6 +47,11 @@ def headline(
     text = f"{word(verdict, statistic, within)}: {figure}"
     rest = ", ".join(part for part in takes if part)
     return f"{text}; {rest}" if rest else text
+
+
+def outputs_first(of_outputs: Sequence[str], time: str) -> str:
+    """The answer of sides whose outputs matter more than their times."""
+    return f"{', '.join(of_outputs)}; {time}"
 
 
 def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> str:

@@ -39,7 +39,7 @@ def headline(result: CompareResult) -> str:
         rerun(result),
     )
     time = heads.headline(comparison.verdict, claim(result), *takes, statistic=comparison.statistic)
-    return f"{', '.join(of_outputs)}; {time}" if first else time
+    return heads.outputs_first(of_outputs, time) if first else time
 
 
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
