@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.seen import Seen
+from ortune.engines.bisection.seen import ValueStatistics
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor, scalar
 from ortune.graph.nodes import is_op
@@ -21,7 +21,7 @@ EXPLAINS = 0.25
 def clipped(
     nodes: Iterable[ir.Node],
     side: Literal["A", "B"],
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, ValueStatistics],
     feeds: Mapping[str, object],
     apart: float,
 ) -> Iterator[ClippedActivation]:
