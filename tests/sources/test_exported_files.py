@@ -135,13 +135,17 @@ def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path
     assert told in error.value.what and error.value.do
 
 
-def test_a_tensor_that_no_machine_holds_is_refused_before_it_is_computed(tmp_path: Path) -> None:
-    sizes = [{"as_int": 1 << 24}, {"as_expr": {"expr_str": "Symbol('s0')"}}, {"as_int": 1 << 25}]
+@pytest.mark.parametrize("numbers", [(1 << 24, 1 << 25), (1 << 50, -1), (10**4000, 1), (-(1 << 50), 3)])
+def test_a_tensor_that_no_machine_holds_is_refused_before_it_is_computed(
+    numbers: tuple[int, int], tmp_path: Path
+) -> None:
+    one, other = numbers
+    sizes = [{"as_int": one}, {"as_expr": {"expr_str": "Symbol('s0')"}}, {"as_int": other}]
 
     def huge(program: dict[str, Any]) -> None:
         graph(program)["tensor_values"]["expand"] = {"dtype": 7, "sizes": sizes}
 
-    with pytest.raises(Refused, match=r"6e\+14 elements.*'expand' of shape 16777216x\?x33554432"):
+    with pytest.raises(Refused, match=r"1e\d+ elements.*'expand' of shape"):
         rewritten(str(written(tmp_path / "huge.pt2", changed(huge))), str(tmp_path / "copy.pt2"))
 
 

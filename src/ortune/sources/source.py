@@ -95,12 +95,14 @@ def require_size(name: str, sizes: Sequence[int | None]) -> None:
     Raises:
         Refused: It is larger.
     """
-    count = math.prod(size or 1 for size in sizes)
-    if count > _memory_bytes():
+    # A negative size, which the framework refuses, must not hide the others.
+    digits = sum(math.log10(abs(size or 1)) for size in sizes)
+    if digits > math.log10(_memory_bytes()):
         what = (
-            "the model computes a tensor of %.0e elements, which this machine cannot hold: %.100r of shape %s"
+            "the model computes a tensor of 1e%d elements, which this machine cannot hold: %.100r of shape %s"
         )
-        raise Refused(what % (count, name, "x".join(str(size or "?") for size in sizes)[:100]), SMALLER)
+        shape = "x".join("?" if size is None else str(size)[:20] for size in sizes[:8])
+        raise Refused(what % (int(digits), name, shape), SMALLER)
 
 
 def _memory_bytes() -> float:
