@@ -61,7 +61,8 @@ ROOMS = {
     },
     "answer": {"show"},
     "notebook": {"show"},
-    "api": {"verbs", "answer", "notebook"},
+    "functions": {"verbs"},
+    "api": {"verbs", "answer", "notebook", "functions"},
     "cli": {"api", "verbs", "show", "catalogue", "launcher"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "show", "store"}

@@ -5,11 +5,14 @@ python tools/make_stub.py
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import json
 from pathlib import Path
 
 from make_schemas import result_of
 from ortune.api import function, verbs
+from ortune.functions import grouped
 from ortune.objectives import Objective
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
@@ -17,6 +20,7 @@ HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from ortune.answer import Answer as Answer
 from ortune.errors import OrtuneError as OrtuneError
@@ -38,20 +42,34 @@ def stub() -> str:
 
 
 def _function(verb: str) -> str:
-    lines, keyword = [], False
+    """One function: its arguments by position, and a table of its options by section of the help."""
+    options = importlib.import_module(f"ortune.verbs.{verb}.options").Options
     signature = inspect.signature(function(verb))
+    told = {name: help_ for lines in grouped(options).values() for name, _, help_ in lines}
+    first, table = [], []
     for parameter in signature.parameters.values():
         kind = "Watcher | None" if parameter.name == "watcher" else _text(parameter.annotation)
         if parameter.kind is parameter.VAR_POSITIONAL:
-            lines.append(f"*{parameter.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
-            keyword = True
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword:
-            lines.append("*")
-            keyword = True
-        lines.append(f"{parameter.name}: {kind}" + ("" if parameter.default is parameter.empty else " = ..."))
-    result = signature.return_annotation
-    return f"def {verb}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}: ...\n"
+            first.append(f"*{parameter.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            table.append(f"    {parameter.name}: {kind}")
+            if parameter.name in told:
+                table.append(f"    {json.dumps(told[parameter.name], ensure_ascii=False)}")
+        else:
+            default = "" if parameter.default is parameter.empty else " = ..."
+            first.append(f"{parameter.name}: {kind}{default}")
+    name = f"_{verb.capitalize()}Options"
+    taken = ", ".join([*first, f"**options: Unpack[{name}]"])
+    return (
+        f"class {name}(TypedDict, total=False):\n" + "\n".join(table) + "\n\n"
+        f"def {verb}({taken}) -> {signature.return_annotation}:\n"
+        f'    """{about(options)}"""\n\n'
+    )
+
+
+def about(options: type) -> str:
+    """The first sentence of what a verb says of itself."""
+    return (inspect.getdoc(options) or "").partition("\n")[0]
 
 
 def _text(annotation: object) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +33,14 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     happens meanwhile, and ``progress=False`` shows no bar in a notebook. What may be given several times may be text, a
     list, or names with their values. It returns the whole document, and raises OrtuneError where there is none.
     """
-    from ortune import Watcher, notebook
+    from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, answered
     from ortune.verbs import run
     from ortune.verbs._shared.spelling import as_written, option_fields
 
     module, asked = (importlib.import_module(f"ortune.verbs.{verb}.{part}") for part in ("run", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
-    signature = inspect.Signature(list(_parameters(asked.Options)), return_annotation=result)
+    signature = functions.signature(asked.Options, result)
 
     renamed = dict(_renamed(asked.Options))
     fields = {field.name: field for field in option_fields(asked.Options)}
@@ -50,20 +51,25 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
         _require_known(verb, values, signature.parameters)
         arguments = signature.bind(*args, **values).arguments
         watcher, bar = arguments.pop("watcher", None), arguments.pop("progress", True)
-        action = _several(verb, asked.Options, arguments)
-        if action is None:
-            spelled = {
-                name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
-            }
-            action = partial(run, module, asked.Options(**spelled), began_s=began_s)
-        if watcher is not None or not bar or not notebook.runs_here():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(functions.naming_arguments(asked.Options))
+            action = _several(verb, asked.Options, arguments)
+            if action is None:
+                spelled = {
+                    name: as_written(fields[name], value)
+                    for name, value in arguments.items()
+                    if name in fields
+                }
+                action = partial(run, module, asked.Options(**spelled), began_s=began_s)
+            if watcher is None and bar and notebook.runs_here():
+                watcher = Watcher(step=stack.enter_context(notebook.progress()))
             return answered(action(watcher))
-        with notebook.progress() as step:
-            return answered(action(Watcher(step=step)))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"
-    call.__doc__ = f"{inspect.getdoc(asked.Options)}\n\n{inspect.getdoc(module.run)}"
+    call.__doc__ = functions.documentation(
+        inspect.getdoc(asked.Options) or "", inspect.getdoc(module.run) or "", asked.Options, asked.EXAMPLE
+    )
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
 
@@ -109,31 +115,3 @@ def _renamed(options: type) -> Iterator[tuple[str, str]]:
     for field in option_fields(options):
         if isinstance(field.spelling, Option) and field.spelling.also:
             yield field.spelling.also.removeprefix("--").replace("-", "_"), field.name
-
-
-def _parameters(options: type) -> list[inspect.Parameter]:
-    from ortune.verbs._shared.spelling import AnyPath, Argument, option_fields
-
-    parameters = []
-    for field in option_fields(options):
-        argument = isinstance(field.spelling, Argument)
-        many = argument and field.many
-        kind = (
-            inspect.Parameter.VAR_POSITIONAL
-            if many
-            else inspect.Parameter.POSITIONAL_OR_KEYWORD
-            if argument
-            else inspect.Parameter.KEYWORD_ONLY
-        )
-        default = inspect.Parameter.empty if field.required or many else field.default
-        several = field.many and not argument
-        annotation = field.type | str | Mapping[str, object] if several else field.type
-        if isinstance(field.spelling, Argument) and field.spelling.each:
-            annotation = field.type | Sequence[AnyPath]
-        parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [
-        *parameters,
-        inspect.Parameter("progress", keyword, default=True, annotation=bool),
-        inspect.Parameter("watcher", keyword, default=None),
-    ]

@@ -67,7 +67,7 @@ def test_a_page_is_not_helped_by_what_helps_a_process(tmp_path: Path) -> None:
             browser=sys.executable, budget=2, store=tmp_path / "store",
         )  # fmt: skip
     assert "no jspi build" in refused.value.what
-    assert "--ort-web" in refused.value.do and "custom" not in refused.value.do
+    assert "ort_web=" in refused.value.do and "custom" not in refused.value.do
 
 
 def test_a_plan_may_name_its_schema(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_rewrite_that_changes_nothing_is_no_side_to_measure(tmp_path: Path) ->
     path = saved(tmp_path / "m.onnx", model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"))
     with pytest.raises(UsageError, match="gelu changes nothing: the model has no Gelu") as refused:
         ortune.compare(path, b_rewrite=["gelu"], store=tmp_path / "store", python=sys.executable)
-    assert refused.value.where == "--b-rewrite (m.onnx)"
+    assert refused.value.where == "b_rewrite (m.onnx)"
 
 
 def test_of_several_rewrites_those_that_change_nothing_are_named(tmp_path: Path) -> None:

@@ -123,13 +123,13 @@ def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:
 @pytest.mark.parametrize(
     ("verb", "options", "where"),
     [
-        (ortune.bench, {"set": ["intraa=4"]}, "--set"),
+        (ortune.bench, {"set": ["intraa=4"]}, "set"),
         (ortune.bench, {"plan": "p.json"}, "p.json"),
-        (ortune.compare, {"b_set": ["intraa=4"]}, "--b-set"),
-        (ortune.compare, {"b_set": ["intra=many"]}, "--b-set"),
+        (ortune.compare, {"b_set": ["intraa=4"]}, "b_set"),
+        (ortune.compare, {"b_set": ["intra=many"]}, "b_set"),
         (ortune.compare, {"b": "p.json"}, "p.json"),
-        (ortune.profile, {"b_set": ["intraa=4"]}, "--b-set"),
-        (ortune.tune, {"current": "intraa=4"}, "--current"),
+        (ortune.profile, {"b_set": ["intraa=4"]}, "b_set"),
+        (ortune.tune, {"current": "intraa=4"}, "current"),
     ],
 )
 def test_a_setting_is_refused_where_it_was_written(

@@ -51,5 +51,5 @@ def test_explain_searches_all_texts_whatever_a_type_is_called() -> None:
     assert set(both) < set(ortune.explain(search="gelu").result.rules)
     with pytest.raises(UsageError):
         ortune.explain(search="no-such-word-anywhere")
-    with pytest.raises(UsageError, match="a code and --search"):
+    with pytest.raises(UsageError, match="a code and search"):
         ortune.explain("GRA002", search="gelu")

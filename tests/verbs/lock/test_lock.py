@@ -369,7 +369,7 @@ def test_a_lock_that_cannot_be_read_says_how_to_write_it(base: Path, tmp_path: P
         assert f"ortune lock {base}" in caught.value.do
     with pytest.raises(UsageError, match="schema"):
         ortune.lock(base, edited(base, tmp_path / "new.json", lambda f: f.update(schema="x/9")), check=True)
-    with pytest.raises(UsageError, match="without --check has no effect"):
+    with pytest.raises(UsageError, match="without check=True has no effect"):
         ortune.lock(base, tmp_path / "cut.json")
     with pytest.raises(InputError):
         ortune.lock(base, output=tmp_path / "o.json", shape=["z:1"], python=PYTHON)

@@ -263,7 +263,7 @@ def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp
 def test_an_address_without_a_browser_elsewhere_is_refused(
     verb: Callable[..., object], sides: int, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="add --serve"):
+    with pytest.raises(UsageError, match="add serve=True"):
         verb(*[net(tmp_path / "m.onnx")] * sides, address="192.168.1.20", store=tmp_path / "st")
 
 

@@ -11,6 +11,7 @@ from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "rows"
+EXAMPLE = 'ortune.bench("model.onnx", dim={"batch": 8}).result.rows[0].p50_ms'
 
 
 @dataclass(frozen=True, kw_only=True)

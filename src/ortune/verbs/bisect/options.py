@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TABLE = "values"
+EXAMPLE = 'ortune.bisect("a.onnx", "b.onnx").result.partings'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
 TABLE = "models"
+EXAMPLE = 'ortune.check("models/").result.models'
 EXPORTED = "models.findings"
 SEVERITIES = ("error", "warning", "note")
 WHICH = "Which rules"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this trial; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "comparison"
+EXAMPLE = 'ortune.compare("model.onnx", b_set={"intra": 4}, budget="60s").verdict'
 
 
 @dataclass(frozen=True, kw_only=True)

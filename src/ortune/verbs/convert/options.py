@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TABLE = "conversions"
+EXAMPLE = 'ortune.convert("model.pt2", output="model.onnx")'
 TO = ("onnx", "ort")
 AUTO = "auto"
 SET_BUDGET = "1m"

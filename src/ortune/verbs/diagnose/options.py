@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "tried"
+EXAMPLE = 'ortune.diagnose("model.onnx").result.findings'
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
 """What can be said of a page that is watched."""

@@ -12,6 +12,7 @@ from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this trial. Ctrl-C again stops immediately"
 TABLE = "runtimes"
+EXAMPLE = "ortune.doctor().result.runtimes"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from ortune.verbs._shared.spelling import OUT, Argument, Option
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "rules"
+EXAMPLE = 'ortune.explain("SHP004").summary()'
 
 
 @dataclass(frozen=True, kw_only=True)

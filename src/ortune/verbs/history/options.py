@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "rows"
+EXAMPLE = 'ortune.history("model.onnx", release=["1.27.0", "1.32.0"]).result.rows'
 
 
 @dataclass(frozen=True, kw_only=True)

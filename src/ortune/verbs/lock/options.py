@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TABLE = "changes"
+EXAMPLE = 'ortune.lock("model.onnx", check=True).result.changes'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "profile.operators"
+EXAMPLE = 'ortune.look("model.onnx").summary()'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "providers"
+EXAMPLE = 'ortune.partition("model.onnx", providers="nnapi,coreml").result.providers'
 
 
 @dataclass(frozen=True, kw_only=True)

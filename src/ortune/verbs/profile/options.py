@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "nodes"
+EXAMPLE = 'ortune.profile("model.onnx").to_pandas()'
 
 
 @dataclass(frozen=True, kw_only=True)

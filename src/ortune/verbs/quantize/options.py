@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this step; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "front"
+EXAMPLE = 'ortune.quantize("model.onnx", data="samples", tolerance=0.01).result.front'
 WITHIN = "0.01"
 """The tolerance where nothing was said: relative L2."""
 

@@ -16,6 +16,7 @@ _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 /
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "sessions"
+EXAMPLE = 'ortune.report("newest").summary()'
 
 
 @dataclass(frozen=True, kw_only=True)

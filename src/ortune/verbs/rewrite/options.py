@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TABLE = "steps"
+EXAMPLE = 'ortune.rewrite("model.onnx", "affine-into-weights", output="new.onnx")'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from ortune.verbs._shared.spelling import Argument
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "runtimes"
+EXAMPLE = 'ortune.runtime("add", "1.28.0")'
 
 
 @dataclass(frozen=True, kw_only=True)

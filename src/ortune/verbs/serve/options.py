@@ -12,6 +12,7 @@ from ortune.verbs._shared.groups import OneBench
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "rows"
+EXAMPLE = 'ortune.serve("model.onnx", address="192.168.1.20")'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "profile.operators"
+EXAMPLE = 'ortune.skeleton("model.onnx", output="skeleton.onnx")'
 USUAL = "skeleton.onnx"
 """Not named after the model: its name may tell what it must not."""
 

@@ -26,6 +26,7 @@ STOPPING = (
     "stops immediately"
 )
 TABLE = "candidates"
+EXAMPLE = 'ortune.tune("model.onnx", budget="3m").result.bundle'
 
 
 @dataclass(frozen=True, kw_only=True)
