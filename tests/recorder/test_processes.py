@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from programs import counts, run
 
 from ortune.records import Recording
@@ -181,3 +182,51 @@ def test_what_a_session_was_made_of_is_recorded(tmp_path: Path) -> None:
     assert sum(each.not_contiguous for each in calls) == 1
     assert sum(each.chained for each in calls) == 1
     assert first.creation_ns > 0 and first.end_ns is not None
+
+
+def test_threads_of_a_creation_that_end_with_it_are_no_pool(tmp_path: Path) -> None:
+    """The recorder counts the threads that exist after the first call, and outlives those that are gone."""
+    recording = run(
+        tmp_path,
+        """
+        import threading, time, ctypes
+        from onnxruntime.capi import onnxruntime_inference_collection as module
+        create = module.InferenceSession._create_inference_session.__wrapped__
+        libc = ctypes.CDLL(None)
+        started = ctypes.c_ulong()
+        def with_a_thread(self, *words, **named):
+            result = create(self, *words, **named)
+            libc.pthread_create(ctypes.byref(started), None, libc.usleep, ctypes.c_void_p(20000))
+            return result
+        import ortune_recorder
+        recorder = ortune_recorder._RECORDER
+        module.InferenceSession._create_inference_session = (
+            lambda self, *words, **named: recorder.create(with_a_thread, self, words, named)
+        )
+        for _ in range(3):
+            session = opened(2); time.sleep(0.1); session.run(None, X)
+        """,
+    )
+    assert [session.threads for session in recording.sessions] == [1, 1, 1]
+    assert own(recording) == [1, 1, 1]
+    assert recording.processes[0].stopped == ""
+
+
+@pytest.mark.long
+def test_ten_thousand_sessions_are_counted_in_a_bounded_file(tmp_path: Path) -> None:
+    """More live sessions than rows: those without a row of their own share one, and are sessions all the same."""
+    recording = run(
+        tmp_path,
+        """
+        data, kept = open(MODEL, "rb").read(), []
+        options = ort.SessionOptions(); options.intra_op_num_threads = 1
+        for number in range(10000):
+            session = InferenceSession(data, options)
+            session.run(None, X)
+            if number < 2500: kept.append(session)
+        """,
+    )
+    assert len(recording.sessions) == 10000
+    assert recording.processes[0].lost_events == 0
+    calls = sum(session.n_calls for session in recording.sessions)
+    assert 9000 < calls <= 10000

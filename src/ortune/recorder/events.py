@@ -87,6 +87,7 @@ class Placed(msgspec.Struct, tag_field="e", tag="placed"):
     """Where the threads of a session run."""
 
     id: int
+    threads: int
     cpus: int
 
 

@@ -202,8 +202,8 @@ class Recorder:
             return
         self.off = True
         kind, error, trace = sys.exc_info()
-        if isinstance(error, OSError):
-            return  # its record cannot be written, as ``ortune record`` sees from outside
+        if isinstance(error, OSError) and not os.access(self.folder, os.W_OK):
+            return  # the recording is over, or cannot be written, as ``ortune record`` sees from outside
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = trace.tb_lineno if trace is not None else 0
@@ -446,10 +446,12 @@ class Recorder:
         found = site.rows.get(key)
         if found is not None:
             return found
-        if state.tids and not state.placed:  # a thread pins itself some time after it was started
+        if state.tids and not state.placed:
             state.placed = True
-            cpus = [sorted(os.sched_getaffinity(tid)) for tid in state.tids[:THREADS]]
-            self.write(e="placed", id=state.id, cpus=self.interned("cpus", json.dumps(cpus)))
+            cpus = affinities(state.tids)  # a thread pins itself some time after it was started
+            state.tids = sorted(cpus)  # others had to do with the creation alone
+            pinned = json.dumps([cpus[tid] for tid in state.tids[:THREADS]])
+            self.write(e="placed", id=state.id, threads=len(cpus), cpus=self.interned("cpus", pinned))
         signature = self.interned("signature", (method, tuple(inputs)), outputs=outputs_of(result))
         with self.lock:
             self.keys += 1
@@ -696,6 +698,17 @@ def tasks() -> Any:
     return set(map(int, os.listdir("/proc/self/task")))
 
 
+def affinities(tids: List[int]) -> Dict[int, List[int]]:
+    """Return the CPUs of each thread that still exists."""
+    found = {}
+    for tid in tids:
+        try:
+            found[tid] = sorted(os.sched_getaffinity(tid))
+        except OSError:
+            continue
+    return found
+
+
 def cpu_ns(tids: List[int]) -> int:
     """Return the CPU time of threads; of many it is estimated from the first."""
     total = 0
@@ -707,6 +720,8 @@ def cpu_ns(tids: List[int]) -> int:
             continue
         try:
             total += int(os.read(fd, 64).split()[0])
+        except (OSError, IndexError):  # it ended meanwhile
+            continue
         finally:
             os.close(fd)
     return total * len(tids) // len(some) if some else 0

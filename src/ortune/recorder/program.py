@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 import signal
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -94,6 +93,8 @@ def exit_code(recording: Recording) -> int:
 
 
 def _children_cpu_ns() -> int:
+    import resource  # Windows has none, and does not record
+
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((used.ru_utime + used.ru_stime) * 1e9)
 

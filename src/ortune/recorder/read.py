@@ -166,20 +166,20 @@ class _Reader:
         """Read the sessions, those that a fork inherited among them."""
         rows: dict[int, list[RecordedCalls]] = {}
         ends: dict[int, int] = {}
-        cpus: dict[int, tuple[tuple[int, ...], ...]] = {}
+        cpus: dict[int, Placed] = {}
         for event in self.log.events:
             if isinstance(event, Row) and not event.shared:
                 rows.setdefault(event.session, []).append(self._calls(event))
             elif isinstance(event, Closed):
                 ends[event.id] = event.ns - self.start_ns
             elif isinstance(event, Placed):
-                cpus[event.id] = tuple(tuple(each) for each in self.texts[event.cpus])
+                cpus[event.id] = event
         for event in self.log.events:
             if isinstance(event, Session | Inherited):
                 calls = tuple(calls for calls in rows.get(event.id, ()) if calls.count)
                 known_parent = known.get((parent, event.of)) if isinstance(event, Inherited) else None
                 if isinstance(event, Session):
-                    session = self._session(event, cpus.get(event.id, ()))
+                    session = self._session(event, cpus.get(event.id))
                 elif known_parent is not None:
                     session = msgspec.structs.replace(
                         known_parent, id=event.id, process=self.index, inherited=event.of, threads=0,
@@ -189,7 +189,7 @@ class _Reader:
                     continue
                 yield msgspec.structs.replace(session, calls=calls, end_ns=ends.get(event.id))
 
-    def _session(self, event: Session, cpus: tuple[tuple[int, ...], ...]) -> RecordedSession:
+    def _session(self, event: Session, placed: Placed | None) -> RecordedSession:
         asked, got = self.texts[event.providers]
         model = self.texts[event.model]
         return RecordedSession(
@@ -208,8 +208,8 @@ class _Reader:
             error=event.failed,
             on_event_loop=event.loop,
             thread=event.thread,
-            threads=None if event.tids is None else len(event.tids),
-            thread_cpus=cpus,
+            threads=placed.threads if placed else None if event.tids is None else len(event.tids),
+            thread_cpus=tuple(tuple(each) for each in self.texts[placed.cpus]) if placed else (),
             options=_values(self.texts[event.asked]),
             used=_values(self.texts[event.used]) or {},
             providers=None if asked is None else _names(asked),

@@ -10,9 +10,11 @@ class RecordResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune record --json``.
 
     Attributes:
+        headline: The answer in one sentence.
         path: The written workload file; "" if there was nothing to write.
-        n_findings: Number of findings; ``n_shown`` of them are problems.
-        recording: What was recorded.
+        recording: What was recorded; None for ``--install`` and ``--uninstall``.
+        findings: The one with the largest share of the time first.
+        installed: Files that ``--install`` wrote.
     """
 
     headline: str = ""
