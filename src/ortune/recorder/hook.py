@@ -65,14 +65,13 @@ _now = time.perf_counter_ns
 _cpu = time.thread_time_ns  # its own cost does not include the waits of a busy machine
 _frame = sys._getframe
 _write = struct.Struct("=4q").pack_into
-_read = struct.Struct("=4q").unpack_from
 
 
 class Counters:
     """The calls of one row; what changes at every call is kept here and copied to the memory map in one piece.
 
     Attributes:
-        row: Place in the memory map; 0 is shared by all that have none of their own.
+        row: Place in the memory map; 0 if there was none left: the counts are then written when the session ends.
         key: Number of the row in the log.
         at: Offset in the memory map, in bytes.
     """
@@ -313,6 +312,9 @@ class Recorder:
                     at = counters.at // 8
                     rows.append([counters.key, *self.ints[at : at + FIELDS - 1]])
                     self.free.append(counters.row)
+                else:
+                    counts = [counters.count, counters.total_ns, counters.least_ns, counters.most_ns]
+                    rows.append([counters.key, *counts, *[0] * (FIELDS - 5)])
         self.write(e="closed", id=state.id, ns=_now(), rows=rows)
 
     def model(self, session: Any) -> Any:
@@ -403,16 +405,14 @@ class Recorder:
             took_ns = end_ns - start_ns
             with self.lock:
                 state.active -= 1
-                if not row.row:  # others add to it too
-                    row.count, row.total_ns, row.least_ns, row.most_ns = _read(self.map, row.at)
-                    row.least_ns = row.least_ns if row.count else 1 << 62
                 row.count += 1
                 row.total_ns += took_ns
                 if took_ns < row.least_ns:
                     row.least_ns = took_ns
                 if took_ns > row.most_ns:
                     row.most_ns = took_ns
-                _write(self.map, row.at, row.count, row.total_ns, row.least_ns, row.most_ns)
+                if row.row:
+                    _write(self.map, row.at, row.count, row.total_ns, row.least_ns, row.most_ns)
                 if self.kept < KEPT:
                     at = 8 * (HEADER + ROWS * FIELDS + self.kept * CALL)
                     _write(self.map, at, row.key, start_ns, took_ns, self.thread() << 16 | active)

@@ -168,7 +168,7 @@ class _Reader:
         ends: dict[int, int] = {}
         cpus: dict[int, Placed] = {}
         for event in self.log.events:
-            if isinstance(event, Row) and not event.shared:
+            if isinstance(event, Row):
                 rows.setdefault(event.session, []).append(self._calls(event))
             elif isinstance(event, Closed):
                 ends[event.id] = event.ns - self.start_ns
