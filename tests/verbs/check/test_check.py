@@ -409,3 +409,9 @@ def test_the_page_has_a_row_for_each_finding_with_its_share_as_a_bar(folder: Pat
     result = CheckResult(models=(model,), n_rules=1, fail_on="warning", failed=True)
     page = pages.render(Envelope(schema="ortune/check/1", ortune="0.1.0", status="ok", result=result))
     facts(page, "GRA014", "54 %", 'class="box time sure"')
+
+
+def test_of_no_model_at_all_nothing_is_said_to_be_found(folder: Path) -> None:
+    said = asked("nosuch.onnx")
+    assert said.exit_code == UsageError.exit_code
+    assert "nosuch.onnx" in said.output and "No findings" not in said.output

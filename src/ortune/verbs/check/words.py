@@ -134,7 +134,8 @@ def end(result: CheckResult) -> Iterator[Line]:
     read = len(result.models) - unread
     models = f"{read} model" + ("s" if read != 1 else "")
     if not findings:
-        yield Line(f"No findings in {models} ({result.n_rules} rules).", "good" if read else "")
+        if read:  # of no model at all nothing was looked for
+            yield Line(f"No findings in {models} ({result.n_rules} rules).", "good")
         return
     kinds = Counter(finding.severity for finding in findings)
     counts = ", ".join(f"{kinds[kind]} {kind}{'s' * (kinds[kind] != 1)}" for kind in _LEVELS if kinds[kind])
