@@ -192,7 +192,8 @@ def _columns(record: type[Record], before: tuple[str, ...] = ()) -> list[_Column
         if single and nested[0] is not record and len(path) < DEEPEST:
             columns += _columns(nested[0], path)
         else:
-            columns.append(_Column(name=".".join(path), path=path))
+            text = ".".join(path)
+            columns.append(_Column(name=f"row.{text}" if text in LEADING else text, path=path))
     return columns
 
 
