@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -16,6 +17,7 @@ from ortune.api import verbs
 from ortune.errors import UsageError
 from ortune.records import ManyResult
 from ortune.show.verb_modules import module_of
+from ortune.verbs._many.batch import batch
 from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import Argument, option_fields
 from simulated_machine import Lab, measuring_on
@@ -174,3 +176,17 @@ def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     Path("empty").mkdir()
     with pytest.raises(UsageError, match="holds no model"):
         found(["empty"])
+
+
+def test_the_command_that_resumes_writes_the_same_files(folder: Path, tmp_path: Path) -> None:
+    values = {
+        "model": [str(folder)], "output": str(tmp_path / "out"), "bundle": False, "budget": "5m", "resume": "newest",
+        "report": "all.html", "export": ["csv=a.csv"], "objective": "p95", "store": "s",
+    }  # fmt: skip
+    asked, _ = batch("tune", module_of("tune", "options").Options, values, {"budget"})
+    assert asked is not None
+    words = shlex.split(asked.command("--resume"))
+    assert words[:3] == ["ortune", "tune", str(folder)] and words[-3:] == ["--budget", "300s", "--resume"]
+    for pair in (("--output", str(tmp_path / "out")), ("--report", "all.html"), ("--export", "csv=a.csv")):
+        assert pair in itertools.pairwise(words)
+    assert "--no-bundle" in words and words.count("--resume") == 1

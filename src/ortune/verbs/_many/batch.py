@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ortune.durations import as_option
 from ortune.errors import UsageError
+from ortune.printable import operand
 from ortune.records import Configured
 from ortune.show.verb_modules import module_of
 from ortune.verbs._shared.model_files import found, names_several
 from ortune.verbs._shared.quantities import seconds
-from ortune.verbs._shared.spelling import Argument, OptionField, option_fields, words
+from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_fields, words, written
 
 EACH = "each"
 """The switch of a command whose files are otherwise sides of one answer."""
@@ -33,6 +34,7 @@ class Batch:
     Attributes:
         verb: The command.
         argument: The option that names the model of a run.
+        texts: The models, folders and patterns as they were given.
         models: The models, in order.
         values: What was asked, by option; the models are not among it.
         typed: The options that were passed, whatever their value.
@@ -41,6 +43,7 @@ class Batch:
 
     verb: str
     argument: str
+    texts: tuple[str, ...]
     models: tuple[str, ...]
     values: Mapping[str, Any]
     typed: Collection[str]
@@ -102,20 +105,23 @@ class Batch:
         return seconds(self.values["budget"], "--budget") if "budget" in self.typed else None
 
     def command(self, *more: str) -> str:
-        """The command line that asks the same again."""
-        options = self.options(**self.of(self.models[0]))
-        asked = words(options, without=(self.argument, "budget"))
-        each = self.values.get("budget_each")
-        total = self.total_s
-        budget = ["--budget", as_option(total)] if total is not None else []
-        budget += ["--budget-each", str(each)] if each is not None else []
-        named = [f"--{EACH}"] if self.values.get(EACH) else []
-        return shlex.join(["ortune", self.verb, *self.given, *named, *asked, *budget, *more])
-
-    @property
-    def given(self) -> Sequence[str]:
-        """The models, folders and patterns as they were given."""
-        return tuple(self.values.get("models", self.models))
+        """The command line that asks the same again, with the files that it writes."""
+        asked = {name: value for name, value in self.values.items() if name not in ("resume", "budget")}
+        options = self.options(**asked | {self.argument: self.models[0]})
+        line = words(options, without=(self.argument,))
+        for option in option_fields(type(options)):
+            spelling = option.spelling
+            if isinstance(spelling, Option) and not spelling.again and option.given(options):
+                flag, _, off = spelling.flag.partition("/")
+                value = getattr(options, option.name)
+                if isinstance(value, bool):
+                    line.append(flag if value else off)
+                    continue
+                line += [
+                    word for part in (value if option.many else [value]) for word in (flag, written(part))
+                ]
+        budget = [] if self.total_s is None else ["--budget", as_option(self.total_s)]
+        return shlex.join(["ortune", self.verb, *map(operand, self.texts), *line, *budget, *more])
 
 
 def batch(
@@ -148,7 +154,13 @@ def batch(
     if not always and not asked.get(EACH) and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}
     given = Batch(
-        verb=verb, argument=model.name, models=found(texts), values=asked, typed=typed, configure=configure
+        verb=verb,
+        argument=model.name,
+        texts=tuple(texts),
+        models=found(texts),
+        values=asked,
+        typed=typed,
+        configure=configure,
     )
     return given, asked
 

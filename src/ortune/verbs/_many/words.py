@@ -20,7 +20,7 @@ NOT_REACHED = "not run: the command was stopped before"
 NO_TIME = "not run: the budget for all models was spent"
 FAILED = "failed"
 _NOTHING = "-"
-_MISSING = {"interrupted": "stopped", "budget": "no time"}
+_MISSING = {"interrupted": "not run", "budget": "no time"}
 LONGEST = 120
 """Characters of a remark in a terminal; the page and the JSON have all."""
 
@@ -178,7 +178,7 @@ def _trouble(row: ModelRow) -> str:
     error = row.error
     assert error is not None
     where = "" if error.where in ("", row.path) else f"{error.where}: "
-    return f"{where}{error.what}; {error.do}" if error.do else f"{where}{error.what}"
+    return f"{where}{error.what} -> {error.do}" if error.do else f"{where}{error.what}"
 
 
 def _configured(row: ModelRow) -> str:

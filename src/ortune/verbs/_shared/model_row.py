@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Comparison, Envelope, ModelRow, Record, RowFigure, RowUnit
+from ortune.records import Comparison, Envelope, Figures, ModelRow, Record, RowFigure, RowUnit
 from ortune.show import headline, sides
 
 OUTPUTS_DIFFER = "outputs differ"
@@ -14,13 +14,13 @@ def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
     if comparison is None:
         return ()
     ratio, low, high = sides.as_shown(comparison)
-    name = sides.statistic_name(comparison.statistic)
+    name = f"{sides.statistic_name(comparison.statistic)} change"
     figures = [RowFigure(name=name, unit="ratio", value=ratio, low=low, high=high)]
     for other in comparison.beside:
         if other.figure == "load":
             figures.append(
                 RowFigure(
-                    name="load time",
+                    name="load change",
                     unit="ratio",
                     value=other.ratio,
                     low=other.ratio_low,
@@ -31,7 +31,11 @@ def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
         if guard.figure == "memory" and guard.ratio is not None:
             figures.append(
                 RowFigure(
-                    name="memory", unit="ratio", value=guard.ratio, low=guard.ratio_low, high=guard.ratio_high
+                    name="memory change",
+                    unit="ratio",
+                    value=guard.ratio,
+                    low=guard.ratio_low,
+                    high=guard.ratio_high,
                 )
             )
     return tuple(figures)
@@ -39,12 +43,21 @@ def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
 
 def time_of(comparison: Comparison | None) -> tuple[RowFigure, ...]:
     """Return the new side's value of the compared figure; () if it is unknown."""
-    if comparison is None or comparison.new_value is None:
+    return () if comparison is None else _value(comparison.new_value, comparison.statistic)
+
+
+def value_of(figures: Figures | None, statistic: str) -> tuple[RowFigure, ...]:
+    """Return the value that a statistic names; () if it is unknown."""
+    return () if figures is None else _value(sides.number(figures, statistic), statistic)
+
+
+def _value(value: float | None, statistic: str) -> tuple[RowFigure, ...]:
+    if not value:
         return ()
-    name, value = f"{sides.statistic_name(comparison.statistic)} after", comparison.new_value
-    if sides.is_rate(comparison.statistic):
+    name = sides.statistic_name(statistic)
+    if sides.is_rate(statistic):
         return (RowFigure(name=name, unit="per-second", value=1e9 / value),)
-    unit: RowUnit = "bytes" if sides.kind(comparison.statistic) == "memory" else "ns"
+    unit: RowUnit = "bytes" if sides.kind(statistic) == "memory" else "ns"
     return (RowFigure(name=name, unit=unit, value=value),)
 
 

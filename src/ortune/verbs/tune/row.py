@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, ModelRow, TuneResult
 from ortune.show import tune_facts
-from ortune.verbs._shared.model_row import changed, of_answer, time_of
+from ortune.verbs._shared.model_row import changed, of_answer, time_of, value_of
 
 
 def row(envelope: Envelope[TuneResult]) -> ModelRow:
@@ -13,5 +13,7 @@ def row(envelope: Envelope[TuneResult]) -> ModelRow:
     kept = tune_facts.kept(result)
     claim = None if tune_facts.nothing_tested(result) else tune_facts.claimed(result)
     figures = (*changed(claim)[:1], *time_of(None if kept else claim))
+    if kept:
+        figures = (*figures, *value_of(result.current_figures or result.default_figures, result.statistic))
     needs = () if kept else (result.winner.describe(),)
     return of_answer(envelope, result.headline, figures=figures, needs=needs)
