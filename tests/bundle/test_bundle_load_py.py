@@ -19,6 +19,8 @@ from onnx_text import assemble
 from ortune import platform
 from ortune.records import ProviderSpec, Value
 
+BASIC = {"graph_optimization_level": "basic"}
+"""A setting; without any, the loader only opens the model."""
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 MIMALLOC = platform.allocator_library("mimalloc")
 
@@ -65,7 +67,7 @@ def test_runs_from_wherever_it_is_moved(tmp_path: Path, make_bundle: Bundle, nam
 
 
 def test_needs_onnxruntime_alone(tmp_path: Path, make_bundle: Bundle) -> None:
-    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, BASIC)
     question = "sorted({'ortune', 'onnx', 'msgspec', 'rich', 'typer', 'psutil'} & set(sys.modules))"
     assert ask(bundle, question) == "[]"
     ast.parse((bundle / "load.py").read_text(encoding="utf-8"), feature_version=(3, 8))
@@ -197,7 +199,7 @@ def test_another_cpu_takes_the_plain_model_and_drops_what_belongs_to_this_one(
 
 
 def test_a_wrong_output_is_told(tmp_path: Path, make_bundle: Bundle) -> None:
-    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, BASIC)
     output = bundle / "outputs" / "output_0.pb"
     data = bytearray(output.read_bytes())
     data[-4:] = np.float32(1000).tobytes()
@@ -208,7 +210,7 @@ def test_a_wrong_output_is_told(tmp_path: Path, make_bundle: Bundle) -> None:
 
 
 def test_without_outputs_it_says_so(tmp_path: Path, make_bundle: Bundle) -> None:
-    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, with_outputs=False)
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, BASIC, with_outputs=False)
     facts(check(bundle), "not compared", "no outputs")
 
 
@@ -231,7 +233,7 @@ def test_every_kind_of_tensor(tmp_path: Path, make_bundle: Bundle) -> None:
     inputs, outputs = ([tensor(f"{letter}{kind}", kind, ["n"]) for kind in KINDS] for letter in "xy")
     model = assemble(nodes, inputs, outputs, ir_version=9)
     onnx.save(model, tmp_path / "net.onnx")
-    bundle = make_bundle(tmp_path / "net.onnx", {f"x{kind}": values for kind, values in KINDS.items()})
+    bundle = make_bundle(tmp_path / "net.onnx", {f"x{kind}": values for kind, values in KINDS.items()}, BASIC)
     assert difference(check(bundle)) == 0
 
 
@@ -240,7 +242,7 @@ def test_scalars_and_empty_tensors(tmp_path: Path, make_bundle: Bundle) -> None:
     inputs = [tensor("x", TensorProto.FLOAT, []), tensor("s", TensorProto.INT64, [1])]
     model = one_node(tmp_path / "net.onnx", node, inputs, [tensor("y", TensorProto.FLOAT, ["n"])])
     feeds = {"x": np.array(3, np.float32), "s": np.array([0])}
-    assert difference(check(make_bundle(model, feeds))) == 0
+    assert difference(check(make_bundle(model, feeds, BASIC))) == 0
 
 
 def test_sequences(tmp_path: Path, make_bundle: Bundle) -> None:
@@ -252,14 +254,14 @@ def test_sequences(tmp_path: Path, make_bundle: Bundle) -> None:
         [sequence("y", TensorProto.FLOAT, None)],
     )  # fmt: skip
     feeds = {"s": [np.ones((3,), np.float32), np.zeros((2, 2), np.float32)], "t": np.ones(2, np.float32)}
-    bundle = make_bundle(model, feeds)
+    bundle = make_bundle(model, feeds, BASIC)
     assert difference(check(bundle)) == 0
     assert not (bundle / "feeds.npz").exists()
 
 
 def test_maps(make_bundle: Bundle) -> None:
     model = Path(ort.__file__).parent / "datasets" / "logreg_iris.onnx"
-    bundle = make_bundle(model, {"float_input": np.ones((3, 2), np.float32)})
+    bundle = make_bundle(model, {"float_input": np.ones((3, 2), np.float32)}, BASIC)
     assert (bundle / "outputs" / "output_1.json").is_file()
     assert difference(check(bundle)) < 1e-6
 
@@ -270,7 +272,7 @@ def test_bfloat16(tmp_path: Path, make_bundle: Bundle) -> None:
     node = helper.make_node("Identity", ["x"], ["y"])
     kind = TensorProto.BFLOAT16
     model = one_node(tmp_path / "net.onnx", node, [tensor("x", kind, [3])], [tensor("y", kind, [3])])
-    bundle = make_bundle(model, {"x": np.array([1, 2, 3], ml_dtypes.bfloat16)}, with_outputs=False)
+    bundle = make_bundle(model, {"x": np.array([1, 2, 3], ml_dtypes.bfloat16)}, BASIC, with_outputs=False)
     shutil.copytree(bundle / "inputs", bundle / "outputs")
     (bundle / "outputs" / "input_0.pb").rename(bundle / "outputs" / "output_0.pb")
     assert difference(check(bundle)) == 0
@@ -375,3 +377,23 @@ def test_one_binding_serves_every_call_of_a_thread(
     done = run_python("-c", CALLS.format(folder=str(bundle), cases=cases, n=2))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"[] 5 {fixed}"
+
+
+def test_without_settings_the_loader_only_opens_the_model(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    text = (bundle / "load.py").read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 8))
+    assert len([line for line in text.splitlines() if line.strip()]) <= 15
+    assert (
+        ask(bundle, "len(load.run(session, {'x': __import__('numpy').ones((2, 64), 'float32')})[0])") == "2"
+    )
+    done = run_python("-I", bundle / "load.py")
+    assert done.returncode == 0 and "loaded" in done.stdout and "'x'" in done.stdout
+
+
+def test_what_needs_more_than_the_model_has_the_whole_loader(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    other = matmul(tmp_path / "cache" / "net.onnx")
+    for changes in ({"settings": {"intra_op_num_threads": 1}}, {"rewritten": other, "hardware_bound": True}):
+        bundle = make_bundle(model, FEEDS, force=True, **changes)
+        assert "def once_a_process" in (bundle / "load.py").read_text(encoding="utf-8")

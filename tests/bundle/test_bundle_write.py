@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,7 @@ def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) ->
         "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
         "deploy/env", "deploy/Dockerfile", "deploy/k8s.yaml", "deploy/k8s-check.yaml", "deploy/config.pbtxt",
         "inputs/input_0.pb", "outputs/output_0.pb", "SHA256SUMS",
+        "README.md",
     }  # fmt: skip
     info = bundle_format.read(bundle)
     assert (info.model, info.plain_model, info.hardware_bound) == ("net.onnx", "", False)
@@ -52,6 +54,20 @@ def test_default_winner_gives_an_empty_plan(tmp_path: Path, make_bundle: Bundle)
     info = bundle_format.read(make_bundle(matmul(tmp_path / "net.onnx"), FEEDS))
     assert info.plan == Plan() and info.applied == ()
     assert "default settings" in info.contains and "no better" in info.contains
+
+
+def test_the_readme_says_what_it_is_and_names_files_that_are_there(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    model = matmul(tmp_path / "a`<b>|c.onnx")
+    bundle = make_bundle(model, FEEDS, {"intra_op_num_threads": 4}, headline="faster: 1.2x in p50")
+    text = (bundle / "README.md").read_text(encoding="utf-8")
+    facts(text, "# `a<b>|c.onnx`", "faster: 1.2x in p50", "from load import load, run", "ortune compare")
+    named = set(re.findall(r"(?m)^\| `([^`]+)` \|", text))
+    assert {"ortune.json", "inputs", "outputs", "SHA256SUMS"} <= named
+    own = {file.name for file in bundle.iterdir()}
+    assert {name for name in named if ".onnx" not in name} <= own
+    assert "`load.mjs`" in text and "README.md" in (bundle / "SHA256SUMS").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", ["inputs", "feeds.npz"])

@@ -12,8 +12,8 @@ from ortune.bundle.shared import as_text, put_option, thread_cap
 from ortune.catalogue import knobs
 from ortune.catalogue.knobs import Knob
 from ortune.catalogue.named import TRANSPARENT_HUGE_PAGES as _HUGE_PAGES
-from ortune.catalogue.providers import find
-from ortune.records import Applied, Host, Plan, Value, assignment
+from ortune.catalogue.providers import CPU, find
+from ortune.records import Applied, BundleInfo, Host, Plan, Value, assignment
 
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
@@ -160,3 +160,9 @@ def _stored(knob: Knob, value: Value) -> Value:
     # 0 is ONNX Runtime's own choice, not a count; a provider's option is a plain text in every language.
     count = knob.threads and knob.channel != "provider_option" and isinstance(value, int) and value > 0
     return f"min({value}, cpus)" if count else value
+
+
+def is_default(info: BundleInfo, custom_ops: Sequence[str]) -> bool:
+    """Return whether nothing has to be done but to open the model on the CPU."""
+    needs = info.applied or custom_ops or info.requirements or info.hardware_bound or info.calibration
+    return not needs and info.plan.provider_names == (CPU.name,)

@@ -15,6 +15,7 @@ from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import claim, emit_all, languages
 from ortune.bundle.package import MANIFEST, manifest
+from ortune.bundle.readme import README, readme
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
 from ortune.bundle.web import FILES, locations, web_files
@@ -27,7 +28,7 @@ from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
     INDEX, "report.html", WORKLOAD, "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
-    digests.SUMS, MANIFEST,
+    digests.SUMS, MANIFEST, README,
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
 
@@ -91,6 +92,9 @@ def write_bundle(
         texts[INDEX] = _json(info)
         texts[WORKLOAD] = _json(used)
         texts["report.html"] = report_html
+        there = {*texts, *(name.partition("/")[0] for name in texts), *(path.name for path in work.iterdir())}
+        loaders = [language.file for language in languages()]
+        texts[README] = readme(info, result.headline, Path(model).name, there, loaders)
         for name, text in texts.items():
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")

@@ -23,6 +23,7 @@ from ortune.bundle.settings import (
     caches,
     is_bound,
     is_capture,
+    is_default,
     named,
     needs_allocator,
     no_huge_pages,
@@ -96,6 +97,7 @@ class Language:
         binds: Its code can call a session through one I/O binding.
         keeps_buffers: Its code can keep inputs and outputs on the device, as replaying a captured graph needs.
         instead: What to do for that, where it is not ``INSTEAD``.
+        default: Template of a plan that needs nothing but the model, without its suffix; "" for the same one.
         more: What the template needs besides.
     """
 
@@ -127,12 +129,13 @@ class Language:
     binds: bool = False
     keeps_buffers: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
+    default: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
         """Return the text of the file."""
-        template = templates().get_template(f"{self.file}.j2")
-        return template.render(self._places(info, custom_ops), **self.more)
+        name = self.default if self.default and is_default(info, custom_ops) else self.file
+        return templates().get_template(f"{name}.j2").render(self._places(info, custom_ops), **self.more)
 
     def _places(self, info: BundleInfo, custom_ops: Sequence[str]) -> dict[str, Any]:
         """Return what the template may name."""
@@ -207,8 +210,6 @@ class Language:
             "captures": captures(info.plan, applied),
             "providers": self._appended(info),
         }
-
-    # --- statements ------------------------------------------------------------------------------------
 
     def statements(self, info: BundleInfo) -> list[str]:
         """Return statements on ``options``; those that hold only for the tuned machine are conditional."""

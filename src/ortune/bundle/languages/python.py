@@ -65,6 +65,7 @@ def remedy(requirements: Iterable[str]) -> str:
 LANGUAGE = Language(
     name="Python",
     file="load.py",
+    default="load.default.py",
     quote=repr,
     count="threads({}, TUNED_ON.get('cpus', 1))",
     text="str({})",
