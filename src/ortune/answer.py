@@ -22,7 +22,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
     """A verb's document, which also says itself in words, in a notebook, and as a table."""
 
     def __repr__(self) -> str:
-        """One line: what was asked, of which model, and the verdict."""
+        """Return one line: what was asked, of which model, and the verdict."""
         model = f" {PurePath(self.model.path).name}" if self.model else ""
         if isinstance(self.result, ManyResult):
             return visible(f"<ortune.{self.result.verb} of {len(self.result.models)} models: {self.status}>")
@@ -30,19 +30,19 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return visible(f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>")
 
     def summary(self, *, verbose: bool = False) -> str:
-        """What the command line prints, without colours; ``verbose`` as ``-v``."""
+        """Return what the command line prints, without colours; ``verbose`` as ``-v``."""
         from ortune.show import terminal
 
         return terminal.plain(self._document(), whole=verbose)
 
     def _repr_html_(self) -> str:
-        """What the command line prints, for a notebook."""
+        """Return what the command line prints, for a notebook."""
         from ortune.show import terminal
 
         return terminal.html(self._document())
 
     def to_pandas(self, table: str = "") -> Any:
-        """A part of the result as a ``pandas.DataFrame``, one row a record, columns named like the fields.
+        """Return a part of the result as a ``pandas.DataFrame``, one row a record, columns named like the fields.
 
         Args:
             table: A field of ``result`` that holds records, such as "nodes", with points between nested ones; the
@@ -85,7 +85,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
 
 
 def tables(result: Any) -> list[str]:
-    """The fields of a result that hold records."""
+    """Return the fields of a result that hold records."""
     names = []
     for name in result.__struct_fields__:
         value = getattr(result, name)
@@ -95,5 +95,5 @@ def tables(result: Any) -> list[str]:
 
 
 def answered(envelope: Envelope[Any]) -> Answer[Any]:
-    """A verb's document as Python has it."""
+    """Return a verb's document as Python has it."""
     return Answer(**{name: getattr(envelope, name) for name in envelope.__struct_fields__})

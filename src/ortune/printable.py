@@ -11,7 +11,7 @@ _COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal or a runner of jobs would act on written out, as in a Python literal.
+    """Return the text with what a terminal or a runner of jobs would act on written out, as in a Python literal.
 
     Runners obey ``##[...]`` and ``##name[...]`` anywhere in a line.
     """
@@ -25,18 +25,18 @@ def lines(text: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """The address without the password of its user, as it may be shown and stored."""
+    """Return the address without the password of its user, as it may be shown and stored."""
     return _PASSWORD.sub(r"\1@", url)
 
 
 def operand(name: object) -> str:
-    """A file's name as a command line takes it: one that begins with a dash would be read as an option."""
+    """Return a file's name as a command line takes it: one that begins with a dash would be read as an option."""
     text = str(name)
     return f"./{text}" if text.startswith("-") else text
 
 
 def no_commands(text: str, written: str) -> str:
-    """The text with the beginning of each ``##[...]`` written in another way."""
+    """Return the text with the beginning of each ``##[...]`` written in another way."""
     return _COMMAND_INSIDE.sub(lambda match: written, text)
 
 

@@ -226,7 +226,7 @@ def _numbers(key: str, text: str, most: int) -> tuple[float, ...]:
 
 
 def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str, tuple[Size, ...], Layout]:
-    """The input that takes images, its sizes and its layout: of four dimensions, with 1 or 3 channels."""
+    """Return the input that takes images, its sizes and its layout: of four dimensions, with 1 or 3 channels."""
     names = []
     for value in feedable(ir_model):
         sizes, name = input_sizes(value), value.name or ""
@@ -274,7 +274,7 @@ def _pillow() -> Any:
 
 
 def _values(pillow: Any, path: Path, wanted: ImageInput, dtype: np.dtype[Any]) -> Array:
-    """One image as a batch of one."""
+    """Return one image as a batch of one."""
     image_of, operations = pillow
     size = (wanted.width, wanted.height)
     try:

@@ -64,7 +64,7 @@ def load(
 def labelled(
     path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
-    """Reads inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
+    """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
     values, raw_sets = feedable(ir_model), _images(path, ir_model, option, image) or _raw_sets(path, option)
@@ -81,14 +81,14 @@ def labelled(
 def _images(
     path: Path, ir_model: ir.Model, option: str, image: str
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Every image of a folder as a set by name; [] where it has none."""
+    """Return every image of a folder as a set by name; [] where it has none."""
     if not files.is_folder(path):
         return []
     return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image)]
 
 
 def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") -> dict[str, tuple[int, ...]]:
-    """The shapes by input of the user's set that is in the middle, by the number of its elements.
+    """Return the shapes by input of the user's set that is in the middle, by the number of its elements.
 
     Raises:
         InputError: As ``load``.
@@ -108,7 +108,7 @@ def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.V
 
 
 def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
+    """Return every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
     if not files.is_folder(path):
         return [(f"{option} {path}", read_arrays(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():
@@ -128,7 +128,7 @@ def _by_number(paths: object) -> list[Path]:
 
 
 def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
-    """The arrays of an ``.npz`` by name, or the one of an ``.npy``.
+    """Return the arrays of an ``.npz`` by name, or the one of an ``.npy``.
 
     Raises:
         InputError: It cannot be read, holds objects, or unpacks to more than memory should hold.
@@ -176,7 +176,7 @@ def _from_protobuf(folder: Path) -> list[FeedValue]:
 
 
 def _value_of(path: Path) -> FeedValue:
-    """One ``input_N.pb``: a tensor, or else a sequence of tensors."""
+    """Return one ``input_N.pb``: a tensor, or else a sequence of tensors."""
     try:
         raw = files.read(path)
     except OSError as error:
@@ -207,7 +207,7 @@ def _value_of(path: Path) -> FeedValue:
 
 
 def _array(tensor: onnx.TensorProto, path: Path) -> Array:
-    """The values of a tensor, all of which it must hold itself: a name of another file is never followed.
+    """Return the values of a tensor, all of which it must hold itself: a name of another file is never followed.
 
     Raises:
         InputError: They lie elsewhere.
@@ -276,7 +276,7 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> d
 
 
 def _typed(array: Array, dtype: str, where: str) -> Array:
-    """An array of the type that the model takes, as this machine has it.
+    """Return an array of the type that the model takes, as this machine has it.
 
     Raises:
         InputError: It is of another type, or of one that no model has.
@@ -310,7 +310,7 @@ def _text(array: Array, where: str) -> Array:
 
 
 def _same_bits(array: Array, dtype: str) -> Array:
-    """Bits that numpy stored in place of bfloat16 or float8 (an .npz cannot hold these types) get their type."""
+    """Return bits that numpy stored in place of bfloat16 or float8 (an .npz cannot hold these types) get their type."""
     element = element_type(dtype)
     stored = {"bfloat16": "uint16"}.get(element, "uint8" if element.startswith("float8") else "")
     plain = array.dtype.kind in "Vu" and not array.dtype.names and not array.dtype.subdtype
@@ -359,7 +359,7 @@ def _check_shape(
 
 
 def dim_text(dim: Size) -> str:
-    """A size as people write it: a number, a name, or ? where it has none."""
+    """Return a size as people write it: a number, a name, or ? where it has none."""
     if dim.value is not None:
         return str(dim.value)
     names = [s if f == 1 else f"{f}*{s}" for s, f in dim.terms]
@@ -368,7 +368,7 @@ def dim_text(dim: Size) -> str:
 
 
 def value_range(value: FeedValue) -> tuple[float | None, float | None]:
-    """Smallest and largest element of integers and booleans; None for all else (and for nothing)."""
+    """Return smallest and largest element of integers and booleans; None for all else (and for nothing)."""
     arrays = [a for a in (value if isinstance(value, list) else [value]) if a is not None]
     numbers = [a for a in arrays if a.dtype.kind in "iub" and a.size]
     if not numbers or len(numbers) != len(arrays):

@@ -49,7 +49,7 @@ def propose(
     gap_ns: int = 0,
     custom_ops: tuple[str, ...] = (),
 ) -> Workload:
-    """The best workload that can be told without running the model.
+    """Return the best workload that can be told without running the model.
 
     Args:
         ir_model: The model; its weights are not read.
@@ -136,7 +136,7 @@ def _proposed(
 
 
 def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The symbols that ``--shape`` decides."""
+    """Return the symbols that ``--shape`` decides."""
     by_name = {i.name: i for i in inputs.inputs}
     user: dict[str, int] = {}
     for name, shape in shapes.items():
@@ -191,7 +191,7 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
 
 
 def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
-    """Says which dimensions a ``--dim`` name was taken for, where none is spelled so."""
+    """Return which dimensions a ``--dim`` name was taken for, where none is spelled so."""
     for name in dims:
         symbols = _symbols_named(inputs, name)
         if symbols != [name]:
@@ -199,7 +199,7 @@ def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
 
 
 def _symbols_named(inputs: InputSet, name: str) -> list[str]:
-    """The symbols that a ``--dim`` name means: the exact one, or all of the kind that it names."""
+    """Return the symbols that a ``--dim`` name means: the exact one, or all of the kind that it names."""
     symbols = list(inputs.kinds)
     if name in symbols:
         return [name]
@@ -225,7 +225,7 @@ def _listed(names: Mapping[str, object]) -> str:
 
 
 def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[Case, ...]:
-    """One case for each set of the user's feeds, equally weighted."""
+    """Return one case for each set of the user's feeds, equally weighted."""
     roles = {i.name: (i.role, i.dtype) for i in inputs.inputs}
     cases = []
     for number, feeds_ in enumerate(all_feeds):
@@ -246,7 +246,7 @@ def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[
 def feeds(
     ir_model: ir.Model, workload: Workload, kind: Kind = "usual"
 ) -> list[tuple[Case, dict[str, FeedValue]]]:
-    """The feeds of every case: the user's own where given (kind "usual"), else generated.
+    """Return the feeds of every case: the user's own where given (kind "usual"), else generated.
 
     Raises:
         InputError: The seed is none, the user's feeds cannot be read, or the shapes ask for too much.
@@ -263,7 +263,7 @@ def feeds(
 
 
 def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
-    """What the small inputs of integers and flags hold, for each case: lengths, counts, switches.
+    """Return what the small inputs of integers and flags hold, for each case: lengths, counts, switches.
 
     They decide what other sizes are, and how much work there is.
     """
@@ -287,7 +287,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
 
 def _counts(choice: InputChoice, from_user: bool) -> bool:
-    """Returns whether an input is small, of integers or flags, and its values are given or can be made."""
+    """Return whether an input is small, of integers or flags, and its values are given or can be made."""
     can_make = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS
@@ -295,7 +295,7 @@ def _counts(choice: InputChoice, from_user: bool) -> bool:
 
 
 def describe(workload: Workload) -> str:
-    """What was chosen, in one line; guesses are named as guesses."""
+    """Return what was chosen, in one line; guesses are named as guesses."""
     if not workload.cases:
         return "inputs: none"
     parts = [_group_text(group) for group in _grouped(workload.cases[0].inputs)]
@@ -314,7 +314,7 @@ def describe(workload: Workload) -> str:
 
 
 def _grouped(inputs: tuple[InputChoice, ...]) -> list[list[InputChoice]]:
-    """Inputs that were chosen alike (a decoder's many past tensors) together."""
+    """Return inputs that were chosen alike (a decoder's many past tensors) together."""
     groups: dict[tuple[object, ...], list[InputChoice]] = {}
     for choice in inputs:
         groups.setdefault((choice.dtype, choice.shape, choice.role, choice.note), []).append(choice)

@@ -40,7 +40,7 @@ def document(
     exact: ExactCheck | None = None,
     configured: Configured | None = None,
 ) -> Envelope[R]:
-    """The answer of a verb.
+    """Return the answer of a verb.
 
     Args:
         verb: Who answers.

@@ -99,7 +99,7 @@ class Experiment:
         return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE, self.answer_s / 2)
 
     def skipped(self, pace: Pace, enough_s: int = 0) -> list[str]:
-        """What was left out for want of time, in words, with a budget that holds it; [] where nothing was.
+        """Return what was left out for want of time, in words, with a budget that holds it; [] where nothing was.
 
         Args:
             pace: Of what was left out.
@@ -118,7 +118,7 @@ class Experiment:
         return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
-        """Opens what a side names, with what all sides of the verb have in common.
+        """Open what a side names, with what all sides of the verb have in common.
 
         Args:
             side: As it was written.
@@ -150,7 +150,7 @@ class Experiment:
         return resolved
 
     def measure_at(self, runtime: Runtime, plan: Plan) -> None:
-        """Measures on the machine of a runtime that sees no files of this one; all sides share one machine.
+        """Measure on the machine of a runtime that sees no files of this one; all sides share one machine.
 
         Args:
             runtime: Of a side.
@@ -219,7 +219,7 @@ class Experiment:
         return exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s)
 
     def begin(self, key: str, names: Mapping[str, str], *, here: bool = True) -> SessionLog:
-        """Begins the journal.
+        """Begin the journal.
 
         Args:
             key: What the session is about, for finding it again.
@@ -247,7 +247,7 @@ class Experiment:
         self.replay.reached(self.replay.once("began", int, self.replay.clock))
 
     def resume(self, key: str, session: str) -> None:
-        """Goes on with the journal of an interrupted session: what it measured is not measured again.
+        """Go on with the journal of an interrupted session: what it measured is not measured again.
 
         Args:
             key: What the session is about.
@@ -284,7 +284,7 @@ class Experiment:
         )
 
     def _open_store(self) -> None:
-        """Opens the store where what is measured is kept; where the user's own place cannot be written, says so."""
+        """Open the store where what is measured is kept; where the user's own place cannot be written, says so."""
         if not self.terms.stored or self._store is not None or self._unwritable:
             return
         try:
@@ -304,7 +304,7 @@ class Experiment:
         say: Callable[[str], None] | None = None,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> Measuring:
-        """A side that is to be run, with its inputs proposed.
+        """Return a side that is to be run, with its inputs proposed.
 
         Args:
             side: What is run.
@@ -361,7 +361,7 @@ class Experiment:
         )
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
-        """Adds the answer to the journal, and says what could not be kept."""
+        """Add the answer to the journal, and says what could not be kept."""
         self.log.add("result", envelope)
         self.say_trouble()
         return envelope

@@ -83,7 +83,7 @@ def apply_all(
 def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Rewritten:
-    """Apply rewrites in order and write the result; cached by model, rewrites and tool.
+    """Apply rewrites in order and write the result; cached by model, rewrite and tool.
 
     Raises:
         UsageError: A rewrite or a parameter is not known or does not fit the model.

@@ -125,7 +125,7 @@ class Editor:
         name: str,
         domain: str = "",
     ) -> ir.Value:
-        """Insert a node with one output before another node and returns the output."""
+        """Insert a node with one output before another node and return the output."""
         return self.outputs(before, operator, inputs, attributes, name=name, domain=domain, count=1)[0]
 
     def outputs(
@@ -139,7 +139,7 @@ class Editor:
         domain: str = "",
         count: int,
     ) -> list[ir.Value]:
-        """Insert a node with several outputs and returns them."""
+        """Insert a node with several outputs and return them."""
         scope = before.graph
         assert scope is not None
         if domain:
@@ -155,7 +155,7 @@ class Editor:
         return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Replace all uses of a value and removes its node; a graph output keeps its name."""
+        """Replace all uses of a value and remove its node; a graph output keeps its name."""
         if new.producer() is not None:  # what an input is belongs to the model's signature
             new.type = new.type or old.type
             if new.shape is None:

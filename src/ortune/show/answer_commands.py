@@ -34,7 +34,7 @@ _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow"
 
 
 def plan_options(plan: Plan, flag: str) -> list[str]:
-    """The settings and rewrites as options that begin so ("--", "--b-")."""
+    """Return the settings and rewrites as options that begin so ("--", "--b-")."""
     words = [word for setting in plan.assignments for word in (f"{flag}set", setting)]
     for spec in plan.rewrites:
         params = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -62,7 +62,7 @@ def load_options(work: Workload) -> list[str]:
 
 
 def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[str] | None:
-    """The inputs and the load as options; None where they cannot be written."""
+    """Return the inputs and the load as options; None where they cannot be written."""
     if work is None or any(note.startswith(IN_A_POD) for note in notes):
         return None
     words = _inputs(work)
@@ -70,14 +70,14 @@ def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[s
 
 
 def user_inputs(work: Workload) -> list[str]:
-    """The user's own inputs as options; [] where there are none."""
+    """Return the user's own inputs as options; [] where there are none."""
     if not work.inputs_path:
         return []
     return ["--inputs", work.inputs_path, *(["--image", work.image] if work.image else [])]
 
 
 def _inputs(work: Workload) -> list[str] | None:
-    """What the model is fed; None where it cannot be written."""
+    """Return what the model is fed; None where it cannot be written."""
     words = user_inputs(work) if work.inputs_path else _shapes(work)
     if words is None:
         return None
@@ -85,7 +85,7 @@ def _inputs(work: Workload) -> list[str] | None:
 
 
 def _shapes(work: Workload) -> list[str] | None:
-    """Every tensor's shape, or the sizes of the one dimension in which the cases of a mix differ."""
+    """Return every tensor's shape, or the sizes of the one dimension in which the cases of a mix differ."""
     if len(work.cases) == 1:
         inputs = work.cases[0].inputs
         if any("(" in choice.dtype for choice in inputs):
@@ -122,7 +122,7 @@ def _shape(choice: InputChoice) -> str:
 
 
 def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()) -> list[str]:
-    """The tuning of a side's model under the same workload; [] where it cannot be written."""
+    """Return the tuning of a side's model under the same workload; [] where it cannot be written."""
     options = workload_options(work, notes)
     if options is None or side.plan.providers:
         return []
@@ -131,7 +131,7 @@ def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence
 
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
-    """The profile of a side's model, fed as the user said; [] where it cannot be written."""
+    """Return the profile of a side's model, fed as the user said; [] where it cannot be written."""
     options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
     if options is None or side.plan.rewrites or side.plan.providers or side.runtime.source is not None:
         return []
@@ -140,7 +140,7 @@ def profile_line(side: Side, work: Workload | None) -> list[str]:
 
 
 def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
-    """Says where the time goes; against the base where that is another model, whose inputs are known then."""
+    """Return where the time goes; against the base where that is another model, whose inputs are known then."""
     if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
         return profile_line(new, work)
     profile = profile_line(base, work)
@@ -150,7 +150,7 @@ def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
 
 
 def as_said(work: Workload) -> Workload:
-    """A workload of one shape without the inputs that ortune chose: it chooses them again."""
+    """Return a workload of one shape without the inputs that ortune chose: it chooses them again."""
     if len(work.cases) != 1:
         return work
     (case,) = work.cases
@@ -159,13 +159,13 @@ def as_said(work: Workload) -> Workload:
 
 
 def told_line(session: str, store: str) -> list[str]:
-    """The session told again with all that supports it; [] where it was not kept."""
+    """Return the session told again with all that supports it; [] where it was not kept."""
     where = ["--store", store] if store else []
     return ["ortune", "report", session, *where, "-v"] if session else []
 
 
 def with_budget(command: str, seconds: float) -> list[str]:
-    """A command line with another budget; [] for what is none."""
+    """Return a command line with another budget; [] for what is none."""
     words = words_of(command)
     if not words:
         return []
@@ -174,7 +174,7 @@ def with_budget(command: str, seconds: float) -> list[str]:
 
 
 def change_line(command: str, default: Plan, change: Plan) -> list[str]:
-    """One change alone against the default of a tuning, asked as that was; [] where its command is none.
+    """Return one change alone against the default of a tuning, asked as that was; [] where its command is none.
 
     Args:
         command: Of the tuning.
@@ -193,7 +193,7 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
 
 
 def words_of(command: str) -> list[str]:
-    """The last of a document's commands; [] where it is none of ours: an older one may hold anything.
+    """Return the last of a document's commands; [] where it is none of ours: an older one may hold anything.
 
     A command has several lines where a name in it has line ends.
     """
@@ -209,21 +209,21 @@ def words_of(command: str) -> list[str]:
 
 
 def _drop(words: list[str], flag: str) -> None:
-    """Takes an option out, with its value, as often as it is there."""
+    """Take an option out, with its value, as often as it is there."""
     while flag in words[:-1]:
         at = words.index(flag)
         del words[at : at + 2]
 
 
 def lines(*commands: Sequence[str]) -> list[str]:
-    """The commands that can be written, as they are pasted."""
+    """Return the commands that can be written, as they are pasted."""
     return [shlex.join(words) for words in commands if words]
 
 
 def compare_line(
     a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()
 ) -> list[str]:
-    """The comparison of two sides under a workload; [] where it cannot be written."""
+    """Return the comparison of two sides under a workload; [] where it cannot be written."""
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
     if options is None or (not bundle and any(s.plan.providers or _is_rewritten(s) for s in (a, b))):
         return []
@@ -247,23 +247,23 @@ def compare_line(
 
 
 def _bundle_of(a: Side, b: Side) -> str:
-    """The bundle that is compared with its own plain model at its default; "" where the sides are others."""
+    """Return the bundle that is compared with its own plain model at its default; "" where the sides are others."""
     return operand(b.bundle) if b.bundle and a.bundle == b.bundle and a.plan.id == Plan().id else ""
 
 
 def _is_rewritten(side: Side) -> bool:
-    """Returns whether a plan has rewrites that no option says: those in a bundle's file, or a comma in one."""
+    """Return whether a plan has rewrites that no option says: those in a bundle's file, or a comma in one."""
     texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
     return bool(side.plan.rewrites) and (bool(side.bundle) or any("," in text for text in texts))
 
 
 def model_of(side: Side) -> str:
-    """The model as the command line takes it; one of a git revision lay in a folder that is gone."""
+    """Return the model as the command line takes it; one of a git revision lay in a folder that is gone."""
     return operand(side.label if "@" in side.label else side.model.path)
 
 
 def _was_named(runtime: Runtime) -> bool:
-    """Returns whether the user named the runtime; one that was found is found again."""
+    """Return whether the user named the runtime; one that was found is found again."""
     return runtime.origin == "--runtime"
 
 

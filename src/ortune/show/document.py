@@ -126,12 +126,12 @@ class Table:
     sortable: bool = False
 
     def heads(self) -> tuple[str, list[str]]:
-        """The title above the table, and the heads; all heads are "" for a table without heads."""
+        """Return the title above the table, and the heads; all heads are "" for a table without heads."""
         heads = [column.head for column in self.columns]
         return ("", [self.title, *heads[1:]]) if not heads[0] and any(heads) else (self.title, heads)
 
     def texts(self) -> Table:
-        """The table without its charts."""
+        """Return the table without its charts."""
         places = [i for i, column in enumerate(self.columns) if column.kind != "chart"]
         columns = tuple(self.columns[i] for i in places)
         return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in places) for row in self.rows))
@@ -241,7 +241,7 @@ class Document:
 
 
 def filled(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks that hold anything."""
+    """Return the blocks that hold anything."""
     return [block for block in blocks if _holds(block)]
 
 
@@ -282,7 +282,7 @@ def table(
     dense: bool = False,
     sortable: bool = False,
 ) -> Table:
-    """A table; its fields are those of ``Table``."""
+    """Return a table; its fields are those of ``Table``."""
     return Table(
         columns=tuple(columns),
         rows=tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows),
@@ -298,5 +298,5 @@ INTERRUPTED = "stopped early; partial results"
 
 
 def stopped(envelope: Envelope[Record]) -> list[Line]:
-    """Says that a measurement was interrupted, where it was."""
+    """Return the sentence that a measurement was interrupted, where it was."""
     return [Line(INTERRUPTED, "look")] if envelope.status == "interrupted" else []

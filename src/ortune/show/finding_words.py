@@ -31,7 +31,7 @@ BOUNDED = 0.2
 
 
 def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
-    """Checks that the budget does not hold, and a budget that does."""
+    """Check that the budget does not hold, and a budget that does."""
     names = list(dict.fromkeys(left_out))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
@@ -42,7 +42,7 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
 
 
 def long_start(start_s: float, budget_s: float) -> str:
-    """Says what was spent before anything ran, where that is much of the budget."""
+    """Return what was spent before anything ran, where that is much of the budget."""
     return (
         f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
         "slower on a busy machine)"
@@ -50,7 +50,7 @@ def long_start(start_s: float, budget_s: float) -> str:
 
 
 def places(finding: Finding) -> str:
-    """Says where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
+    """Return where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
     where = [name for name in finding.where if name]
     said = re.split(r"[\s,()=:]+", finding.what)
     whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
@@ -75,7 +75,7 @@ def estimate(finding: Finding) -> str:
 
 
 def _bound(finding: Finding) -> str:
-    """The most that the share allows, and that the largest share allows which the nodes may really have."""
+    """Return the most that the share allows, and that the largest share allows which the nodes may really have."""
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"
@@ -100,17 +100,17 @@ def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
 
 
 def caveats(findings: Iterable[Finding]) -> list[str]:
-    """Findings about the measurement itself: a verdict is not read without them."""
+    """Return findings about the measurement itself: a verdict is not read without them."""
     return [f.sentence(evidence=False) for f in findings if about_measurement(f)]
 
 
 def alerts(envelope: Envelope[Any]) -> list[str]:
-    """What is said before all else, a sentence each."""
+    """Return what is said before all else, a sentence each."""
     return [alert.sentence(evidence=False) for alert in envelope.alerts]
 
 
 def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
-    """The document with what is said before all else at its head."""
+    """Return the document with what is said before all else at its head."""
     if not envelope.alerts:
         return document
     return replace(
@@ -136,12 +136,12 @@ def introduced(document: Document, envelope: Envelope[Any]) -> Document:
 
 
 def functional_only(findings: Sequence[Finding]) -> bool:
-    """Returns whether nothing is timed because a browser's GPU is software."""
+    """Return whether nothing is timed because a browser's GPU is software."""
     return any(finding.code == FUNCTIONAL_ONLY for finding in findings)
 
 
 def about_measurement(finding: Finding) -> bool:
-    """Returns whether a finding says what a measurement means."""
+    """Return whether a finding says what a measurement means."""
     return finding.code.startswith("MSR")
 
 
@@ -158,12 +158,12 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
 
 
 def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
-    """What stands out, for readers that know no codes."""
+    """Return what stands out, for readers that know no codes."""
     return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
 
 
 def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings; where the fix is a plan, it becomes the command that measures what that is worth.
+    """Return the findings; where the fix is a plan, it becomes the command that measures what that is worth.
 
     Args:
         findings: Of one model.

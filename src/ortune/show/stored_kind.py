@@ -46,5 +46,5 @@ def stored_kind(verb: str) -> StoredKind[Any] | None:
 
 
 def both(a: str, b: str) -> str:
-    """Two builds in words, or the one that both are."""
+    """Return two builds in words, or the one that both are."""
     return a if a == b else f"{a} and {b}"

@@ -91,7 +91,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
 
 
 def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
-    """Return ends (0 to n) and starts (n to 2n) in the order in which they are met, and their times since the first."""
+    """Return ends (0 to n) and start (n to 2n) in the order in which they are met, and their times since the first."""
     n = len(start)
     first = int(start.min())
     begins = start - first

@@ -44,7 +44,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
 
 
 def export(options: Any, envelope: Envelope[Any]) -> None:
-    """Writes the files of ``--export``, where a verb has that option.
+    """Write the files of ``--export``, where a verb has that option.
 
     Raises:
         UsageError: One cannot be written.
@@ -58,7 +58,7 @@ def export(options: Any, envelope: Envelope[Any]) -> None:
 
 
 def table_of(options: type) -> str:
-    """Returns the field of a verb's result that holds the rows of its CSV file."""
+    """Return the field of a verb's result that holds the rows of its CSV file."""
     module = importlib.import_module(options.__module__)
     table: str = getattr(module, "EXPORTED", module.TABLE)
     return table

@@ -246,7 +246,7 @@ def _case(
     bound: Union[Bound, DeviceBound, None],
     beside: Optional[DeviceBound],
 ) -> Case:
-    """One shape, called as the settings have it; ``beside`` calls it with its values on the device."""
+    """Return one shape, called as the settings have it; ``beside`` calls it with its values on the device."""
 
     def outputs() -> List[Tuple[str, str]]:
         return [(o.name, o.type) for o in session.get_outputs()]

@@ -73,7 +73,7 @@ def take(
     stored: Plan,
     overrides: Plan | None = None,
 ) -> Snapshot:
-    """Takes the snapshot of a model.
+    """Take the snapshot of a model.
 
     Args:
         side: The model, its plan and the runtime.
@@ -140,7 +140,7 @@ def take(
 def _fed(
     side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
-    """Runs the model once on inputs that it takes: those inputs, and the run."""
+    """Run the model once on inputs that it takes: those inputs, and the run."""
 
     def arm(refs: tuple[FeedRef, ...]) -> Arm:
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
@@ -165,7 +165,7 @@ def _fed(
 def _run(
     side: Resolved, work: Workload, refs: tuple[FeedRef, ...], scratch: Path, machine: Machine
 ) -> Outcome:
-    """One run, profiled, in a session that saves the graph that it runs.
+    """Return one run, profiled, in a session that saves the graph that it runs.
 
     Both from one session: names that ONNX Runtime makes up are another node's in the next one.
     """
@@ -214,7 +214,7 @@ def _levels(
     profile: Path | None,
     scratch: Path,
 ) -> dict[str, GraphSnapshot]:
-    """The optimised graph by level."""
+    """Return the optimised graph by level."""
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     names = [name for name in LEVEL.choices if name not in (level, "layout")]
     folder = scratch / "levels"
@@ -246,7 +246,7 @@ def _levels(
 
 
 def _digest(refs: tuple[FeedRef, ...]) -> str:
-    """A digest of the values fed."""
+    """Return a digest of the values fed."""
     digest = hashlib.sha256()
     for file in sorted(Path(refs[0].path).iterdir()):
         digest.update(f"{file.name} {file.stat().st_size} ".encode())

@@ -74,14 +74,14 @@ class Inputs:
 
 
 def may_saturate(spec: RewriteSpec) -> bool:
-    """Returns whether sums of two products can exceed 16 bits after a rewrite: int8 weights that use all 8 bits."""
+    """Return whether sums of two products can exceed 16 bits after a rewrite: int8 weights that use all 8 bits."""
     if spec.name not in (STATIC, DYNAMIC):
         return False
     return spec.params.get("range") != "7" and spec.params.get("weights") != "u8"
 
 
 def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
-    """A rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
+    """Return a rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
     exact = not saturates(host) or not may_saturate(spec)
     if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
         return spec
@@ -89,7 +89,7 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
 
 
 def gather(baseline: Measuring) -> Inputs:
-    """The user's inputs where there are some, else invented ones.
+    """Return the user's inputs where there are some, else invented ones.
 
     Raises:
         InputError: What the user named cannot be read, does not fit the model, or holds no set of finite numbers.
@@ -136,7 +136,7 @@ def gather(baseline: Measuring) -> Inputs:
 
 
 def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
-    """The sets of inputs that a model can be calibrated and judged on; a note names the others."""
+    """Return the sets of inputs that a model can be calibrated and judged on; a note names the others."""
     hidden = calibrating.masks(baseline.side.model.ir)
     faults = [calibrating.fault(values, hidden) for values, _ in sets]
     first = next(((i, why) for i, why in enumerate(faults) if why), None)
@@ -166,7 +166,7 @@ def _written(baseline: Measuring, name: str, values: dict[str, FeedValue]) -> Fe
 
 
 def is_quantising(plan: Plan) -> bool:
-    """Returns whether a plan runs a model of fewer bits."""
+    """Return whether a plan runs a model of fewer bits."""
     return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
 
 
@@ -183,7 +183,7 @@ class Quantising:
         self.rows: list[PrecisionRow] = []
 
     def chosen(self, proposed: Sequence[PlanProposal]) -> list[PlanProposal]:
-        """What to race: of the quantized models those that were right and not slower; all else as it was."""
+        """Return what to race: of the quantized models those that were right and not slower; all else as it was."""
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
             self._run.watch.say(f"testing {len(waiting)} lower-precision models")
@@ -211,7 +211,7 @@ class Quantising:
         self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why, tested=False))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
-        """One model made and run; what became of it, and what to try instead."""
+        """Return one model made and run; what became of it, and what to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
         left_s = self._budget.left_s
         model, failed = self._run.plan_runs.model_of(
@@ -249,7 +249,7 @@ class Quantising:
         return row, []
 
     def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
-        """The plan without the operator that an error names, where it names one of the model's."""
+        """Return the plan without the operator that an error names, where it names one of the model's."""
         spec = plan.rewrites[-1]
         left = left_in_float(spec)
         kind = named_operator(self._run.side.model.ir, said, left)
@@ -294,7 +294,7 @@ def without_operator(plan: Plan, kind: str) -> Plan | None:
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
-    """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
+    """Return one of each rewrite, then the second of each: a budget that ends early has seen every kind."""
     counts: dict[str, int] = {}
     places = []
     for plan in plans:
@@ -310,12 +310,12 @@ def _proposed_widest_first(proposed: Sequence[PlanProposal]) -> list[PlanProposa
 
 
 def left_in_float(spec: RewriteSpec) -> list[str]:
-    """What a rewrite leaves in float: operators, layers, or the ends."""
+    """Return what a rewrite leaves in float: operators, layers, or the ends."""
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 
 def changed(plan: Plan, **params: str) -> Plan:
-    """The plan whose last rewrite has other parameters."""
+    """Return the plan whose last rewrite has other parameters."""
     spec = plan.rewrites[-1]
     other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], other))
@@ -332,7 +332,7 @@ def model_bytes(model: Path) -> int:
 
 
 def within(difference: OutputDifference) -> float | None:
-    """The strictest class that a difference keeps; None where it keeps none."""
+    """Return the strictest class that a difference keeps; None where it keeps none."""
     if not difference.comparable:
         return None
     return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)

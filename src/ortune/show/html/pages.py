@@ -11,7 +11,7 @@ from ortune.show.verb_modules import module_of
 
 
 def render(envelope: Envelope[Any], *, stored: str = "") -> str:
-    """The whole answer as one HTML document; it fetches nothing.
+    """Return the whole answer as one HTML document; it fetches nothing.
 
     Args:
         envelope: The document of a verb.

@@ -129,7 +129,7 @@ class Journal:
 
 
 def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
-    """The store; where the user's own place cannot be written, that is said."""
+    """Return the store; where the user's own place cannot be written, that is said."""
     try:
         return Store(folder)
     except StoreError as error:
@@ -140,6 +140,6 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
 
 
 def _key(batch: Batch, template: Any) -> str:
-    """What a session of several models is about: the models and the options, whatever the budget."""
+    """Return what a session of several models is about: the models and the options, whatever the budget."""
     question = (__version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")))
     return hashlib.sha256(repr(question).encode()).hexdigest()[:16]

@@ -53,7 +53,7 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
 
 
 def exit_code(envelope: Envelope[ManyResult]) -> int:
-    """The worst of all models: 130 if a stop left some out, 3 if the budget did."""
+    """Return the worst of all models: 130 if a stop left some out, 3 if the budget did."""
     codes = [row.exit_code for row in envelope.result.models]
     return max(codes, default=0)
 
@@ -111,7 +111,7 @@ class _Run:
             yield self._job(model, budget, resumes=known is not None)
 
     def _budget(self, n_left: int) -> str:
-        """The time of the next model, as the command line has it; "" if the command's own is meant."""
+        """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
         total_s = self.batch.total_s
         if total_s is None:
             each = self.batch.values.get("budget_each")
@@ -194,7 +194,7 @@ class _Run:
         return envelope
 
     def _missing(self, model: str) -> ModelRow:
-        """The row of a model that was not reached."""
+        """Return the row of a model that was not reached."""
         reason: OrtuneError = Interrupted(many_words.NOT_REACHED)
         if not self.stopped:
             reason = MeasurementError(many_words.NO_TIME, code="budget")
@@ -206,7 +206,7 @@ def _error(error: OrtuneError) -> ErrorInfo:
 
 
 def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
-    """The row and the document of a model that has no answer."""
+    """Return the row and the document of a model that has no answer."""
     stopped = isinstance(error, Interrupted)
     verdict = "invalid" if error.code == "invalid" else None
     envelope: Envelope[Any] = Envelope(

@@ -230,7 +230,7 @@ BudgetEach = Annotated[
 
 
 def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
-    """Raises UsageError for what ``--allow`` cannot allow; ``do`` lists what it can."""
+    """Raise UsageError for what ``--allow`` cannot allow; ``do`` lists what it can."""
     for name in names:
         if name not in allowed:
             raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=do)

@@ -144,7 +144,7 @@ def _require_known(tables: Mapping[str, Any], path: Path) -> None:
 
 
 def _key(field: OptionField) -> str:
-    """The name of an option in a table: as the command line has it, without dashes before it."""
+    """Return the name of an option in a table: as the command line has it, without dashes before it."""
     assert isinstance(field.spelling, Option)
     return field.spelling.flag.partition("/")[0].removeprefix("--")
 
@@ -166,7 +166,7 @@ def _table(value: Any, where: str, path: Path, settable: Collection[str] | None 
 
 
 def _model(options: type, given: Mapping[str, Any]) -> str:
-    """The first model of a command line, without its revision; "" without one."""
+    """Return the first model of a command line, without its revision; "" without one."""
     for field in option_fields(options):
         value = given.get(field.name)
         if isinstance(field.spelling, Argument) and value:
@@ -180,7 +180,7 @@ def _same_file(ours: Path, theirs: str) -> bool:
 
 
 def _value(field: OptionField, value: Any, path: Path) -> Any:
-    """A value as the command line has it.
+    """Return a value as the command line has it.
 
     Raises:
         UsageError: It is of no kind that an option has, or leaves the file's folder.
@@ -208,7 +208,7 @@ def _value(field: OptionField, value: Any, path: Path) -> Any:
 
 
 def _inside(value: str, name: str, path: Path) -> str:
-    """A path of the file's own folder.
+    """Return a path of the file's own folder.
 
     Raises:
         UsageError: It is elsewhere, by a link too.

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def _each(values: Any) -> tuple[Any, ...]:
-    """What may be given several times, from Python as one alone or by name too."""
+    """Return what may be given several times, from Python as one alone or by name too."""
     if isinstance(values, str | Path):
         return (values,)
     if isinstance(values, Mapping):

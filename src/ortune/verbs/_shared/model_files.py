@@ -49,18 +49,18 @@ def found(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_folder(text: str) -> bool:
-    """Whether it is a folder of models: a bundle and a SavedModel are models themselves."""
+    """Return whether it is a folder of models: a bundle and a SavedModel are models themselves."""
     path = Path(text)
     return files.is_folder(path) and path.suffix != BUNDLE and not files.is_file(path / "saved_model.pb")
 
 
 def _is_pattern(text: str) -> bool:
-    """Whether it is a pattern: a file may be named like one."""
+    """Return whether it is a pattern: a file may be named like one."""
     return any(sign in text for sign in _PATTERN) and not os.path.lexists(text) and "@" not in text
 
 
 def _in_folder(folder: str) -> list[str]:
-    """All model files below a folder; those of bundles and of hidden folders are left out."""
+    """Return all model files below a folder; those of bundles and of hidden folders are left out."""
     return sorted(_walked(folder))
 
 

@@ -297,7 +297,7 @@ class _Run:
         return outcome
 
     def _gave_up(self, i: int) -> str:
-        """Says that a shape has fewer processes than it should, and why."""
+        """Return the sentence that a shape has fewer processes than it should, and why."""
         cases = self.baseline.work.cases
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""
@@ -315,7 +315,7 @@ def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
 
 
 def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
-    """Requests a process and caller: what is due anyway, and more where eight processes can then tell a p99.
+    """Return requests a process and caller: what is due anyway, and more where eight processes can then tell a p99.
 
     Args:
         least: What pays by the variance between processes and between requests.

@@ -30,7 +30,7 @@ ROUNDS = 3
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResult]:
-    """Checks every model; one that cannot be read does not keep the others from being checked.
+    """Check every model; one that cannot be read does not keep the others from being checked.
 
     Raises:
         UsageError: An option, or the project's own configuration, cannot be used.
@@ -66,7 +66,7 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
 
 
 def _left(model: CheckedModel, severity: str) -> bool:
-    """Returns whether anything is left that fails the check: what was fixed in a file is not."""
+    """Return whether anything is left that fails the check: what was fixed in a file is not."""
     if severity == "never":
         return False
     written = model.fixed is not None and model.fixed.path
@@ -91,7 +91,7 @@ class _Check:
         )
 
     def model(self, text: str) -> CheckedModel:
-        """One model; an error is part of what is said of it."""
+        """Return one model; an error is part of what is said of it."""
         checked = CheckedModel(path=text)
         self.watch.line(f"reading {text}")
         try:
@@ -127,7 +127,7 @@ class _Check:
         return prize.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
-        """What the model would be fed; None where that cannot be told without running it."""
+        """Return what the model would be fed; None where that cannot be told without running it."""
         from ortune.inputs import workload
 
         feeds = self.options.feeds

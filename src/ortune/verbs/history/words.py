@@ -21,12 +21,12 @@ NO_BLOCK = "no usable block"
 
 
 def no_time(needed_s: float) -> str:
-    """Why a release that ran was not compared, and with which budget all are."""
+    """Return why a release that ran was not compared, and with which budget all are."""
     return f"not compared: budget too small ({enough(needed_s)} is enough)"
 
 
 def headline(result: HistoryResult) -> str:
-    """The newest release against the oldest, and where it changed."""
+    """Return the newest release against the oldest, and where it changed."""
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [
         f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
@@ -45,7 +45,7 @@ def headline(result: HistoryResult) -> str:
 
 
 def outputs(result: HistoryResult) -> str:
-    """Which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
+    """Return which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
     ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
     wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
     right = [row.release for row in ran if row.exact is not None and row.exact.right]
@@ -73,7 +73,7 @@ def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
 
 
 def document(envelope: Envelope[HistoryResult]) -> Document:
-    """The sentence, a row a release, and what supports it."""
+    """Return the sentence, a row a release, and what supports it."""
     result = envelope.result
     assert result is not None
     tone: Tone = "bad" if outputs(result) else "strong" if result.changed else "unsure"
@@ -105,7 +105,7 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
 
 
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
-    """A row a release, newest first; each value is that of the release before it times the paired change."""
+    """Return a row a release, newest first; each value is that of the release before it times the paired change."""
     rows: list[tuple[str, ...]] = []
     before: float | None = None
     for row in reversed(result.rows):
@@ -118,7 +118,7 @@ def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
 
 
 def _row(row: ReleaseRow, statistic: str, number: float | None) -> tuple[str, ...]:
-    """A release with its value."""
+    """Return a release with its value."""
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     comparison, figures, outputs = row.since_previous, row.figures, row.outputs

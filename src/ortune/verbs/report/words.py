@@ -95,7 +95,7 @@ def _list(result: ReportResult) -> list[Block]:
 
 
 def _told(session: StoredSession) -> Document:
-    """The verb's own document, where the session has one that it can tell; never as if it were new."""
+    """Return the verb's own document, where the session has one that it can tell; never as if it were new."""
     before = [Line(stored_words.provenance(session), "faint")]
     kind = stored_kind(session.verb)
     stored = session.document
