@@ -168,7 +168,9 @@ class _BisectOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def bisect(a: str | Path, b: str | Path | None = ..., **options: Unpack[_BisectOptions]) -> Answer[BisectResult]:
+def bisect(
+    a: str | Path, b: str | Path | None = ..., **options: Unpack[_BisectOptions]
+) -> Answer[BisectResult]:
     """Which node makes the outputs of two models, or two configurations, differ?"""
 
 class _CheckOptions(TypedDict, total=False):
@@ -376,7 +378,9 @@ class _CompareOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def compare(a: str | Path, b: str | Path | None = ..., *more: str | Path, **options: Unpack[_CompareOptions]) -> Answer[CompareResult]:
+def compare(
+    a: str | Path, b: str | Path | None = ..., *more: str | Path, **options: Unpack[_CompareOptions]
+) -> Answer[CompareResult]:
     """Is B faster than A on this machine?"""
 
 class _ConvertOptions(TypedDict, total=False):
@@ -443,7 +447,9 @@ class _ConvertOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def convert(source: str, model: str | Path | None = ..., **options: Unpack[_ConvertOptions]) -> Answer[ConvertResult]:
+def convert(
+    source: str, model: str | Path | None = ..., **options: Unpack[_ConvertOptions]
+) -> Answer[ConvertResult]:
     """Convert a PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model to ONNX, and check it."""
 
 class _DiagnoseOptions(TypedDict, total=False):
@@ -619,7 +625,9 @@ class _HistoryOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def history(model: str | Path | Sequence[str | Path], **options: Unpack[_HistoryOptions]) -> Answer[HistoryResult]:
+def history(
+    model: str | Path | Sequence[str | Path], **options: Unpack[_HistoryOptions]
+) -> Answer[HistoryResult]:
     """Which release of ONNX Runtime made this model faster or slower here?"""
 
 class _LockOptions(TypedDict, total=False):
@@ -669,7 +677,9 @@ class _LockOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def lock(model: str | Path | Sequence[str | Path], file: str | Path | None = ..., **options: Unpack[_LockOptions]) -> Answer[LockResult]:
+def lock(
+    model: str | Path | Sequence[str | Path], file: str | Path | None = ..., **options: Unpack[_LockOptions]
+) -> Answer[LockResult]:
     """Has ONNX Runtime's optimised graph of this model changed?"""
 
 class _LookOptions(TypedDict, total=False):
@@ -751,7 +761,9 @@ class _PartitionOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def partition(model: str | Path | Sequence[str | Path], **options: Unpack[_PartitionOptions]) -> Answer[PartitionResult]:
+def partition(
+    model: str | Path | Sequence[str | Path], **options: Unpack[_PartitionOptions]
+) -> Answer[PartitionResult]:
     """Which nodes does a phone's accelerator support, and in how many regions?"""
 
 class _ProfileOptions(TypedDict, total=False):
@@ -897,7 +909,9 @@ class _QuantizeOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def quantize(model: str | Path | Sequence[str | Path], **options: Unpack[_QuantizeOptions]) -> Answer[QuantizeResult]:
+def quantize(
+    model: str | Path | Sequence[str | Path], **options: Unpack[_QuantizeOptions]
+) -> Answer[QuantizeResult]:
     """Which layers can be quantized, and how much faster does that make the model?"""
 
 class _RecordOptions(TypedDict, total=False):
@@ -1217,4 +1231,3 @@ class _TuneOptions(TypedDict, total=False):
 
 def tune(model: str | Path | Sequence[str | Path], **options: Unpack[_TuneOptions]) -> Answer[TuneResult]:
     """Find the fastest correct way to run a model on this machine."""
-
