@@ -38,7 +38,7 @@ def stub() -> str:
     """The whole file."""
     functions = "".join(_function(verb) for verb in verbs())
     results = sorted({(result_of(verb).__module__, result_of(verb).__name__) for verb in verbs()})
-    return HEAD.replace("{results}", "\n".join(f"from {m} import {name}" for m, name in results)) + functions
+    return HEAD.replace("{results}", "\n".join(f"from {m} import {name}" for m, name in results)) + functions.rstrip("\n") + "\n"
 
 
 def _function(verb: str) -> str:
@@ -59,10 +59,10 @@ def _function(verb: str) -> str:
             default = "" if parameter.default is parameter.empty else " = ..."
             first.append(f"{parameter.name}: {kind}{default}")
     name = f"_{verb.capitalize()}Options"
-    taken = ", ".join([*first, f"**options: Unpack[{name}]"])
+    taken = "".join(f"    {line},\n" for line in (*first, f"**options: Unpack[{name}]"))
     return (
         f"class {name}(TypedDict, total=False):\n" + "\n".join(table) + "\n\n"
-        f"def {verb}({taken}) -> {signature.return_annotation}:\n"
+        f"def {verb}(\n{taken}) -> {signature.return_annotation}:\n"
         f'    """{about(options)}"""\n\n'
     )
 

@@ -104,7 +104,10 @@ class _BenchOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def bench(model: str | Path | Sequence[str | Path], **options: Unpack[_BenchOptions]) -> Answer[BenchResult]:
+def bench(
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_BenchOptions],
+) -> Answer[BenchResult]:
     """How fast is this model with these settings?"""
 
 class _BisectOptions(TypedDict, total=False):
@@ -169,7 +172,9 @@ class _BisectOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def bisect(
-    a: str | Path, b: str | Path | None = ..., **options: Unpack[_BisectOptions]
+    a: str | Path,
+    b: str | Path | None = ...,
+    **options: Unpack[_BisectOptions],
 ) -> Answer[BisectResult]:
     """Which node makes the outputs of two models, or two configurations, differ?"""
 
@@ -221,7 +226,10 @@ class _CheckOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def check(*models: str | Path, **options: Unpack[_CheckOptions]) -> Answer[CheckResult]:
+def check(
+    *models: str | Path,
+    **options: Unpack[_CheckOptions],
+) -> Answer[CheckResult]:
     """What slows down these models, according to their files? Without --fix, runs nothing."""
 
 class _CompareOptions(TypedDict, total=False):
@@ -379,7 +387,10 @@ class _CompareOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def compare(
-    a: str | Path, b: str | Path | None = ..., *more: str | Path, **options: Unpack[_CompareOptions]
+    a: str | Path,
+    b: str | Path | None = ...,
+    *more: str | Path,
+    **options: Unpack[_CompareOptions],
 ) -> Answer[CompareResult]:
     """Is B faster than A on this machine?"""
 
@@ -448,7 +459,9 @@ class _ConvertOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def convert(
-    source: str, model: str | Path | None = ..., **options: Unpack[_ConvertOptions]
+    source: str,
+    model: str | Path | None = ...,
+    **options: Unpack[_ConvertOptions],
 ) -> Answer[ConvertResult]:
     """Convert a PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model to ONNX, and check it."""
 
@@ -524,7 +537,10 @@ class _DiagnoseOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def diagnose(model: str | Path | None = ..., **options: Unpack[_DiagnoseOptions]) -> Answer[DiagnoseResult]:
+def diagnose(
+    model: str | Path | None = ...,
+    **options: Unpack[_DiagnoseOptions],
+) -> Answer[DiagnoseResult]:
     """Why is this model slow? Every fix is measured before it is recommended."""
 
 class _DoctorOptions(TypedDict, total=False):
@@ -563,7 +579,10 @@ class _DoctorOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def doctor(model: str | Path | None = ..., **options: Unpack[_DoctorOptions]) -> Answer[DoctorResult]:
+def doctor(
+    model: str | Path | None = ...,
+    **options: Unpack[_DoctorOptions],
+) -> Answer[DoctorResult]:
     """What can this machine run, and how small a difference can it detect?"""
 
 class _ExplainOptions(TypedDict, total=False):
@@ -576,7 +595,10 @@ class _ExplainOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def explain(code: str | None = ..., **options: Unpack[_ExplainOptions]) -> Answer[ExplainResult]:
+def explain(
+    code: str | None = ...,
+    **options: Unpack[_ExplainOptions],
+) -> Answer[ExplainResult]:
     """What does a finding's code mean? Without a code, lists all rules."""
 
 class _HistoryOptions(TypedDict, total=False):
@@ -626,7 +648,8 @@ class _HistoryOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def history(
-    model: str | Path | Sequence[str | Path], **options: Unpack[_HistoryOptions]
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_HistoryOptions],
 ) -> Answer[HistoryResult]:
     """Which release of ONNX Runtime made this model faster or slower here?"""
 
@@ -678,7 +701,9 @@ class _LockOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def lock(
-    model: str | Path | Sequence[str | Path], file: str | Path | None = ..., **options: Unpack[_LockOptions]
+    model: str | Path | Sequence[str | Path],
+    file: str | Path | None = ...,
+    **options: Unpack[_LockOptions],
 ) -> Answer[LockResult]:
     """Has ONNX Runtime's optimised graph of this model changed?"""
 
@@ -734,7 +759,10 @@ class _LookOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def look(model: str | Path | Sequence[str | Path], **options: Unpack[_LookOptions]) -> Answer[LookResult]:
+def look(
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_LookOptions],
+) -> Answer[LookResult]:
     """A first look at a model in ten seconds; short form: ortune MODEL."""
 
 class _PartitionOptions(TypedDict, total=False):
@@ -762,7 +790,8 @@ class _PartitionOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def partition(
-    model: str | Path | Sequence[str | Path], **options: Unpack[_PartitionOptions]
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_PartitionOptions],
 ) -> Answer[PartitionResult]:
     """Which nodes does a phone's accelerator support, and in how many regions?"""
 
@@ -842,7 +871,10 @@ class _ProfileOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def profile(subject: str | Path, **options: Unpack[_ProfileOptions]) -> Answer[ProfileResult]:
+def profile(
+    subject: str | Path,
+    **options: Unpack[_ProfileOptions],
+) -> Answer[ProfileResult]:
     """Where does every millisecond of a run go?"""
 
 class _QuantizeOptions(TypedDict, total=False):
@@ -910,7 +942,8 @@ class _QuantizeOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def quantize(
-    model: str | Path | Sequence[str | Path], **options: Unpack[_QuantizeOptions]
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_QuantizeOptions],
 ) -> Answer[QuantizeResult]:
     """Which layers can be quantized, and how much faster does that make the model?"""
 
@@ -932,7 +965,10 @@ class _RecordOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def record(*command: str, **options: Unpack[_RecordOptions]) -> Answer[RecordResult]:
+def record(
+    *command: str,
+    **options: Unpack[_RecordOptions],
+) -> Answer[RecordResult]:
     """Record how an application uses ONNX Runtime, and find what costs it time."""
 
 class _ReportOptions(TypedDict, total=False):
@@ -955,7 +991,10 @@ class _ReportOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def report(*sessions: str | Path, **options: Unpack[_ReportOptions]) -> Answer[ReportResult]:
+def report(
+    *sessions: str | Path,
+    **options: Unpack[_ReportOptions],
+) -> Answer[ReportResult]:
     """Show stored results. Runs nothing, except with --issue."""
 
 class _RewriteOptions(TypedDict, total=False):
@@ -1003,7 +1042,11 @@ class _RewriteOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def rewrite(model: str | Path, *names: str, **options: Unpack[_RewriteOptions]) -> Answer[RewritingResult]:
+def rewrite(
+    model: str | Path,
+    *names: str,
+    **options: Unpack[_RewriteOptions],
+) -> Answer[RewritingResult]:
     """Apply rewrites to a model, or list those that apply."""
 
 class _RuntimeOptions(TypedDict, total=False):
@@ -1014,7 +1057,11 @@ class _RuntimeOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def runtime(action: str = ..., *names: str, **options: Unpack[_RuntimeOptions]) -> Answer[RuntimeResult]:
+def runtime(
+    action: str = ...,
+    *names: str,
+    **options: Unpack[_RuntimeOptions],
+) -> Answer[RuntimeResult]:
     """Manage ONNX Runtime builds with other providers or releases, each in its own environment."""
 
 class _ServeOptions(TypedDict, total=False):
@@ -1081,7 +1128,10 @@ class _ServeOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def serve(model: str | Path, **options: Unpack[_ServeOptions]) -> Answer[BenchResult]:
+def serve(
+    model: str | Path,
+    **options: Unpack[_ServeOptions],
+) -> Answer[BenchResult]:
     """How fast is this model in a browser on a phone or another machine?"""
 
 class _SkeletonOptions(TypedDict, total=False):
@@ -1124,7 +1174,10 @@ class _SkeletonOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def skeleton(model: str | Path, **options: Unpack[_SkeletonOptions]) -> Answer[SkeletonResult]:
+def skeleton(
+    model: str | Path,
+    **options: Unpack[_SkeletonOptions],
+) -> Answer[SkeletonResult]:
     """Write a small copy of a model without weights, names or metadata, to share with others."""
 
 class _TuneOptions(TypedDict, total=False):
@@ -1229,5 +1282,8 @@ class _TuneOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def tune(model: str | Path | Sequence[str | Path], **options: Unpack[_TuneOptions]) -> Answer[TuneResult]:
+def tune(
+    model: str | Path | Sequence[str | Path],
+    **options: Unpack[_TuneOptions],
+) -> Answer[TuneResult]:
     """Find the fastest correct way to run a model on this machine."""
