@@ -38,7 +38,8 @@ def stub() -> str:
     """The whole file."""
     functions = "".join(_function(verb) for verb in verbs())
     results = sorted({(result_of(verb).__module__, result_of(verb).__name__) for verb in verbs()})
-    return HEAD.replace("{results}", "\n".join(f"from {m} import {name}" for m, name in results)) + functions.rstrip("\n") + "\n"
+    head = HEAD.replace("{results}", "\n".join(f"from {m} import {name}" for m, name in results))
+    return head + functions.rstrip("\n") + "\n"
 
 
 def _function(verb: str) -> str:
