@@ -31,6 +31,7 @@ from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 FORMATS = ("json",)
 STOPPING = ""
+EXAMPLE = 'ortune.count("model.onnx").result.nodes'
 
 
 @dataclass(frozen=True, kw_only=True)

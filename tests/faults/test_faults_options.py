@@ -51,7 +51,7 @@ def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> 
 @pytest.mark.parametrize(
     "arguments",
     [["compare"], ["compare", "m.onnx", "--bogus"], ["compare", "m.onnx", "--max-blocks", "3"],
-     ["bench", "m.onnx", "extra"], ["invent"], ["--bogus"], ["doctor", "--bogus"]],
+     ["profile", "m.onnx", "extra"], ["invent"], ["--bogus"], ["doctor", "--bogus"]],
     ids=" ".join,
 )  # fmt: skip
 def test_options_that_there_are_not(box: Box, arguments: list[str]) -> None:

@@ -27,12 +27,12 @@ from ortune import temporary
 from ortune.errors import ModelError, OrtuneError, StoreError, UsageError
 from ortune.graph.model import from_git
 from ortune.graph.model.open import open_model
-from ortune.printable import without_password
+from ortune.printable import cell, without_password
 from ortune.show.answer_commands import words_of
 from ortune.store.db import DATABASE, Store
 from ortune.targets.browser import setup
 from ortune.targets.browser.site import Request, Site, build_of
-from ortune.trace.export.csv import _text, _write
+from ortune.trace.export.csv import _write
 
 # --- links and pipes
 
@@ -237,10 +237,10 @@ FORMULAS = [
 
 
 def test_no_cell_is_a_formula_however_columns_are_parted() -> None:
-    assert all(_text(each) == f"'{each}" for each in FORMULAS)
-    assert [_text(each) for each in ("conv", "a=b", "", "/a/b-c")] == ["conv", "a=b", "", "/a/b-c"]
+    assert all(cell(each) == f"'{each}" for each in FORMULAS)
+    assert [cell(each) for each in ("conv", "a=b", "", "/a/b-c")] == ["conv", "a=b", "", "/a/b-c"]
     file = io.BytesIO()
-    _write(file, [[_text("a;=1+1"), 7, ""], [_text("a\t=1"), -1.5, _text('b"c')]])
+    _write(file, [[cell("a;=1+1"), 7, ""], [cell("a\t=1"), -1.5, cell('b"c')]])
     text = file.getvalue().decode()
     for delimiter in ",;\t":
         cells = [

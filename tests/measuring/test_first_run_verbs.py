@@ -77,7 +77,7 @@ def test_a_lock_of_a_model_that_the_optimiser_breaks_names_the_level_that_runs(t
     model, lock = broad_rms(tmp_path / "m.onnx"), tmp_path / "m.lock.json"
     with pytest.raises(ModelError) as error:
         ortune.lock(model, output=lock)
-    assert "--set level=basic" in error.value.do
+    assert "set='level=basic'" in error.value.do
     assert ortune.lock(model, set={"level": "basic"}, output=lock).verdict == "written"
 
 
@@ -140,7 +140,7 @@ def test_a_level_given_for_one_side_alone_is_not_replaced(letter: str, tmp_path:
     with pytest.raises(MeasurementError) as error:
         ortune.bisect(model, **sides)
     facts(error.value.what, f"{letter.upper()} does not run at level extended")
-    assert f"--{letter}-set level=disable" in error.value.do
+    assert f"{letter}_set='level=disable'" in error.value.do
 
 
 def test_other_sides_go_on_where_the_level_of_one_does_not_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ import ortune
 from facts import facts
 from onnx_text import model_of, saved
 from ortune.catalogue import knobs
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import MeasurementError, ModelError, OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.inputs.trial_fixes import cannot_feed
 from ortune.measuring import failures
-from ortune.records import Failed
+from ortune.measuring.executor import Arm
+from ortune.records import Failed, Plan, ProviderSpec
 from ortune.rewrites import find
+from ortune.runtimes.runtimes import find_runtime
 from ortune.targets.tool import ToolFailed
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -90,12 +93,58 @@ def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> 
     ("what", "told"),
     [
         ("FP16 precision mode is enabled but soc_model is not specified.", "qnn_device_model"),
-        ("EPFail: Failed to get a WebGPU adapter: No supported adapters", "ortune doctor"),
         ("EPFail: anything else", "options of the execution provider"),
     ],
 )
 def test_of_a_provider_that_does_not_start(what: str, told: str) -> None:
     assert told in failures.remedy(failed(what))
+
+
+@pytest.mark.parametrize(
+    ("provider", "said", "what", "do"),
+    [
+        (
+            "WebGpuExecutionProvider",
+            "EPFail: Failed to get a WebGPU adapter: No supported adapters",
+            "found no GPU",
+            "doctor",
+        ),
+        (
+            "CUDAExecutionProvider",
+            "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1",
+            "no NVIDIA GPU",
+            "nvidia-smi",
+        ),
+        (
+            "CUDAExecutionProvider",
+            "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version",
+            "driver",
+            "update",
+        ),
+        (
+            "CUDAExecutionProvider",
+            "Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: cannot open shared "
+            "object file: No such file or directory",
+            "library of CUDA or cuDNN is missing",
+            "runtime add cuda",
+        ),
+        ("CUDAExecutionProvider", "CUDA failure 2: out of memory ; GPU=0", "memory of the GPU is full", "smaller"),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_device_begins_with_a_plain_sentence(
+    provider: str, said: str, what: str, do: str, tmp_path: Path
+) -> None:
+    plan = Plan(providers=(ProviderSpec(name=provider),))
+    arm = Arm(name="A", plan=plan, model=tmp_path / "m.onnx", runtime=find_runtime(sys.executable), feeds=())
+    with pytest.raises(ModelError) as raised:
+        failures.raise_if_unrunnable(failed(said), arm)
+    first, *rest = raised.value.what.split("\n")
+    assert what in first and said in "\n".join(rest) and do in raised.value.do
+    fell_back = Failed(plan="", reason="not-applied", what="it fell back", phase="preparing", log=(said,))
+    with pytest.raises(MeasurementError) as measured:
+        failures.raise_if_unrunnable(fell_back, arm)
+    assert what in measured.value.what.split("\n")[0]
+    assert failures.device_failure(failed(said), Plan()) is None
 
 
 @pytest.mark.parametrize(

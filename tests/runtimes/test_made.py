@@ -336,8 +336,15 @@ def test_a_provider_that_another_runtime_has_is_said_to_be_there() -> None:
 def test_who_lacks_a_provider_is_told_of_the_runtime_that_has_it() -> None:
     made_runtimes.require("qnn")
     with pytest.raises(MeasurementError, match="fell back to CPUExecutionProvider") as caught:
-        ortune.bench(datasets.get_example("sigmoid.onnx"), target="qnn", budget="5s")
-    assert "add --runtime qnn" in caught.value.do
+        ortune.bench(datasets.get_example("sigmoid.onnx"), target="qnn", runtime=sys.executable, budget="5s")
+    assert "add runtime qnn" in caught.value.do
+
+
+def test_a_target_that_another_runtime_has_takes_that_runtime() -> None:
+    made_runtimes.require("openvino")
+    found = ortune.look(datasets.get_example("sigmoid.onnx"), target="openvino", budget="10s")
+    assert found.result is not None and found.result.runtime is not None
+    assert "openvino" in found.result.runtime.package or "openvino" in found.result.runtime.python
 
 
 @pytest.mark.parametrize("name", ["../..", "/", ".", "unheard-of"])

@@ -95,7 +95,7 @@ def test_what_a_confined_function_lacks_is_told_and_trust_gives_it(outside: Path
     more = {"framework": "sklearn", "source_python": python_of(SKLEARN), "output": "model.onnx"}
     with pytest.raises(OrtuneError) as error:
         ortune.convert("mine:model", **more)
-    assert "secret" in error.value.what and "--trust-source" in error.value.do
+    assert "secret" in error.value.what and "trust_source=True" in error.value.do
     answer = ortune.convert("mine:model", trust_source=True, **more)
     assert answer.verdict == "written"
 

@@ -8,6 +8,21 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFailure:
+    """A message of a provider that its device or a library cannot be used.
+
+    Attributes:
+        pattern: Regular expression that finds it in what ONNX Runtime says, in any case.
+        what: The same in one plain sentence.
+        do: What mends it.
+    """
+
+    pattern: str
+    what: str
+    do: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     """A build with the provider that ``ortune runtime add`` installs.
 
@@ -79,6 +94,7 @@ class Provider:
         otherwise: Where it comes from when no wheel brings it.
         builds: What ``ortune runtime add`` makes under the target's name, newest first; the first that works here.
         by_hand: What to do where it makes nothing and a wheel exists.
+        failures: What it says where its device or a library cannot be used, the most precise first.
         ships: Whether a bundle can be made for it.
         options: What a plan file or a bundle may set of it: numbers, switches and words. Never what names a file, a
             folder or a library, or holds an address in memory.
@@ -117,6 +133,7 @@ class Provider:
     otherwise: str = ""
     builds: tuple[Build, ...] = ()
     by_hand: str = ""
+    failures: tuple[DeviceFailure, ...] = ()
     ships: bool = False
     options: frozenset[str] = frozenset()
     needs: tuple[tuple[str, str], ...] = ()

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ortune.catalogue.files import provider_tables
-from ortune.catalogue.provider import SOFTWARE, Bindings, Build, Provider
+from ortune.catalogue.provider import SOFTWARE, Bindings, Build, DeviceFailure, Provider
 
 SUFFIX = "ExecutionProvider"
 """How ONNX Runtime ends the names of its own."""
@@ -32,6 +32,7 @@ def _read() -> Iterator[Provider]:
 def _provider(row: Mapping[str, Any]) -> Provider:
     # Built by hand: bundles load their sessions through this module, without msgspec.
     fields = _in_tuples(row)
+    fields["failures"] = tuple(DeviceFailure(**failure) for failure in row.get("failures", ()))
     fields["builds"] = tuple(Build(**_in_tuples(build)) for build in row.get("builds", ()))
     fields["bindings"] = Bindings(**_in_tuples(row.get("bindings", {})))
     fields["options"] = frozenset(row.get("options", ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ortune.catalogue import providers
+from ortune.catalogue.provider import DeviceFailure
 from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
 from ortune.measuring.executor import Arm
 from ortune.records import Failed, Plan
@@ -34,13 +35,25 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
             other = "onnxruntime-web (--ort-web VERSION)" if web else "onnxruntime (--runtime PATH)"
             do = f"use a newer {other}, or export the model for this one"
             raise ModelError(newer, where=where, do=do)
+        plain = device_failure(outcome, arm.plan)
+        if plain is not None:
+            raise ModelError(f"{plain.what}\n{outcome.what}", where=where, do=plain.do)
         do = _of_rewritten(outcome, arm) or remedy(outcome, in_page=arm.plan.is_web)
         raise ModelError(outcome.what, where=where, do=do)
     if loading or outcome.reason in (
         "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
     ):  # fmt: skip
-        do = _made_for(outcome) or remedy(outcome, in_page=arm.plan.is_web)
-        raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=do)
+        plain = device_failure(outcome, arm.plan)
+        what = f"{plain.what}\n{describe(outcome)}" if plain is not None else describe(outcome)
+        do = plain.do if plain is not None else _made_for(outcome) or remedy(outcome, in_page=arm.plan.is_web)
+        raise MeasurementError(what, where=where, code=outcome.reason, do=do)
+
+
+def device_failure(outcome: Failed, plan: Plan) -> DeviceFailure | None:
+    """Return what a failure says of the plan's device or its libraries; None if it says nothing of them."""
+    text = "\n".join((outcome.what, *outcome.log))
+    known = (failure for spec in plan.providers for failure in providers.find(spec.name).failures)
+    return next((one for one in known if re.search(one.pattern, text, re.IGNORECASE)), None)
 
 
 def _of_rewritten(outcome: Failed, arm: Arm) -> str:
@@ -122,10 +135,6 @@ _NOT_LOADED = (
         r"^EPFail: .*dynamic shape is not supported",
         "fix the size of each dynamic dimension (--rewrite fixed-dimensions:NAME=SIZE), "
         f"or use the CPU (--target {providers.CPU.target})",
-    ),
-    (
-        r"^EPFail: .*WebGPU adapter",
-        f"run ortune doctor to see what is missing, or use the CPU (--target {providers.CPU.target})",
     ),
     (
         r"^EPFail: ",

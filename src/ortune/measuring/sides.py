@@ -157,7 +157,9 @@ def resolve(
         elif bundle_format.is_bundle(path):
             info, bundle = bundle_format.read(path), path
             digests.require_intact(path, info.model, info.plain_model)
-            runtime = runtime if side.runtime or plain else _with_its_providers(info, runtime)
+            runtime = (
+                runtime if plain else _with_providers(info.plan, runtime, side.runtime, info.requirements)
+            )
             foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
             note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
@@ -167,10 +169,13 @@ def resolve(
         else:
             model, label = open_model(path), path.name
     _require_holdable(model)
-    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings), side.option)))
     option = f"{side.option.removesuffix('set')}rewrite"
-    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites)))
-    plan = _on_target(plan, side)
+    own = Plan(
+        settings=knobs.parse_settings(list(side.settings), side.option),
+        rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites),
+    )
+    plan = _on_target(merge(plan, own), side)
+    runtime = _with_providers(plan, runtime, side.runtime)
     if side.ort_web is not None and not plan.is_web:
         raise UsageError(
             "applies only to a side that runs in a browser",
@@ -295,17 +300,20 @@ def as_optimised(plan: Plan) -> Plan:
     return Plan(settings=settings, providers=plan.providers)
 
 
-def _with_its_providers(info: BundleInfo, runtime: Runtime) -> Runtime:
-    """Return the runtime that a bundle's plan needs: this one, or one of ortune's that has what this one lacks.
+def _with_providers(
+    plan: Plan, runtime: Runtime, named: str | None, requirements: Sequence[str] = ()
+) -> Runtime:
+    """Return the runtime that a plan needs: this one, or one of ortune's that has what this one lacks.
 
-    A runtime with exactly the packages of the bundle comes first, by whatever name it was made, then that of its
+    A runtime that the user named is not replaced.
+    A runtime with exactly the packages of a bundle comes first, by whatever name it was made, then that of the
     execution provider.
     """
-    names = {provider.name for provider in info.plan.providers}
-    if info.plan.is_web or names <= {CPU.name, *runtime.offered}:
+    names = {provider.name for provider in plan.providers}
+    if named or plan.is_web or names <= {CPU.name, *runtime.offered}:
         return runtime
     there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
-    wanted, target = set(info.requirements), targets.of(info.plan).name
+    wanted, target = set(requirements), targets.of(plan).name
     there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
     return there[0].runtime if there else runtime
 

@@ -32,12 +32,14 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
 
     watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
     page = require_places(options).get("--report")
+    if isinstance(options, Budgeted):  # writes its own, once its answer is stored
+        page = None
     envelope: Envelope[Any] = verb.run(options if page is None else with_timeline(options), watcher)
     if envelope.configured is None and watcher.configured is not None:
         import msgspec
 
         envelope = msgspec.structs.replace(envelope, configured=watcher.configured)
-    if page is not None and not isinstance(options, Budgeted):
+    if page is not None:
         write_page(envelope, page, watcher)
     export(options, envelope)
     return envelope

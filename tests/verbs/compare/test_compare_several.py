@@ -21,7 +21,6 @@ from ortune.records import Envelope, ProviderSpec
 from ortune.show import output_words as compare_outputs
 from ortune.show import side_rows as compare_rows
 from ortune.targets.tool import ToolFailed
-from ortune.verbs._shared.session import terms
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.compare import gate as compare_gate
 from ortune.verbs.compare import headline as compare_headline
@@ -272,7 +271,7 @@ def test_inputs_of_another_kind_are_not_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("budget", "limit_s"), [("2s", 60), ("5m", 300)])
 def test_a_rewrite_takes_no_longer_than_the_budget_allows(budget: str, limit_s: float) -> None:
-    assert terms(asked("m.onnx", budget=budget)).rewriting.load_s == limit_s
+    assert asked("m.onnx", budget=budget).terms.rewriting.load_s == limit_s
 
 
 @pytest.mark.parametrize("verb", ["compare", "bench", "lock"])

@@ -167,7 +167,7 @@ def test_several_sets_of_inputs_are_no_matter_of_dim(tmp_path: Path) -> None:
         (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
     with pytest.raises(UsageError) as caught:
         snapshot(path, inputs=tmp_path / "data")
-    assert caught.value.where.startswith("--inputs ")
+    assert caught.value.where.startswith("inputs=")
     assert "test_data_set_N" in caught.value.do
     assert snapshot(path, inputs=tmp_path / "data" / "test_data_set_1").run.inputs == "test_data_set_1"
 

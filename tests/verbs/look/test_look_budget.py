@@ -26,7 +26,6 @@ from ortune.records import CaseTimes, Measured, ModelCost, NodeCost, Plan, Trial
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show.finding_words import measurable
 from ortune.verbs._shared.quantities import seconds
-from ortune.verbs._shared.session import terms
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.look import words as look_words
 from ortune.verbs.look.contents import estimated
@@ -81,7 +80,7 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
         nonlocal now
         now, profiled = 0.0, list[str]()
         asked = Options(model="m.onnx", budget=budget_s)
-        found = _Look(asked, Experiment("look", terms(asked), Watcher(), tmp_path), model, None)
+        found = _Look(asked, Experiment("look", asked.terms, Watcher(), tmp_path), model, None)
         monkeypatch.setattr(found.look, "_profile", lambda *_: profiled.append("profile"))
         trials, side = Trials(), cast("Any", SimpleNamespace(plan=Plan()))
         baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
@@ -140,7 +139,7 @@ def test_a_busy_machine_advises_no_budget_beyond_minutes(tmp_path: Path) -> None
     """What was timed there took too long: the machine is the reason, and no budget helps."""
     taken = _Look(
         Options(model="m.onnx"),
-        Experiment("look", terms(Options(model="m.onnx")), Watcher(), tmp_path),
+        Experiment("look", Options(model="m.onnx").terms, Watcher(), tmp_path),
         open_model(dense(tmp_path / "m.onnx")),
         None,
     )
@@ -160,7 +159,7 @@ def test_checks_that_one_slow_check_kept_waiting_are_expected_to_take_a_minute(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr("ortune.monotonic.now_s", lambda: now[0])
-    opened = Experiment("look", terms(Options(model="m.onnx")), Watcher(), tmp_path)
+    opened = Experiment("look", Options(model="m.onnx").terms, Watcher(), tmp_path)
     taken = _Look(Options(model="m.onnx"), opened, open_model(dense(tmp_path / "m.onnx")), None)
 
     def slow(pace: Pace) -> tuple[()]:
@@ -201,7 +200,7 @@ def test_every_command_that_is_suggested_can_be_typed(
 ) -> None:
     model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
     asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
-    opened = Experiment("look", terms(asked), Watcher(), tmp_path)
+    opened = Experiment("look", asked.terms, Watcher(), tmp_path)
     taken = _Look(asked, opened, open_model(model), None)
     taken.look.needed_s = 30.0
     lines = taken._next(None, {"too-many-threads", "data-dependent-operators"})

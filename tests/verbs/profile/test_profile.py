@@ -191,7 +191,7 @@ def test_options_that_say_nothing_about_a_trace_are_refused(
         with pytest.raises(UsageError, match="no effect on a recorded trace") as refused:
             ortune.profile(trace, **options)
         for name in options:
-            assert f"--{name.replace('_', '-')}" in refused.value.what
+            assert name in refused.value.what
 
 
 def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import sys, time
 import onnxruntime as ort
 from onnxruntime import datasets
 ort.InferenceSession(datasets.get_example("sigmoid.onnx"))
-print("terminal", sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty(), flush=True)
+print("isatty", sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty(), flush=True)
+print("asks", flush=True)
 print("got", input(), flush=True)
 interrupts = 0
 for _ in range(2):
@@ -32,7 +33,7 @@ def test_the_terminal_is_the_programs(tmp_path: Path) -> None:
     if pid == 0:
         os.chdir(tmp_path)
         os.execv(sys.executable, [sys.executable, "-m", "ortune", "record", "--", sys.executable, "app.py"])
-    printed, typed = b"", {b"terminal": b"hello\n", b"waiting": b"\x03"}
+    printed, typed = b"", {b"asks": b"hello\n", b"waiting": b"\x03"}
     while True:
         try:
             data = os.read(terminal, 4096)
@@ -46,7 +47,7 @@ def test_the_terminal_is_the_programs(tmp_path: Path) -> None:
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     text = printed.decode("utf-8", "replace")
     assert code == 6, text
-    assert "terminal True True True" in text
+    assert "isatty True True True" in text
     assert "got hello" in text
     assert "interrupts 1" in text
     assert "nothing found" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import os
 import re
 import shutil
@@ -19,11 +20,13 @@ import pytest
 from served_pages import hello, net, phone
 
 import ortune
+from facts import facts
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.targets.browser import certificate
 from ortune.targets.browser.remote import Remote
 from ortune.targets.browser.site import Room, Site
+from ortune.verbs._shared import elsewhere
 from terminals import read_all
 
 
@@ -88,7 +91,7 @@ def test_no_token_is_told_where_a_file_is_missing(tmp_path: Path, monkeypatch: p
             watcher=Watcher(say=there.say),
         )
     assert len(tokens) >= 2 and "/…/ort/" in str(caught.value)
-    told = [s for s in there.said if not s.startswith("open this on the other device")]
+    told = [s for s in there.said if not s.startswith("open this on ")]
     kept = b"".join(p.read_bytes() for p in (tmp_path / "st").rglob("*") if p.is_file())
     assert kept
     for token in tokens:
@@ -127,6 +130,14 @@ def test_a_code_to_scan_is_drawn_in_a_terminal_with_colours_alone(
     said = printed if tty else (tmp_path / "err").read_bytes()
     assert b"http://127.0.0.1:" in said
     assert ("▀".encode() in said) is drawn
+
+
+def test_where_a_page_is_to_be_opened_is_said() -> None:
+    here = elsewhere.invitation("http://127.0.0.1:8000/x", "127.0.0.1")
+    facts(here, "on this device", "another device: --address ", "http://127.0.0.1:8000/x")
+    facts(elsewhere.invitation("https://192.168.1.20:8000/x", "192.168.1.20"), "on the other device")
+    own = elsewhere.own_address()
+    assert not own or not ipaddress.ip_address(own).is_loopback
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

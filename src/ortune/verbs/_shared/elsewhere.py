@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ def browser_elsewhere(
 
     limit_s = seconds(options.open_within, "--open-within")
     with _listening(options, scratch, watch) as remote:
-        watch.say(f"open this on the other device, and keep it in the foreground: {remote.url}")
+        watch.say(invitation(remote.url, options.address))
         watch.draw(qr.drawn(remote.url))
         if not remote.wait(limit_s, watch.stop):
             if watch.stop():
@@ -53,6 +54,29 @@ def browser_elsewhere(
         assert remote.hello is not None
         _require_able(targets, remote.hello, watch)
         yield Machine(None, options.in_browser, remote)
+
+
+def invitation(url: str, address: str) -> str:
+    """Say where a page is to be opened; on loopback, also how another device reaches it."""
+    if not ipaddress.ip_address(address).is_loopback:
+        return f"open this on the other device, and keep it in the foreground: {url}"
+    own = own_address() or "ADDRESS"
+    how = f"open this on this device (for another device: --address {own}), and keep it in the foreground"
+    return f"{how}: {url}"
+
+
+def own_address() -> str:
+    """Return an IPv4 address by which other devices may reach this machine; "" if it has none."""
+    import psutil
+
+    found = [
+        entry.address
+        for name, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family == socket.AF_INET and not ipaddress.ip_address(entry.address).is_loopback
+        if not name.startswith(("docker", "br-", "veth", "virbr"))
+    ]
+    return found[0] if found else ""
 
 
 def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
