@@ -14,7 +14,6 @@ import typer.main
 from look_models import FLOAT, INFO, dense, ortune
 from typer.core import TyperGroup
 
-from facts import facts
 from ortune import targets
 from ortune.cli import main
 from ortune.graph.model.open import open_model
@@ -37,9 +36,8 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) 
     code, document, _ = ortune(tmp_path, "look", model, "--budget", "0s")
     result = document["result"]
     assert code == 0
-    unchecked, *left_out = result["left_out"]
-    facts(unchecked, "graph optimisation", "not compared")
-    assert [line.split(" (")[0] for line in left_out] == ["a warmed-up latency", "the profile"]
+    # Outputs were compared with the evaluation of so small a graph, which says more than levels do.
+    assert [line.split(" (")[0] for line in result["left_out"]] == ["a warmed-up latency", "the profile"]
     assert not result["timing"]["warmed_up"]
     assert result["timing"]["n_runs"] == 0
     assert result["timing"]["latency_ns"] == result["timing"]["first_run_ns"] > 0
