@@ -26,6 +26,9 @@ def opened(threads=1):
     return InferenceSession(MODEL, options)
 """
 
+LONG = "import time; time.sleep(0.3)\n"
+"""The end of a program that is found from outside alone: it lives longer than the time between two looks."""
+
 
 def written(folder: Path, body: str, *, head: str = HEAD) -> Path:
     """Write a program, whose names are those of ``HEAD``."""

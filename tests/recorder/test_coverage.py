@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import counts, recorded, run, written
+from programs import LONG, counts, recorded, run, written
 
 from ortune.recorder import doors
 from ortune.records import Recording
@@ -16,6 +16,7 @@ CHILD = """
 import subprocess
 if len(sys.argv) > 1:
     opened().run(None, X)
+    import time; time.sleep(0.3)  # longer than between two looks from outside
     sys.exit()
 def start(*options, **more): subprocess.run([sys.executable, *options, __file__, "child"], check=True, **more)
 """
@@ -113,7 +114,7 @@ def venv(tmp_path: Path) -> Path:
 def test_an_installed_recorder_reaches_isolated_programs_and_does_nothing_else(
     tmp_path: Path, venv: Path
 ) -> None:
-    app = written(tmp_path, "opened().run(None, X)\n")
+    app = written(tmp_path, f"opened().run(None, X)\n{LONG}")
     command = [venv / "bin" / "python", "-I", app]
     before = recorded(command)
     assert (counts(before), reasons(before)) == ([], ["isolated"])

@@ -134,8 +134,10 @@ def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path, capfd: 
         tmp_path,
         """
         import shutil
+        import time
         shutil.rmtree(os.environ["ORTUNE_RECORD"])
         print(opened().run(None, X)[0].shape, flush=True)
+        time.sleep(0.3)  # longer than between two looks from outside
         """,
     )
     assert recording.code == 0

@@ -90,11 +90,12 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, body: str, code: int) -> 
 
 
 def test_a_missed_process_is_named_and_is_3_where_the_program_succeeded(tmp_path: Path) -> None:
+    # It lives longer than the time between two looks from outside.
     body = "import subprocess\nif len(sys.argv) < 2: subprocess.run([sys.executable, '-I', __file__, 'x'])\n"
-    missed = record(tmp_path, f"{body}per_call()\n")
+    missed = record(tmp_path, f"{body}per_call()\nimport time; time.sleep(0.3)\n")
     assert missed.returncode == 3
     facts(missed.stderr, "not recorded", "-I", "ortune record --install")
-    failed = record(tmp_path, f"{body}per_call()\nsys.exit(5)\n")
+    failed = record(tmp_path, f"{body}per_call()\nimport time; time.sleep(0.3); sys.exit(5)\n")
     assert failed.returncode == 5
     nothing = subprocess.run(
         [sys.executable, "-m", "ortune", "record", "--", sys.executable, "-I", str(program(tmp_path, "per_call()"))],
