@@ -15,6 +15,7 @@ from ortune.errors import UsageError
 from ortune.records import DEFAULT_WRONG
 from ortune.show import terminal
 from ortune.verbs.history import words as history_words
+from ortune.verbs.history.row import row
 from wrong_models import gemm
 
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -32,7 +33,7 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(TEXT), model)
     envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="8s", store=tmp_path / "store")
     result = envelope.result
-    assert [row.release for row in result.rows] == ["1.31.1", "1.22.1"]
+    assert [one.release for one in result.rows] == ["1.31.1", "1.22.1"]
     newest, oldest = result.rows
     assert newest.runtime.ort_version == "1.31.1"
     assert oldest.outputs.ok
@@ -48,6 +49,9 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     assert page is not None
     told = ortune.show("newest", store=tmp_path / "store").result
     assert told.sessions[0].verb == "history"
+    among_others = row(envelope)
+    assert [figure.name for figure in among_others.figures][-2:] == ["load change", "memory change"]
+    assert among_others.remarks[0] == "1.31.1 against 1.22.1" and not among_others.alarm
 
 
 @pytest.mark.long  # installs both
@@ -57,8 +61,9 @@ def test_a_newest_release_that_is_wrong_is_not_the_reference(tmp_path: Path) -> 
     model = gemm(tmp_path / "m.onnx")
     envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="20s", store=tmp_path / "store")
     assert (envelope.status, envelope.alerts[0].code) == ("default-wrong", DEFAULT_WRONG)
-    ran = [row for row in envelope.result.rows if row.figures is not None]
-    assert ran and all(row.outputs is not None and not row.outputs.ok for row in ran)
+    ran = [one for one in envelope.result.rows if one.figures is not None]
+    assert ran and all(one.outputs is not None and not one.outputs.ok for one in ran)
+    assert row(envelope).alarm
 
 
 def test_one_release_has_no_history(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, ModelRow
+from collections.abc import Sequence
+
+from ortune.records import Envelope, Figures, ModelRow, RowFigure
 from ortune.verbs._shared.model_row import changed, of_answer
 from ortune.verbs.history.result import HistoryResult
 from ortune.verbs.history.words import headline, outputs
@@ -12,7 +14,9 @@ def row(envelope: Envelope[HistoryResult]) -> ModelRow:
     """Return the newest release against the oldest: outputs, the compared figure, load time and memory."""
     result = envelope.result
     differ = outputs(result)
-    ran = [row.release for row in result.rows if row.figures is not None and not row.failed]
+    measured = {row.release: row.figures for row in result.rows if row.figures is not None and not row.failed}
+    ran = list(measured)
+    sides = f"{ran[0]} against {ran[-1]}" if len(ran) > 1 else ""
     failed = tuple(f"{row.release}: {row.failed}" for row in result.rows if row.failed)
     several = len(ran) > 2 and result.changed
     where = (f"changed in {', '.join(result.changed)}",) if several else ()
@@ -20,6 +24,19 @@ def row(envelope: Envelope[HistoryResult]) -> ModelRow:
         envelope,
         headline(result),
         alarm=bool(differ),
-        figures=changed(result.whole),
-        remarks=(differ, *where, *failed),
+        figures=(*changed(result.whole), *_besides(list(measured.values()))),
+        remarks=(differ, sides, *where, *failed),
+    )
+
+
+def _besides(figures: Sequence[Figures]) -> tuple[RowFigure, ...]:
+    """Return how load time and memory changed from the oldest release to the newest: medians without an interval."""
+    if len(figures) < 2:
+        return ()
+    new, old = figures[0], figures[-1]
+    pairs = (("load change", new.load_ns, old.load_ns), ("memory change", new.peak_bytes, old.peak_bytes))
+    return tuple(
+        RowFigure(name=name, unit="ratio", value=after / before)
+        for name, after, before in pairs
+        if after and before
     )
