@@ -75,11 +75,10 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
     assert row.difference_ns == pytest.approx(means[1] - means[0], rel=1e-9)
     # Three times the channels are three times the work; in the runs that nothing disturbed that is what it took.
     conv = [name for name in row.b_nodes if "relu" not in name]
-    (least_a, least_b) = (
-        min(runs.min() for runs in a),
-        min(counted_ns(p, tuple(conv)).min() for p in sides["dear.onnx"]),
-    )
-    assert least_b / least_a == pytest.approx(3.0, rel=0.15)
+    # Both processes of a turn, since a CPU that is clocked higher for a while is so for both.
+    dear_conv = [counted_ns(p, tuple(conv)) for p in sides["dear.onnx"]]
+    ratios = [runs_b.min() / runs_a.min() for runs_a, runs_b in zip(a, dear_conv, strict=True)]
+    assert np.median(ratios) == pytest.approx(3.0, rel=0.15)
     total = sum(r.difference_ns for r in found.nodes) + found.same_ns
     inside = {r.name: r.difference_ns for r in found.categories}
     beside = sum(inside.get(name, 0.0) for name in ("between-nodes", "outside-run", "unexplained"))
