@@ -54,6 +54,13 @@ class ImageInput:
     std: tuple[float, ...] = (1.0,)
     guessed: tuple[str, ...] = ()
 
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """The shape of the input for one image."""
+        sides = (self.height, self.width)
+        n = _COLOURS[self.colours]
+        return (1, n, *sides) if self.layout == "nchw" else (1, *sides, n)
+
     def describe(self) -> str:
         """Return it in words, for one line, with what was guessed."""
         numbers = f"pixels / {self.scale:g}"
@@ -101,7 +108,7 @@ def load(folder: Path, ir_model: ir.Model, text: str) -> list[tuple[Path, dict[s
     if not images:
         return []
     wanted = image_input(ir_model, text)
-    if len(images) * wanted.height * wanted.width * max(1, _COLOURS[wanted.colours]) * 4 > MOST_BYTES:
+    if len(images) * math.prod(wanted.shape) * 4 > MOST_BYTES:
         raise InputError(
             f"{len(images)} images of {wanted.width}x{wanted.height} need more than {MOST_BYTES >> 30} GiB",
             where=str(folder),

@@ -93,6 +93,9 @@ def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") 
     Raises:
         InputError: As ``load``.
     """
+    if files.is_folder(path) and images.listed(path):  # all alike, and not worth reading twice
+        wanted = images.image_input(ir_model, image)
+        return {wanted.name: wanted.shape}
     sets = [
         {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
         for values in load(path, ir_model, option, image)

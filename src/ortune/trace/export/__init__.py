@@ -87,11 +87,20 @@ def parse(texts: Sequence[str]) -> Wanted:
         UsageError: A text names no format, two exports the same file, or one could not be written there.
     """
     exports = tuple(_parse(text) for text in texts)
-    for number, (_, path) in enumerate(exports):
-        files.require_writable(path, "--export")
-        if path in [other for _, other in exports[:number]]:
-            raise UsageError("two exports would be written to the same file", where=f"--export {path}")
+    require_places([path for _, path in exports])
     return exports
+
+
+def require_places(paths: Sequence[Path]) -> None:
+    """Refuse files of ``--export`` that cannot be written, or that two exports share.
+
+    Raises:
+        UsageError: The first such file.
+    """
+    for number, path in enumerate(paths):
+        files.require_writable(path, "--export")
+        if path in paths[:number]:
+            raise UsageError("two exports would be written to the same file", where=f"--export {path}")
 
 
 def _parse(text: str) -> tuple[str, Path]:

@@ -18,6 +18,7 @@ from ortune import files
 from ortune.errors import UsageError
 from ortune.printable import cell
 from ortune.records import Envelope, Record
+from ortune.trace.export import require_places
 
 KINDS = ("csv", "jsonl")
 """``csv`` has a line for each row of the command's main table, ``jsonl`` one for each model's document."""
@@ -43,11 +44,8 @@ def parse(texts: Sequence[str]) -> Wanted:
             raise UsageError(
                 "is not an export", where=f"--export {text}", do=f"pass KIND=FILE, KIND {' or '.join(KINDS)}"
             )
-        path = Path(name)
-        files.require_writable(path, "--export")
-        if path in [other for _, other in wanted]:
-            raise UsageError("two exports would be written to the same file", where=f"--export {path}")
-        wanted.append((kind, path))
+        wanted.append((kind, Path(name)))
+    require_places([path for _, path in wanted])
     return tuple(wanted)
 
 

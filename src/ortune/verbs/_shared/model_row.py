@@ -14,31 +14,23 @@ def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
     if comparison is None:
         return ()
     ratio, low, high = sides.as_shown(comparison)
-    name = f"{sides.statistic_name(comparison.statistic)} change"
-    figures = [RowFigure(name=name, unit="ratio", value=ratio, low=low, high=high)]
-    for other in comparison.beside:
-        if other.figure == "load":
-            figures.append(
-                RowFigure(
-                    name="load change",
-                    unit="ratio",
-                    value=other.ratio,
-                    low=other.ratio_low,
-                    high=other.ratio_high,
-                )
-            )
-    for guard in comparison.guards:
-        if guard.figure == "memory" and guard.ratio is not None:
-            figures.append(
-                RowFigure(
-                    name="memory change",
-                    unit="ratio",
-                    value=guard.ratio,
-                    low=guard.ratio_low,
-                    high=guard.ratio_high,
-                )
-            )
+    figures = [change(sides.statistic_name(comparison.statistic), ratio, low, high)]
+    figures += [
+        change("load", other.ratio, other.ratio_low, other.ratio_high)
+        for other in comparison.beside
+        if other.figure == "load"
+    ]
+    figures += [
+        change("memory", guard.ratio, guard.ratio_low, guard.ratio_high)
+        for guard in comparison.guards
+        if guard.figure == "memory" and guard.ratio is not None
+    ]
     return tuple(figures)
+
+
+def change(name: str, ratio: float, low: float | None = None, high: float | None = None) -> RowFigure:
+    """Return the change of a figure, with its interval if it has one."""
+    return RowFigure(name=f"{name} change", unit="ratio", value=ratio, low=low, high=high)
 
 
 def time_of(comparison: Comparison | None) -> tuple[RowFigure, ...]:

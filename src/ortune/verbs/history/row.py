@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Envelope, Figures, ModelRow, RowFigure
-from ortune.verbs._shared.model_row import changed, of_answer
+from ortune.verbs._shared.model_row import change, changed, of_answer
 from ortune.verbs.history.result import HistoryResult
 from ortune.verbs.history.words import headline, outputs
 
@@ -34,9 +34,5 @@ def _besides(figures: Sequence[Figures]) -> tuple[RowFigure, ...]:
     if len(figures) < 2:
         return ()
     new, old = figures[0], figures[-1]
-    pairs = (("load change", new.load_ns, old.load_ns), ("memory change", new.peak_bytes, old.peak_bytes))
-    return tuple(
-        RowFigure(name=name, unit="ratio", value=after / before)
-        for name, after, before in pairs
-        if after and before
-    )
+    pairs = (("load", new.load_ns, old.load_ns), ("memory", new.peak_bytes, old.peak_bytes))
+    return tuple(change(name, after / before) for name, after, before in pairs if after and before)
