@@ -116,6 +116,11 @@ GROUPS: dict[str, tuple[Term, ...]] = {
             name="records:Batch",
         ),
         Term(
+            word="arrival schedule",
+            meaning="Times at which calls start, whatever becomes of those before them (an open loop).",
+            name="records:ArrivalSchedule",
+        ),
+        Term(
             word="schedule",
             meaning="What decides which arms the next block holds: fixed, sequential or halving.",
             name="search.schedule:Schedule",

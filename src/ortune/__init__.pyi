@@ -99,6 +99,10 @@ class _BenchOptions(TypedDict, total=False):
     "One thread pool for all sessions."
     shared_arena: bool
     "One memory arena for all sessions."
+    rate: str | float | None
+    "Start calls at this rate, whether or not earlier ones have ended (50/s)."
+    arrival: str | None
+    "When calls start: poisson (default), constant, gamma:CV, or recorded (of workload)."
     progress: bool
     "Show a bar in a notebook, True by default."
     watcher: Watcher | None

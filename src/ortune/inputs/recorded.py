@@ -16,7 +16,16 @@ from ortune import files
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel
 from ortune.inputs import workload
-from ortune.records import Arrival, RecordedSession, RecordedWorkload, Recording, Workload, read_json
+from ortune.records import (
+    Arrival,
+    ArrivalSchedule,
+    RecordedCalls,
+    RecordedSession,
+    RecordedWorkload,
+    Recording,
+    Workload,
+    read_json,
+)
 
 MOST_CASES = 8
 """Shapes that are kept, those of the most calls; a mix of hundreds would take a trial for each."""
@@ -61,12 +70,7 @@ def of_model(
         InputError: No session of the model was recorded or called, or the shapes do not fit.
     """
     sessions = _sessions(recording, model, number, where)
-    counted: Counter[Shapes] = Counter()
-    for calls in (calls for session in sessions for calls in session.calls):
-        shapes = tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
-        if calls.method.startswith("run") and shapes:
-            counted[shapes] += calls.count - calls.failed
-    counted = +counted
+    counted = _counted(sessions)
     shown = counted.most_common(MOST_CASES)
     if not shown:
         raise InputError(
@@ -85,6 +89,59 @@ def of_model(
     if len(counted) > len(shown):
         notes.append(f"the {len(shown)} most frequent of {len(counted)} shapes")
     return Workload(cases=tuple(cases), seed=seed, gap_ns=gap_ns, callers=callers, notes=tuple(notes))
+
+
+def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
+    """Return when an application called one model, and with which of the shapes of ``of_model``, by their index.
+
+    Args:
+        path: The file, or one session of it as ``FILE#N``.
+        model: The model.
+
+    Raises:
+        InputError: It is no recording, or has fewer than two calls of this model one by one.
+    """
+    file, number = split(path)
+    try:
+        recording = read(file)
+    except OSError as error:
+        raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
+    if recording is None:
+        raise InputError(
+            "it is not a recording of an application", where=str(path), do="create one with ortune record"
+        )
+    sessions = _sessions(recording, model, number, str(path))
+    shown = [shapes for shapes, _ in _counted(sessions).most_common(MOST_CASES)]
+    found: list[tuple[int, int]] = []
+    for process in {session.process for session in sessions}:
+        by_key = {calls.key: _shapes(calls) for s in sessions if s.process == process for calls in s.calls}
+        for call in recording.processes[process].arrivals:
+            if by_key.get(call.key) in shown:
+                found.append((call.start_ns, shown.index(by_key[call.key])))
+    found.sort()
+    if len(found) < 2 or found[0][0] == found[-1][0]:
+        raise InputError(
+            "it has no times of several calls of this model",
+            where=str(path),
+            do="use --rate, e.g. --rate 10/s",
+        )
+    first_ns = found[0][0]
+    return ArrivalSchedule(
+        starts_ns=tuple(start - first_ns for start, _ in found), cases=tuple(case for _, case in found)
+    )
+
+
+def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
+    """Return how often each combination of shapes was called."""
+    counted: Counter[Shapes] = Counter()
+    for calls in (calls for session in sessions for calls in session.calls):
+        if calls.method.startswith("run") and _shapes(calls):
+            counted[_shapes(calls)] += calls.count - calls.failed
+    return +counted
+
+
+def _shapes(calls: RecordedCalls) -> Shapes:
+    return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
 
 
 def _sessions(

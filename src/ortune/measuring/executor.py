@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ortune.catalogue.providers import find
-from ortune.records import FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Workload
+from ortune.records import ArrivalSchedule, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
@@ -69,6 +69,7 @@ class Executor:
         passed: Callback after time that was not spent in trials of the session.
         last: The newest outcome, None before the first trial.
         reference: Folder of the reference outputs; None before there are any.
+        arrivals: When the calls of further trials start; None if each follows the one before.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Executor:
         self.passed: Callable[[], None] = lambda: None
         self.last: Outcome | None = None
         self.reference: Path | None = None
+        self.arrivals: ArrivalSchedule | None = None
         self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
         self._rng = random.Random(workload.seed)
         self._workload = workload
@@ -262,6 +264,7 @@ class Executor:
             profile_path=str(folder / "profile") if profile else "",
             name_nodes=not timing.warmup_runs,  # of a trial that is looked at, not timed
             transfers=split,
+            arrivals=self.arrivals if timing.turns.rounds else None,
         )
         return Task(
             plan=arm.plan,

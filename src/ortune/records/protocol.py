@@ -32,6 +32,18 @@ class FeedRef(Record, frozen=True, kw_only=True):
     weight: float = 1.0
 
 
+class ArrivalSchedule(Record, frozen=True, kw_only=True):
+    """When calls start, whatever becomes of those before them.
+
+    Attributes:
+        starts_ns: Intended starts from the start of the schedule, in order.
+        cases: The index of each call's case; () if all calls are of the first case.
+    """
+
+    starts_ns: tuple[int, ...]
+    cases: tuple[int, ...] = ()
+
+
 class TrialRequest(Record, frozen=True, kw_only=True):
     """What a trial is, as the first line on a worker's stdin; commands follow, one a turn.
 
@@ -47,6 +59,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
         name_nodes: Say which nodes each execution provider has, by name.
         transfers: Time runs with the values in the device's memory, too.
+        arrivals: When the calls of a turn start; None if each caller starts the next call after the last one.
     """
 
     version: int = PROTOCOL_VERSION
@@ -70,6 +83,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     gpu_tracer: str = ""
     name_nodes: bool = False
     transfers: bool = False
+    arrivals: ArrivalSchedule | None = None
 
 
 class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
@@ -244,6 +258,22 @@ class PageSeen(Record, frozen=True, kw_only=True):
     gpu_run: GpuRun | None = None
 
 
+class OpenLoop(Record, frozen=True, kw_only=True):
+    """What became of calls that start at given times, in order; latencies count from the intended start.
+
+    Attributes:
+        waited_ns: For how long each call waited because every caller was busy.
+        late_ns: How late each call started although it was due and a caller was free.
+        busy_ns: Time inside the calls, of all callers together.
+        own_cpu_ns: CPU time of the generator of the calls.
+    """
+
+    waited_ns: tuple[int, ...]
+    late_ns: tuple[int, ...]
+    busy_ns: int
+    own_cpu_ns: int
+
+
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
@@ -265,6 +295,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" if they are.
         graph: The graph that ran, of a page under the profiler; "" if it was not left.
         page: Of a page in a browser; None for a process.
+        open_loop: Of calls that started at given times; None for all others.
     """
 
     load_ns: int
@@ -292,6 +323,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     untraced: str = ""
     graph: str = ""
     page: PageSeen | None = None
+    open_loop: OpenLoop | None = None
 
 
 FailureReason = Literal[

@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any, Dict, List, Optional
 
-from . import cases, timing, together
+from . import arrivals, cases, timing, together
 from .protocol import Link, Stop
 from .waits import CpuWaits
 
@@ -28,6 +28,7 @@ class Trial:
         self.switches: Optional[int] = None
         self.waits = CpuWaits()
         self.turn_waits_ns: Optional[List[int]] = []
+        self.open_loop = arrivals.OpenLoop(request["arrivals"]) if request["arrivals"] else None
 
     def load(self) -> None:
         """Load what is run."""
@@ -58,7 +59,13 @@ class Trial:
     def turn(self, runs: int, unmeasured: int) -> None:
         """Time one batch of every caller."""
         before = _involuntary_switches()
-        window = together.run(self.callers, self.request, runs, unmeasured, self.waits)
+        if self.open_loop is not None:
+            window = together.Window(1, self.waits)
+            window.open()
+            self.open_loop.run(self.callers)
+            window.leave()
+        else:
+            window = together.run(self.callers, self.request, runs, unmeasured, self.waits)
         self.cpu_ns += window.cpu_ns
         self.wall_ns += window.wall_ns
         if window.waited_ns is None:
@@ -76,6 +83,7 @@ class Trial:
             "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
             "idle_cpu_ratio": self.idle, "peak_bytes": resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
             "involuntary_switches": self.switches, "turn_waits_ns": self.turn_waits_ns or [],
+            "open_loop": self.open_loop.report() if self.open_loop is not None else None,
         }  # fmt: skip
 
 

@@ -77,3 +77,12 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{text!r} is not a=b", where=option)
         by_left[left] = right
     return by_left
+
+
+def per_second(text: str | float, option: str) -> float:
+    """Read 50/s, 3000/min, 0.5/s or a plain number per second."""
+    match = re.fullmatch(rf"{_NUMBER}(?:/\s*(s|min|h))?\s*", str(text))
+    value = float(match.group(1)) / _UNITS[match.group(2) or "s"] if match else 0.0
+    if not 0 < value < MOST_S:
+        raise UsageError(f"{text!r} is not a rate", where=option, do="write e.g. 50/s or 300/min")
+    return value

@@ -11,17 +11,19 @@ import numpy as np
 
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.measuring.measuring import Measuring
-from ortune.records import BenchRow, Case, Estimate, Failed, Measured, Plan, Sensors, TailEstimate, Workload
+from ortune.records import BenchRow, Estimate, Failed, Measured, Plan, Sensors, TailEstimate, Workload
 from ortune.rules import rule_of
 from ortune.rules.environment import omp_num_threads
 from ortune.rules.shapes import superlinear_latency
 from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
 from ortune.show.headline import count
+from ortune.stats import arrivals
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
-from ortune.verbs.bench.result import BenchProcess, BenchResult
+from ortune.verbs.bench.arrival import Arrival
+from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult, LoadFigures
 from ortune.verbs.bench.words import load_words
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
@@ -33,11 +35,12 @@ TICK_S = 0.01  # of the counters in /proc/stat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTrial:
-    """One process: which in the order run, which shape, and what it measured."""
+    """One process: which in the order run, which shape, what it measured, and the load of an open loop."""
 
     index: int
     case: int
     trial: Measured
+    load: LoadFigures | None = None
 
 
 def make_result(
@@ -48,13 +51,16 @@ def make_result(
     session: str,
     elapsed_s: float,
     reproduce: str,
+    names: Sequence[str],
+    arrival: Arrival | None = None,
 ) -> BenchResult:
-    """Make the answer of a bench."""
+    """Make the answer of a bench; ``names`` are those of the shapes, by their index."""
     side, work = baseline.side, baseline.work
-    rows = []
-    for i, case in enumerate(work.cases):
+    rows, loads = [], []
+    for i, case in enumerate(names):
         mine = [t.trial for t in trials if t.case == i]
         if mine:
+            loads += [] if arrival is None else [_load([t.load for t in trials if t.case == i])]
             rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
@@ -66,9 +72,12 @@ def make_result(
     return BenchResult(
         side=side.seen([t.trial for t in trials]),
         rows=tuple(rows),
-        processes=tuple(_process(t, work) for t in trials),
-        load=load_words(work),
+        processes=tuple(_process(t, names[t.case]) for t in trials),
+        load=load_words(work, arrival.words() if arrival is not None else ""),
         gap_ns=work.gap_ns,
+        arrival=arrival.kind if arrival is not None else "",
+        rate_per_s=arrival.rate_per_s if arrival is not None else None,
+        arrivals=tuple(loads),
         read_back=trials[-1].trial.done.read_back,
         peak_in_turn=baseline.peak_in_turn,
         findings=(*baseline.findings, *found),
@@ -81,15 +90,24 @@ def make_result(
     )
 
 
+def _load(processes: Sequence[LoadFigures | None]) -> ArrivalRow:
+    """Return the load of a row: the median of each figure over processes, and what it says of the latencies."""
+    known = [load for load in processes if load is not None]
+    names = LoadFigures.__struct_fields__
+    load = LoadFigures(**{name: float(np.median([getattr(one, name) for one in known])) for name in names})
+    verdict = arrivals.verdict(late_share=load.late_share, offered_share=load.offered_share)
+    return ArrivalRow(verdict=verdict, load=load)
+
+
 def _row(
-    case: Case, trials: Sequence[Measured], outputs: tuple[str, ...], first_load_ns: float | None
+    case: str, trials: Sequence[Measured], outputs: tuple[str, ...], first_load_ns: float | None
 ) -> BenchRow:
     samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
     n_requests = sum(s.size for s in samples)
     peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
     cpu = [t.done.cpu_ns / t.done.n_runs for t in trials]
     return BenchRow(
-        case=case.name,
+        case=case,
         n_processes=len(trials),
         n_requests=n_requests,
         median_ns=typical([float(np.median(s)) for s in samples]),
@@ -136,11 +154,11 @@ def _estimate(interval: Interval) -> Estimate:
     )
 
 
-def _process(t: CaseTrial, work: Workload) -> BenchProcess:
+def _process(t: CaseTrial, name: str) -> BenchProcess:
     done, times = t.trial.done, t.trial.done.cases[0]
     return BenchProcess(
         index=t.index,
-        case=work.cases[t.case].name,
+        case=name,
         latency_ns=times.latency_ns,
         load_ns=done.load_ns,
         first_run_ns=times.first_ns,
@@ -151,6 +169,7 @@ def _process(t: CaseTrial, work: Workload) -> BenchProcess:
         steady=times.steady,
         started_at=t.trial.started_at,
         sensors=t.trial.sensors,
+        load=t.load,
     )
 
 

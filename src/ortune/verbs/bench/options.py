@@ -36,3 +36,32 @@ class Options(Each, Load, OneBench):
     shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
         False
     )
+    rate: Annotated[
+        str | float | None,
+        Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
+    ] = None
+    arrival: Annotated[
+        str | None,
+        Option(
+            "--arrival",
+            "KIND",
+            "When calls start: poisson (default), constant, gamma:CV, or recorded (of --workload).",
+            RUN,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Read all options."""
+        super().__post_init__()
+        if self.rate is None and self.arrival is None:
+            return
+        from ortune.catalogue.providers import of_target
+        from ortune.verbs.bench.arrival import check
+
+        check(
+            self.rate,
+            self.arrival,
+            gap=bool(self.feeds.gap_ns),
+            in_page=of_target(self.target).in_page,
+            workload=self.workload is not None,
+        )

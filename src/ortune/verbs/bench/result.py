@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records import (
     BenchRow,
     Failed,
@@ -14,6 +16,40 @@ from ortune.records import (
 from ortune.records.base import Record
 
 
+class LoadFigures(Record, frozen=True, kw_only=True):
+    """What calls that start at given times tell of the load, in one process or as the median of several.
+
+    Attributes:
+        waited_ns: Mean time for which a call waited because every caller was busy.
+        late_ns: Mean time by which a call started late although a caller was free.
+        waited_share, late_share: The same, of the mean latency.
+        offered_share: Time inside calls that the rate asks for, of the callers' time; above 1 they cannot serve it.
+        own_cpu_share: CPU time of the generator, of one CPU.
+        served_per_s: Calls per second that the callers make at most.
+    """
+
+    waited_ns: float
+    late_ns: float
+    waited_share: float
+    late_share: float
+    offered_share: float
+    own_cpu_share: float
+    served_per_s: float
+
+
+class ArrivalRow(Record, frozen=True, kw_only=True):
+    """The load of one row, of calls that start at given times.
+
+    Attributes:
+        verdict: "measured"; "generator" if calls started too late, so that there is no answer; "overloaded" if the
+            queue grew for as long as the load lasted, so that latencies depend on its duration.
+        load: Medians over processes.
+    """
+
+    verdict: Literal["measured", "generator", "overloaded"]
+    load: LoadFigures
+
+
 class BenchProcess(Record, frozen=True, kw_only=True):
     """One process of a bench with its raw samples: latencies in nanoseconds, in order for each caller.
 
@@ -22,6 +58,7 @@ class BenchProcess(Record, frozen=True, kw_only=True):
         first_run_ns: The first run of the first caller, before any warm-up.
         cpu_ns, wall_ns: CPU time and wall time of the timed runs, pauses included.
         steady: Whether the latency was steady at the end of the warm-up.
+        load: Of calls that start at given times; None for all others.
     """
 
     index: int
@@ -36,6 +73,7 @@ class BenchProcess(Record, frozen=True, kw_only=True):
     steady: bool = True
     started_at: str = ""
     sensors: Sensors = Sensors()
+    load: LoadFigures | None = None
 
 
 class BenchResult(Record, frozen=True, kw_only=True):
@@ -45,6 +83,10 @@ class BenchResult(Record, frozen=True, kw_only=True):
         rows: One per input shape, in the order given. A shape that was not reached before a stop has no row.
         load: The load in words: callers, sessions and pauses.
         gap_ns: Pause of each caller after a request.
+        arrival: When calls start: constant, poisson, gamma:CV or recorded; "" if each caller starts the next one after
+            the last one.
+        rate_per_s: The mean rate of these starts; None without them.
+        arrivals: The load, one for each of ``rows``; () without such starts.
         peak_in_turn: Peak memory with several sizes in turn; None if sizes are fixed or memory is unknown.
         remarks: Observations about the machine during the measurement.
         reproduce: The command that repeats the measurement.
@@ -55,6 +97,9 @@ class BenchResult(Record, frozen=True, kw_only=True):
     processes: tuple[BenchProcess, ...]
     load: str
     gap_ns: int = 0
+    arrival: str = ""
+    rate_per_s: float | None = None
+    arrivals: tuple[ArrivalRow, ...] = ()
     read_back: tuple[ReadBack, ...] = ()
     peak_in_turn: PeakInTurn | None = None
     findings: tuple[Finding, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, Estimate, ModelRow, RowFigure, RowUnit
 from ortune.verbs._shared.model_row import of_answer
+from ortune.verbs.bench import arrival_words
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.bench.words import headlines
 
@@ -15,7 +16,7 @@ def row(envelope: Envelope[BenchResult]) -> ModelRow:
     if result.rows:
         first = result.rows[0]
         figures = (
-            _figure("p50", "ns", first.median_ns),
+            *([] if arrival_words.no_latency(first, result) else [_figure("p50", "ns", first.median_ns)]),
             _figure("throughput", "per-second", first.throughput_per_s),
             _figure("load time", "ns", first.load_ns),
             *([_figure("peak memory", "bytes", first.peak_bytes)] if first.peak_bytes else []),

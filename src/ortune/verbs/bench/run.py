@@ -10,7 +10,7 @@ import contextlib
 import math
 import random
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -40,12 +40,14 @@ from ortune.verbs._shared.groups import OneBench
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.bench import words as bench_words
+from ortune.verbs.bench.arrival import RECORDED, Arrival, arrival_of, in_one, load_of
 from ortune.verbs.bench.figures import CaseTrial, make_result
 from ortune.verbs.bench.options import Options
 from ortune.verbs.bench.result import BenchResult
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
+OPEN_PROCESSES = 4  # of an open loop
 MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
 FAILURES = 2  # of a shape one after the other, before it is given up
 
@@ -58,7 +60,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     """
     check("bench", options)
     watch = watcher or Watcher()
-    return measured("bench", options, watch, pool=options.shared_pool, arena=options.shared_arena)
+    return measured(
+        "bench",
+        options,
+        watch,
+        pool=options.shared_pool,
+        arena=options.shared_arena,
+        starts=(options.rate, options.arrival),
+    )
 
 
 def check(verb: str, options: OneBench) -> None:
@@ -88,8 +97,18 @@ def measured(
     *,
     pool: bool = False,
     arena: bool = False,
+    starts: tuple[str | float | None, str | None] = (None, None),
 ) -> Envelope[BenchResult]:
     """Measure one plan for a verb, on a machine that was made already or on this one.
+
+    Args:
+        verb: The verb.
+        options: Its options.
+        watch: Progress and cancellation callbacks.
+        machine: The machine; None for this one.
+        pool: Whether all sessions share one thread pool.
+        arena: Whether all sessions share one memory arena.
+        starts: ``--rate`` and ``--arrival``.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -107,8 +126,9 @@ def measured(
         with opened.measuring(side.label, machine=there):
             cpus = opened.machine.seen.effective_cpus
             side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
+            arrival = arrival_of(*starts, side, options.feeds)
             go_on(opened, options, [side], options.resume, model=side.label)
-            envelope = _Run(options, opened, side).go()
+            envelope = _Run(options, opened, side, arrival).go()
         return keep(opened, options, envelope)
 
 
@@ -138,17 +158,26 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
     settings[name] = value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What has a row: the name of a shape, and its files; several of recorded calls."""
+
+    name: str
+    refs: tuple[FeedRef, ...]
+
+
 class _Run:
     """One bench while it runs."""
 
-    def __init__(self, o: OneBench, opened: Experiment, side: Resolved) -> None:
-        self.options, self.experiment, self.side = o, opened, side
+    def __init__(self, o: OneBench, opened: Experiment, side: Resolved, arrival: Arrival | None) -> None:
+        self.options, self.experiment, self.side, self.arrival = o, opened, side, arrival
         self.watch, self.budget, self.log = opened.watch, opened.budget, opened.log
         self.baseline = opened.base(side)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
         self.looks: list[Measured] = []  # at each shape, what the pilot timed
+        self.shapes: list[Shape] = []
 
     def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
@@ -177,6 +206,8 @@ class _Run:
             self.log.id,
             self.experiment.elapsed_s,
             command(self.experiment.verb, self.options),
+            [shape.name for shape in self.shapes],
+            self.arrival,
         )
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
@@ -208,20 +239,28 @@ class _Run:
         )
         baseline.executor.timing = timing_for(first)
         questions.question_page(baseline, base, first)
-        self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
+        self.shapes = self._shapes()
+        self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(self.shapes))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
         questions.question_rows(baseline, self._left_ns())
         questions.question_values(baseline, base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
-        left = max(0.0, self._left_ns()) / len(baseline.work.cases)
+        left = max(0.0, self._left_ns()) / len(self.shapes)
         timings, costs, planned = [], [], list[tuple[str, str]]()
-        for i, case in enumerate(baseline.work.cases):
+        for i, case in enumerate(self.shapes):
             alone = self.looks[i]
             timing = timing_for(alone)
             request_ns = alone.done.wall_ns / alone.done.n_runs
             process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
             callers = baseline.work.callers * baseline.work.sessions
+            if self.arrival is not None:
+                # All callers together take the calls of one schedule.
+                request_ns, callers = max(request_ns, 1e9 / self.arrival.rate_per_s), 1
+                timing = replace(timing, runs=1)
             runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
+            if self.arrival is not None and self.options.runs is None:
+                # A queue needs time to build: a few long processes tell more than many short ones.
+                runs = min(TAIL_REQUESTS, int((left / OPEN_PROCESSES - process_ns) / request_ns))
             if self.options.runs is None and self.options.processes is None:
                 # As many processes as a verdict needs come first: no number of requests in one process makes
                 # up for them.
@@ -229,7 +268,7 @@ class _Run:
             timings.append(replace(timing, runs=runs))
             costs.append(process_ns + runs * request_ns)
             fits = max(1, min(MOST_PROCESSES, int(left / costs[-1])))
-            name = f"{case.name}: " if len(baseline.work.cases) > 1 else ""
+            name = f"{case.name}: " if len(self.shapes) > 1 else ""
             more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
             n = self.options.processes or fits
             about = "" if self.options.processes or fits == 1 else "about "
@@ -254,10 +293,10 @@ class _Run:
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
         """Round of one process a shape, in random order so that drift hits all alike. True when stopped."""
         order = random.Random(self.options.feeds.seed)
-        cases = self.baseline.work.cases
+        cases = self.shapes
         live = list(range(len(cases)))
         asked = self.options.processes or self.options.runs
-        if not asked and sum(costs) > self._left_ns():
+        if not asked and self.arrival is None and sum(costs) > self._left_ns():
             # What the pilot timed is all that the budget holds.
             self.trials = [CaseTrial(index=i, case=i, trial=trial) for i, trial in enumerate(self.looks)]
             return False
@@ -275,7 +314,7 @@ class _Run:
                 case = cases[i].name
                 sentence = f"process {len(self.trials) + 1}, round {rounds}: {case}"
                 self.watch.progress(sentence, self.budget.spent_s, self.budget.total_s)
-                outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
+                outcome = self._process(i, timings[i], rounds)
                 costs[i] = float(outcome.elapsed_ns)
                 in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1
                 if in_a_row[i] >= FAILURES:
@@ -283,13 +322,29 @@ class _Run:
                     self.given_up.append(self._gave_up(i))
         return False
 
-    def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
+    def _shapes(self) -> list[Shape]:
+        """Return what has a row and processes of its own: each shape, or all that were recorded together."""
+        cases, refs = self.baseline.work.cases, self.baseline.refs
+        if self.arrival is not None and self.arrival.recorded is not None:
+            return [Shape(name=RECORDED, refs=refs)]
+        return [Shape(name=case.name, refs=(ref,)) for case, ref in zip(cases, refs, strict=True)]
+
+    def _process(self, i: int, timing: Timing, rounds: int) -> Outcome:
         """Return one process of one shape, journalled as what a session that is cut off can tell."""
-        self.baseline.executor.timing = timing
-        case = self.baseline.work.cases[i].name
-        outcome = self.baseline.executor.trial(self.baseline.arm(BASE, refs=(ref,)))
+        executor, case, schedule = self.baseline.executor, self.shapes[i].name, None
+        executor.timing = timing
+        if self.arrival is not None:
+            schedule = self.arrival.schedule(timing.runs, (self.options.feeds.seed, i, rounds))
+        executor.arrivals = schedule
+        outcome = executor.trial(self.baseline.arm(BASE, refs=self.shapes[i].refs))
         if isinstance(outcome, Measured):
-            self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
+            load = (
+                None
+                if schedule is None or self.arrival is None
+                else load_of(outcome, schedule, self.arrival.rate_per_s)
+            )
+            outcome = outcome if schedule is None else in_one(outcome, schedule)
+            self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome, load=load))
         else:
             self.failed.append((case, outcome))
         if self.experiment.replay.live:
@@ -298,7 +353,7 @@ class _Run:
 
     def _gave_up(self, i: int) -> str:
         """Return the sentence that a shape has fewer processes than it should, and why."""
-        cases = self.baseline.work.cases
+        cases = self.shapes
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""
         return bench_words.gave_up(name, good, self.options.processes, FAILURES)

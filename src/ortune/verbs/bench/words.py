@@ -15,6 +15,7 @@ from ortune.show.placement_words import placed_or_why
 from ortune.show.side_rows import setting
 from ortune.show.sides import FIRST_LOAD
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs.bench import arrival_words
 from ortune.verbs.bench.result import BenchResult
 
 MOST_DIGITS = 4
@@ -28,9 +29,11 @@ def headline(row: BenchRow, result: BenchResult) -> str:
     """Return the answer for one shape in one sentence."""
     if finding_words.functional_only(result.findings):
         return functional(row, result)
+    shape = f" at {row.case}" if row.case != "default" else ""
+    if arrival_words.no_latency(row, result):
+        return f"{result.side.label}{shape}: {arrival_words.instead(row, result)}"
     value, interval = time(row.median_ns)
     rate, _ = throughput(row.throughput_per_s)
-    shape = f" at {row.case}" if row.case != "default" else ""
     how = f"95 % interval {interval}" if not row.median_ns.single else interval
     return f"{result.side.label}{shape}: p50 {value} a request ({how}); {rate}, {result.load}"
 
@@ -52,13 +55,8 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
     # A gap shorter than the request itself is not what keeps the throughput down.
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
-    rows = [("p50", *time(row.median_ns))]
-    rows += [tail(t, result) for t in shown_tails([row])[0]]
-    of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
-    rows += [
-        (name, value, interval + (of if interval == SINGLE else ""))
-        for name, value, interval in extremes(row)
-    ]
+    rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
+    rows += arrival_words.rows(row, result)
     rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
     rows += peak_memory(row, result)
     rows.append(("load time", *time(row.load_ns)))
@@ -67,6 +65,16 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     rows.append(("first run", *time(row.first_run_ns)))
     value, interval = throughput(row.throughput_per_s)
     return [*rows, ("throughput", value, f"{interval}{apart}")]
+
+
+def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    rows = [("p50", *time(row.median_ns))]
+    rows += [tail(t, result) for t in shown_tails([row])[0]]
+    of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
+    return rows + [
+        (name, value, interval + (of if interval == SINGLE else ""))
+        for name, value, interval in extremes(row)
+    ]
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
@@ -92,7 +100,8 @@ def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
             f"{item.needed:,} requests needed, {item.made:,} {'was' if item.made == 1 else 'were'} made",
         )
     value, interval = time(item.latency_ns)
-    return name, value, f"{interval}; {no_slo(result)}" if item.quantile >= 0.99 else interval
+    why_not = no_slo(result) if item.quantile >= 0.99 else ""
+    return name, value, f"{interval}; {why_not}" if why_not else interval
 
 
 def tail_name(item: TailEstimate) -> str:
@@ -101,7 +110,9 @@ def tail_name(item: TailEstimate) -> str:
 
 
 def no_slo(result: BenchResult) -> str:
-    """Return why a tail of these requests is no service level: nothing ever waited in a queue."""
+    """Return why a tail of these requests is no service level: nothing ever waited in a queue; "" of an open loop."""
+    if result.arrival:
+        return ""
     load = "no load" if result.load.startswith("one caller") else "closed loop"
     return f"{load}: not valid for an SLO"
 
@@ -287,9 +298,11 @@ def _figures(result: BenchResult) -> list[Block]:
 def _shapes(result: BenchResult) -> list[Block]:
     """Return tables with a row a shape: latency and its tails, mean and extremes, all else."""
     rows = list(result.rows)
-    tails = shown_tails(rows)
-    latency = [[time(row.median_ns), *map(_tail_cell, t)] for row, t in zip(rows, tails, strict=True)]
-    ends = [[(value, span) for _, value, span in extremes(row)] for row in rows]
+    loads = [_loads(result)] if result.arrivals else []
+    known = [row for row in rows if not arrival_words.no_latency(row, result)]
+    tails = shown_tails(known)
+    latency = [[time(row.median_ns), *map(_tail_cell, t)] for row, t in zip(known, tails, strict=True)]
+    ends = [[(value, span) for _, value, span in extremes(row)] for row in known]
     rest = [
         [
             throughput(row.throughput_per_s),
@@ -301,12 +314,28 @@ def _shapes(result: BenchResult) -> list[Block]:
         for row in rows
     ]
     return [
-        _by_shape(rows, ["p50", *(tail_name(t) for t in tails[0])], latency),
-        *([_by_shape(rows, ["mean", "min", "max"], ends)] if all(len(e) == 3 for e in ends) else []),
+        *([_by_shape(known, ["p50", *(tail_name(t) for t in tails[0])], latency)] if known else []),
+        *(
+            [_by_shape(known, ["mean", "min", "max"], ends)]
+            if known and all(len(e) == 3 for e in ends)
+            else []
+        ),
+        *loads,
         _by_shape(rows, ["throughput", "load time", "first run", "CPU time", "peak memory"], rest),
         *_in_turn(result),
-        Line(f"p99 and beyond: {no_slo(result)}", "faint"),
+        *([] if result.arrivals else [Line(f"p99 and beyond: {no_slo(result)}", "faint")]),
     ]
+
+
+def _loads(result: BenchResult) -> Table:
+    """Return the load of each shape."""
+    by_row = [(row, arrival_words.rows(row, result)) for row in result.rows]
+    heads = [Column("", "text"), *(Column(name, "text") for name, _, _ in by_row[0][1])]
+    return table(
+        heads,
+        ([row.case, *(Cell(value, span) for _, value, span in cells)] for row, cells in by_row),
+        dense=True,
+    )
 
 
 def _tail_cell(item: TailEstimate) -> tuple[str, str]:
@@ -342,9 +371,9 @@ def headlines(result: BenchResult) -> str:
 STORED = StoredKind(result=BenchResult, document=document, headline=headlines)
 
 
-def load_words(work: Workload) -> str:
+def load_words(work: Workload, arrival: str = "") -> str:
     """Return what the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
-    apart = f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back"
+    apart = arrival or (f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back")
     if work.callers * work.sessions == 1:
         return f"one caller, {apart}"
     callers = f"{work.callers} caller{'s' if work.callers > 1 else ''}"

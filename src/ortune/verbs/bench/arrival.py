@@ -1,0 +1,147 @@
+"""Open loop of a bench: when the calls of a process start, and what they tell of the load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ortune.errors import OrtuneError, UsageError
+from ortune.inputs import recorded
+from ortune.measuring.input_options import InputOptions
+from ortune.measuring.sides import Resolved
+from ortune.records import ArrivalSchedule, Measured
+from ortune.stats import arrivals
+from ortune.verbs._shared.quantities import per_second
+from ortune.verbs.bench.result import LoadFigures
+
+RECORDED = "recorded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """When calls start.
+
+    Attributes:
+        kind: "constant", "poisson", "gamma:CV" or "recorded".
+        rate_per_s: Calls per second; of recorded ones, their mean.
+        recorded: The recorded calls; None for all other kinds.
+    """
+
+    kind: str
+    rate_per_s: float
+    recorded: ArrivalSchedule | None = None
+
+    def schedule(self, n: int, seed: Sequence[int]) -> ArrivalSchedule:
+        """Return the schedule of one process with n calls, or with all recorded ones if they are fewer."""
+        if self.recorded is None:
+            return ArrivalSchedule(starts_ns=arrivals.schedule(self.kind, self.rate_per_s, n, seed))
+        return ArrivalSchedule(starts_ns=self.recorded.starts_ns[:n], cases=self.recorded.cases[:n])
+
+    def words(self) -> str:
+        """Return it in words: "50/s, poisson arrivals"."""
+        return f"{self.rate_per_s:.4g}/s, {self.kind.replace(':', ' ')} arrivals"
+
+
+def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: bool, workload: bool) -> None:
+    """Check the options of an open loop.
+
+    Raises:
+        UsageError: They cannot be read, or contradict another option.
+    """
+    if rate is None and kind is None:
+        return
+    if in_page:
+        raise UsageError(
+            "calls at given times are not possible in a browser", where="--rate", do="use --gap instead"
+        )
+    if gap:
+        raise UsageError(
+            "the rate decides when calls start, and the gap does so too",
+            where="--gap",
+            do="pass --rate or --gap",
+        )
+    if rate is not None:
+        per_second(rate, "--rate")
+    if kind == RECORDED:
+        if not workload:
+            raise UsageError(
+                "there is no recording", where="--arrival", do="pass --workload app.workload of ortune record"
+            )
+        return
+    if rate is None:
+        raise UsageError("the rate is missing", where="--arrival", do=f"e.g. --rate 50/s --arrival {kind}")
+    try:
+        arrivals.variation(kind or "poisson")
+    except OrtuneError as error:
+        raise UsageError(
+            error.what, where="--arrival", do="constant, poisson, recorded, or gamma:CV such as gamma:2"
+        ) from error
+
+
+def arrival_of(
+    rate: str | float | None, kind: str | None, side: Resolved, feeds: InputOptions
+) -> Arrival | None:
+    """Return when calls start; None if each caller starts the next call after the last one.
+
+    Raises:
+        InputError: The recording has no calls one by one.
+    """
+    if rate is None and kind is None:
+        return None
+    asked = None if rate is None else per_second(rate, "--rate")
+    if kind != RECORDED:
+        assert asked is not None
+        return Arrival(kind=kind or "poisson", rate_per_s=asked)
+    assert feeds.workload is not None
+    found = recorded.arrivals_of(feeds.workload, side.model)
+    if asked is not None:
+        found = msgspec.structs.replace(found, starts_ns=arrivals.scaled(found.starts_ns, asked))
+    span_s = (found.starts_ns[-1] - found.starts_ns[0]) / 1e9
+    return Arrival(kind=RECORDED, rate_per_s=(len(found.starts_ns) - 1) / span_s, recorded=found)
+
+
+def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> LoadFigures:
+    """Return what the calls of one process tell of the load."""
+    done = trial.done
+    assert done.open_loop is not None
+    latencies = _in_order([list(case.latency_ns) for case in done.cases], schedule.cases)
+    load = arrivals.load_of(
+        latencies,
+        done.open_loop.waited_ns,
+        done.open_loop.late_ns,
+        busy_ns=done.open_loop.busy_ns,
+        own_cpu_ns=done.open_loop.own_cpu_ns,
+        wall_ns=done.wall_ns,
+        rate_per_s=rate_per_s,
+        callers=done.n_callers,
+    )
+    return LoadFigures(
+        waited_ns=load.waited_ns,
+        late_ns=load.late_ns,
+        waited_share=load.waited_share,
+        late_share=load.late_share,
+        offered_share=load.offered_share,
+        own_cpu_share=load.own_cpu_share,
+        served_per_s=load.served_per_s,
+    )
+
+
+def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:
+    """Return the trial with the latencies of all its shapes as one case, in the order of the arrivals."""
+    cases = trial.done.cases
+    latencies = _in_order([list(case.latency_ns) for case in cases], schedule.cases)
+    name = RECORDED if len(cases) > 1 else cases[0].case
+    one = msgspec.structs.replace(
+        cases[0], case=name, weight=1.0, latency_ns=tuple(latencies), turn_runs=(len(latencies),)
+    )
+    return msgspec.structs.replace(trial, done=msgspec.structs.replace(trial.done, cases=(one,)))
+
+
+def _in_order(by_case: Sequence[list[int]], cases: Sequence[int]) -> list[int]:
+    """Return latencies in the order of the arrivals from those of each case."""
+    if len(by_case) == 1:
+        return by_case[0]
+    each = [iter(latencies) for latencies in by_case]
+    return [next(each[number]) for number in cases]

@@ -1,0 +1,56 @@
+"""The load of an open loop in words: whether there is an answer, and what the latencies consist of."""
+
+from __future__ import annotations
+
+from ortune.records import BenchRow
+from ortune.show.numbers import duration
+from ortune.verbs.bench.result import ArrivalRow, BenchResult
+
+
+def load_of(row: BenchRow, result: BenchResult) -> ArrivalRow | None:
+    """Return the load of a row; None if calls were made one after another."""
+    if not result.arrivals:
+        return None
+    return result.arrivals[[one.case for one in result.rows].index(row.case)]
+
+
+def no_latency(row: BenchRow, result: BenchResult) -> bool:
+    """Return whether the latencies of a row are not those of the model under this load."""
+    arrival = load_of(row, result)
+    return arrival is not None and arrival.verdict != "measured"
+
+
+def instead(row: BenchRow, result: BenchResult) -> str:
+    """Return why a row has no latency, in a sentence without its subject; "" if it has one."""
+    arrival = load_of(row, result)
+    if arrival is None or arrival.verdict == "measured":
+        return ""
+    load = arrival.load
+    rate = f"{result.rate_per_s:.4g}/s"
+    if arrival.verdict == "generator":
+        return (
+            f"no answer at {rate}: calls started {duration(load.late_ns)} late on average, "
+            f"{100 * load.late_share:.0f} % of the latency; use a lower --rate or a machine with a free CPU"
+        )
+    return (
+        f"cannot serve {rate}: {load.served_per_s:.3g} requests/s at most ({result.load.partition(', ')[0]}), so the "
+        "queue keeps growing; use a lower --rate or more --callers"
+    )
+
+
+def rows(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    """Return the parts of the mean latency and the generator's CPU time: name, value, explanation."""
+    arrival = load_of(row, result)
+    if arrival is None:
+        return []
+    load = arrival.load
+    return [
+        (
+            "waited for a caller",
+            duration(load.waited_ns),
+            f"{100 * load.waited_share:.0f} % of the mean latency",
+        ),
+        ("started late", duration(load.late_ns), f"{100 * load.late_share:.1f} % of the mean latency"),
+        ("offered load", f"{100 * load.offered_share:.0f} %", "of what the callers can serve"),
+        ("generator", f"{100 * load.own_cpu_share:.1f} %", "of one CPU"),
+    ]
