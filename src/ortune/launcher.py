@@ -193,8 +193,8 @@ class Foreground:
             self.process = subprocess.Popen(command, env=environment)
         self.pid = self.process.pid
 
-    def wait(self, tick: Callable[[], None], *, tick_s: float, limit_s: float = math.inf) -> int | None:
-        """Wait for the end of the command, and call ``tick`` at intervals.
+    def wait(self, tick: Callable[[], float], *, limit_s: float = math.inf) -> int | None:
+        """Wait for the end of the command, and call ``tick`` at the intervals in seconds that it returns.
 
         Returns:
             The exit code, minus the number of the signal that ended it; None if it still runs after the limit.
@@ -213,8 +213,7 @@ class Foreground:
             while self.process.poll() is None:
                 if monotonic.now_s() >= deadline_s:
                     return None
-                tick()
-                received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick_s)
+                received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick())
                 # The terminal has sent it to the whole group already.
                 if received is not None and received.si_signo in passed and received.si_code <= 0:
                     self.process.send_signal(received.si_signo)
@@ -224,10 +223,10 @@ class Foreground:
                 pass  # meant for the command
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def end(self, grace_s: float, tick: Callable[[], None], *, tick_s: float) -> int:
+    def end(self, grace_s: float, tick: Callable[[], float]) -> int:
         """Ask it to end, kill it after the grace period, and return its exit code as ``wait`` does."""
         self.process.terminate()
-        code = self.wait(tick, tick_s=tick_s, limit_s=grace_s)
+        code = self.wait(tick, limit_s=grace_s)
         if code is None:
             self.process.kill()
             code = self.process.wait()

@@ -19,7 +19,6 @@ from ortune.recorder.read import read
 from ortune.recorder.watch import ProcessWatch
 from ortune.records import Recording
 
-TICK_S = 0.05
 GRACE_S = 40.0
 """What a program gets to end after ``--duration``, before it is killed."""
 SIGNALLED = 128
@@ -53,14 +52,16 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
             ) from error
         watch, digests = ProcessWatch(program.pid, folder, door), Digests()
 
-        def tick() -> None:
-            watch.look()
+        def tick() -> float:
+            again_s = watch.look()
             digests.follow(folder)
+            return again_s
 
-        code = program.wait(tick, tick_s=TICK_S, limit_s=duration_s)
+        code = program.wait(tick, limit_s=duration_s)
         late = code is None
         if late:
-            code = program.end(GRACE_S, tick, tick_s=TICK_S)
+            code = program.end(GRACE_S, tick)
+        watch.look_closely()
         assert code is not None
         elapsed_ns = monotonic.now_ns() - start_ns
         cpu_ns = {process.pid: process.cpu_ns for process in watch.seen.values() if process.cpu_ns}
@@ -71,7 +72,7 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
             elapsed_ns=elapsed_ns,
             ended_by="duration" if late else launcher.signal_name(code) or "program",
             code=SIGNALLED - code if code < 0 else code,
-            seen=len({pid for pid, _ in watch.seen} | recorded.homes.keys()),
+            seen=len({program.pid, *(pid for pid, _ in watch.seen), *recorded.homes}),
             cpu_ns=_children_cpu_ns() - before,
             cpu_quota=cgroup.cpu_quota(cgroup.groups_once()),
             logical_cpus=os.cpu_count() or 1,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ortune import monotonic
 from ortune.recorder.doors import VARIABLE
@@ -18,13 +20,23 @@ LIBRARY = re.compile(r"onnxruntime[^/]*$", re.IGNORECASE)
 """Names of its files."""
 STARTING_S = 1.0
 """How long a child may take from its fork to its exec."""
+TICK_S = 0.05
+"""How often the processes of a program are looked at."""
+CLOSE_S = 0.005
+"""How often a young Python process is looked at that the recorder cannot enter."""
+YOUNG_S = 5.0
 AGAIN_S = 0.5
 """How often a process that reports is looked at again."""
+UNSEEN_S = 0.03
+"""ONNX Runtime can be loaded, used and gone in this time."""
 MOST_SCANNED_BYTES = 2 << 30
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _PACKAGES = ("-packages/", "/site-packages/")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(-dbg|t)?$")
 _OLDEST = (3, 8)
+_SHUT: Final = frozenset(
+    ("isolated", "environment-cleared", "other-recording", "path-replaced", "old-python")
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +52,7 @@ class Seen:
         cpu_ns: Its CPU time.
         parent: The number of its parent when it was last seen.
         first_s, looked_s: When it was first and last looked at.
+        gone_s: When it was first found to have ended; infinite while it runs.
     """
 
     pid: int
@@ -52,6 +65,7 @@ class Seen:
     parent: int = 0
     first_s: float = 0.0
     looked_s: float = 0.0
+    gone_s: float = math.inf
 
     @property
     def libraries(self) -> list[str]:
@@ -72,9 +86,38 @@ class ProcessWatch:
         self.root, self.folder, self.door = root, folder, door
         self.seen: dict[tuple[int, int], Seen] = {}
         self._alive: set[tuple[int, int]] = set()
+        self._close: list[Seen] = []
+        self._whole_s = -math.inf
 
-    def look(self) -> None:
-        """Look at all processes of the program that exist now."""
+    def look(self) -> float:
+        """Look at the processes of the program that exist now, and return the seconds until the next look.
+
+        Most of the looks are only at the processes that cannot be recorded and might load ONNX Runtime for a moment.
+        """
+        if self._close and monotonic.now_s() - self._whole_s < TICK_S:
+            self.look_closely()
+        else:
+            self._look_at_all()
+        now_s = monotonic.now_s()
+        self._close = [
+            process
+            for process in self._close
+            if math.isinf(process.gone_s) and not process.libraries and now_s - process.first_s < YOUNG_S
+        ]
+        return CLOSE_S if self._close else TICK_S
+
+    def look_closely(self) -> None:
+        """Look at the young processes that the recorder cannot enter."""
+        for process in self._close:
+            now_s = monotonic.now_s()
+            if _key(process.pid) == (process.pid, process.start) and _look_at(process):
+                process.looked_s = now_s
+            else:
+                process.gone_s = now_s
+
+    def _look_at_all(self) -> None:
+        self.look_closely()
+        self._whole_s = monotonic.now_s()
         reported = self.reported()
         found = {key for pid in _descendants(self.root) if (key := _key(pid))}
         # A daemon leaves its parent and is still of this program.
@@ -86,6 +129,9 @@ class ProcessWatch:
             if pid not in reported or now_s - process.looked_s > AGAIN_S:
                 process.looked_s = now_s
                 _look_at(process)
+        self._close = [
+            self.seen[key] for key in found if key[0] not in reported and self._is_shut(self.seen[key])
+        ]
 
     def reported(self) -> set[int]:
         """Return numbers of the processes that wrote a log."""
@@ -117,7 +163,13 @@ class ProcessWatch:
             library = libraries[0] if libraries else scan.first(process)
             if library:
                 found.append(_missed(process, library, self._reason(process, bool(libraries))))
+            elif math.isfinite(process.gone_s) and process.gone_s - process.looked_s > UNSEEN_S:
+                found.append(_missed(process, "", "unseen"))
         return tuple(found)
+
+    def _is_shut(self, process: Seen) -> bool:
+        """Return whether a process is one of Python that the recorder cannot enter."""
+        return self._reason(process, True) in _SHUT
 
     def _reason(self, process: Seen, shared: bool) -> MissedReason:
         environment, flags = process.environment or {}, _flags(process.argv)
@@ -199,8 +251,8 @@ def _flags(argv: tuple[str, ...]) -> str:
     return letters
 
 
-def _look_at(process: Seen) -> None:
-    """Read what can be seen of a process; what it was is kept where it is gone already."""
+def _look_at(process: Seen) -> bool:
+    """Read what can be seen of a process, and return whether it still runs."""
     place = Path("/proc") / str(process.pid)
     try:
         executable = str((place / "exe").readlink()).removesuffix(" (deleted)")
@@ -218,7 +270,8 @@ def _look_at(process: Seen) -> None:
         process.parent = int(ticks[1])
         process.cpu_ns = (int(ticks[11]) + int(ticks[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
-        return
+        return False
+    return True
 
 
 def _environment(data: bytes) -> dict[str, str] | None:

@@ -9,7 +9,7 @@ from ortune.records.model import Workload
 
 MissedReason = Literal[
     "isolated", "no-site", "path-replaced", "environment-cleared", "not-python", "static", "frozen", "old-python",
-    "other-recording", "own-library", "unknown",
+    "other-recording", "own-library", "unknown", "unseen",
 ]  # fmt: skip
 """Why a process that uses ONNX Runtime was not recorded."""
 
@@ -187,10 +187,10 @@ class RecordedProcess(Record, frozen=True, kw_only=True):
 
 
 class MissedProcess(Record, frozen=True, kw_only=True):
-    """A process that uses ONNX Runtime and was not recorded.
+    """A process that uses ONNX Runtime, or might have used it, and was not recorded.
 
     Attributes:
-        library: The file with ONNX Runtime in it.
+        library: The file with ONNX Runtime in it; "" if that is not known.
         reason: Why it was missed.
     """
 

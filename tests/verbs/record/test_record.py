@@ -97,8 +97,9 @@ def test_a_missed_process_is_named_and_is_3_where_the_program_succeeded(tmp_path
     facts(missed.stderr, "not recorded", "-I", "ortune record --install")
     failed = record(tmp_path, f"{body}per_call()\nimport time; time.sleep(0.3); sys.exit(5)\n")
     assert failed.returncode == 5
+    short = str(program(tmp_path, "per_call()"))
     nothing = subprocess.run(
-        [sys.executable, "-m", "ortune", "record", "--", sys.executable, "-I", str(program(tmp_path, "per_call()"))],
+        [sys.executable, "-m", "ortune", "record", "--", sys.executable, "-I", short],
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert nothing.returncode == 3

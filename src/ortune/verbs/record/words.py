@@ -26,6 +26,7 @@ _REASONS = {
     "other-recording": "another ortune record recorded it",
     "own-library": "it also uses a second ONNX Runtime library, whose sessions are not visible from Python",
     "unknown": "the reason is unknown",
+    "unseen": "the recorder could not enter it, and its last moments could not be observed: run it again",
 }
 
 
@@ -44,8 +45,9 @@ def headline(result: RecordResult) -> str:
     missed = len(recording.missed)
     if not recording.sessions:
         if missed:
-            processes = _counted(missed, "process", "processes")
-            return f"nothing was recorded: {processes} with ONNX Runtime could not be recorded"
+            known = all(process.library for process in recording.missed)
+            processes = f"{_counted(missed, 'process', 'processes')}{' with ONNX Runtime' if known else ''}"
+            return f"nothing was recorded: {processes} could not be recorded"
         if recording.processes:
             return "no sessions: the program imports onnxruntime and creates no session"
         return f"no sessions: {_counted(recording.seen, 'process', 'processes')} seen, none with ONNX Runtime"
@@ -148,11 +150,12 @@ def _missed(missed: Sequence[MissedProcess]) -> Iterator[Block]:
     items = []
     for process in missed[:SHOWN]:
         name = shorten(shlex.join(process.argv), 80) or f"process {process.pid}"
-        items.append(f"{name}: {_REASONS[process.reason]} ({process.library})")
+        library = f" ({process.library})" if process.library else ""
+        items.append(f"{name}: {_REASONS[process.reason]}{library}")
     if len(missed) > SHOWN:
         items.append(f"and {len(missed) - SHOWN} more")
     yield Points(items=items, title="not recorded", marked=True)
-    if any(process.reason == "isolated" for process in missed):
+    if any(process.reason in ("isolated", "unseen") for process in missed):
         yield Code(title="next", lines=["ortune record --install VENV"])
 
 
