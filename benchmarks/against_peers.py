@@ -38,10 +38,11 @@ from ortune import platform, rewrites
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.records import ComparedSide, CompareResult, Envelope
+from ortune.records import Envelope
 from ortune.runtimes.runtimes import find_runtime
 from ortune.show.numbers import duration
 from ortune.show.rewrite_words import spec as words
+from ortune.verbs.compare.result import ComparedSide, CompareResult
 from zoo import EXPORTED, MODELS, ZooError, cache_folder
 
 Row = dict[str, Any]

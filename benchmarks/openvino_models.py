@@ -25,11 +25,12 @@ import ortune
 from common import model_path, write_between
 from ortune import platform
 from ortune.errors import OrtuneError
-from ortune.records import ComparedSide, Comparison
+from ortune.records import Comparison
 from ortune.runtimes import made
 from ortune.runtimes.runtimes import find_runtime
 from ortune.show.numbers import duration, memory
 from ortune.show.placement_words import placed
+from ortune.verbs.compare.result import ComparedSide
 from targets_race import MODELS
 
 OLD = "onnxruntime-openvino==1.24.1"

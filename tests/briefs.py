@@ -5,13 +5,9 @@ from __future__ import annotations
 import golden_tune
 from golden_tune_parts import confirmed
 from ortune.catalogue.spinning import spins
-from ortune.records import (
-    Brief,
-    Envelope,
-    Guard,
-    StoredSession,
-)
+from ortune.records import Envelope, Guard
 from ortune.verbs.report import brief
+from ortune.verbs.report.result import Brief, StoredSession
 
 SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
 

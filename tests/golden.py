@@ -9,7 +9,6 @@ from rich.console import Console
 
 from ortune.records import (
     CaseResult,
-    CompareResult,
     Comparison,
     Control,
     Envelope,
@@ -30,6 +29,7 @@ from ortune.records import (
 )
 from ortune.show import escape, terminal
 from ortune.show.document import Code, Document
+from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.doctor.result import DoctorResult, EffectRow, NoiseReport
 
 

@@ -7,7 +7,6 @@ import msgspec
 import golden
 from ortune.records import (
     BenchRow,
-    ComparedSide,
     Envelope,
     ErrorInfo,
     Estimate,
@@ -22,6 +21,7 @@ from ortune.records import (
     TailEstimate,
 )
 from ortune.verbs.bench.result import BenchResult
+from ortune.verbs.compare.result import ComparedSide
 from ortune.verbs.look.result import LookResult, LookTiming
 
 CPU = "CPUExecutionProvider"

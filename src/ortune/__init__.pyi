@@ -9,15 +9,13 @@ from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
-from ortune.records.compare import CompareResult
-from ortune.records.convert import ConvertResult
 from ortune.records.profile import ProfileResult
-from ortune.records.report import ReportResult
-from ortune.records.skeleton import SkeletonResult
 from ortune.records.tune import TuneResult
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.bisect.result import BisectResult
 from ortune.verbs.check.result import CheckResult
+from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.convert.result import ConvertResult
 from ortune.verbs.diagnose.result import DiagnoseResult
 from ortune.verbs.doctor.result import DoctorResult
 from ortune.verbs.explain.result import ExplainResult
@@ -27,8 +25,10 @@ from ortune.verbs.look.result import LookResult
 from ortune.verbs.partition.result import PartitionResult
 from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.record.result import RecordResult
+from ortune.verbs.report.result import ReportResult
 from ortune.verbs.rewrite.result import RewritingResult
 from ortune.verbs.runtime.result import RuntimeResult
+from ortune.verbs.skeleton.result import SkeletonResult
 
 __version__: str
 

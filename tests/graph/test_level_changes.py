@@ -12,9 +12,10 @@ from mobile_models import MNIST_NODES, mnist
 from ortune.graph.levels import LEVELS, compare_levels
 from ortune.graph.model.open import open_model
 from ortune.records import LevelComparison, Runtime
-from ortune.show import markdown, ort_format_words
+from ortune.show import markdown
 from ortune.show.document import Document
 from ortune.targets.tool import ToolProcess
+from ortune.verbs.convert import ort_words
 from web_models import convolutions
 
 FUSED = "com.microsoft.FusedConv"
@@ -50,9 +51,7 @@ def test_every_statement_of_the_page_on_mnist_holds(tmp_path: Path) -> None:
 
 def test_it_is_one_table_and_a_list_of_names(tmp_path: Path) -> None:
     found = at_levels(mnist(tmp_path / "mnist.onnx"), tmp_path)
-    text = markdown.render(
-        Document(blocks=[*ort_format_words.levels(found), ort_format_words.every_change(found)])
-    )
+    text = markdown.render(Document(blocks=[*ort_words.levels(found), ort_words.every_change(found)]))
     assert "| Conv + Add + Relu | 2 | Conv + Relu | FusedConv | = |" in text
     assert "| Reshape | 1 | removed | = | = |" in text
     assert "MatMul + Add: Times212 + Plus214" in text

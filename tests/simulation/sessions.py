@@ -23,10 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
 from ortune.measuring.watcher import Watcher
-from ortune.records import CompareResult, Comparison, Envelope, MadeRuntime, TuneResult
+from ortune.records import Comparison, Envelope, MadeRuntime, TuneResult
 from ortune.runtimes import made
 from ortune.runtimes.runtimes import probe
 from ortune.verbs.compare import run as compare
+from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.diagnose import run as diagnose
 from ortune.verbs.diagnose.result import DiagnoseResult
 from ortune.verbs.history import run as history

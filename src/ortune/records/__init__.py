@@ -11,7 +11,6 @@ from ortune.records.base import *
 from ortune.records.bench import *
 from ortune.records.bisect import *
 from ortune.records.bundle import *
-from ortune.records.compare import *
 from ortune.records.comparison import *
 from ortune.records.convert import *
 from ortune.records.difference import *
@@ -34,10 +33,8 @@ from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
 from ortune.records.recording import *
-from ortune.records.report import *
 from ortune.records.rows import *
 from ortune.records.runtime import *
-from ortune.records.skeleton import *
 from ortune.records.source import *
 from ortune.records.timeline import *
 from ortune.records.trace import *

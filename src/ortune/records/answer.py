@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ortune.records.base import Record
-from ortune.records.compare import Control
-from ortune.records.comparison import Comparison
+from ortune.records.comparison import Comparison, Control
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Figures, OutputDifference

@@ -139,3 +139,44 @@ class Comparison(Record, frozen=True, kw_only=True):
     base_value: float | None = None
     new_value: float | None = None
     others: OtherPrograms | None = None
+
+
+class Control(Record, frozen=True, kw_only=True):
+    """The result of one control: the A/A check (``identical``) or the sensitivity check (``spike-in``)."""
+
+    name: Literal["identical", "spike-in", "identical-late"]
+    ok: bool
+    n_blocks: int
+    p: float | None = None
+    expected_ratio: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    detected: bool | None = None
+
+
+class CaseResult(Record, frozen=True, kw_only=True):
+    """One input shape of a mix: its latency on both sides, and the ratio."""
+
+    case: str
+    weight: float
+    base_ns: float
+    new_ns: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float | None
+
+
+class Gate(Record, frozen=True, kw_only=True):
+    """The result of ``--threshold``. Outputs beyond the tolerance fail the gate regardless of times.
+
+    Attributes:
+        answer: "no-answer" if nothing could be decided, for the ``reason`` given; this is not a pass (exit code 3).
+        reason: Also given if the answer is "undecided" because "other-programs" may explain the difference.
+    """
+
+    threshold_ratio: float
+    answer: Literal["pass", "fail", "undecided", "no-answer"]
+    undecided_counts_as: Literal["pass", "fail"]
+    provable_ratio: float | None = None
+    reason: Literal["", "too-few-blocks", "controls-not-run", "other-programs"] = ""

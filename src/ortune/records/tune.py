@@ -7,8 +7,7 @@ from typing import Literal
 
 from ortune.records.answer import Answer
 from ortune.records.base import Record, Value
-from ortune.records.compare import CaseResult
-from ortune.records.comparison import Comparison
+from ortune.records.comparison import CaseResult, Comparison
 from ortune.records.difference import ProfileDifference
 from ortune.records.machine import Adoption, Runtime
 from ortune.records.measure import Figures, OutputDifference

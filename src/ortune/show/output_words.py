@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
-from ortune.records import AcceptedChange, ComparedSide, GridSteps, OutputDifference, OutputError, SliceError
+from ortune.records import AcceptedChange, Failed, GridSteps, OutputDifference, OutputError, SliceError
 from ortune.show.document import Column, Table, table
 from ortune.show.numbers import difference, likeness, percent
 
@@ -215,11 +216,10 @@ def _worst_cell(output: OutputError) -> str:
     return "" if worst is None else f"{worst.relative_l2:.1e} (axis {worst.axis}: {worst.first})"
 
 
-def outputs_cell(side: ComparedSide) -> str:
-    """Return words the difference of outputs as a cell of the table of several sides."""
-    distance = side.outputs
+def outputs_cell(distance: OutputDifference | None, failures: Sequence[Failed]) -> str:
+    """Return the outputs of one of several sides as a cell of their table; the last failure without outputs."""
     if distance is None:
-        return side.failures[-1].what if side.failures else ""
+        return failures[-1].what if failures else ""
     if distance.ok or distance.empty:
         return outputs(distance).removeprefix("outputs ")
     return (

@@ -21,9 +21,10 @@ from facts import facts
 from onnx_text import assemble, model_of, saved
 from ortune.errors import UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import CompareResult, Envelope
+from ortune.records import Envelope
 from ortune.show import markdown
 from ortune.verbs.compare import words as compare_words
+from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.compare.run import Options, exit_code, run
 from patience import few_turns
 from simulated_machine import Lab, measuring_on, tools_of

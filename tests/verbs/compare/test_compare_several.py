@@ -19,11 +19,11 @@ from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
 from ortune.records import Envelope, ProviderSpec
 from ortune.show import output_words as compare_outputs
-from ortune.show import side_rows as compare_rows
 from ortune.targets.tool import ToolFailed
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.compare import gate as compare_gate
 from ortune.verbs.compare import headline as compare_headline
+from ortune.verbs.compare import ranking_words
 from ortune.verbs.compare import run as compare
 from patience import few_turns
 from simulated_machine import Lab, measuring_on
@@ -184,7 +184,7 @@ def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[
 
 @MEASURING
 def test_the_table_has_a_row_a_side_with_its_error(ranked: Envelope[Any]) -> None:
-    table = compare_rows.ranking(ranked.result)
+    table = ranking_words.ranking(ranked.result)
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
     assert set(rows) == set("ABCDE")
     assert rows["B"][-1] == "identical"

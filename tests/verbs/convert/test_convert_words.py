@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import golden
-from ortune.records import (
-    CheckedCase,
-    Conversion,
-    ConversionFault,
-    ConvertResult,
-    DynamicAxis,
-    Envelope,
-    OutputDifference,
-)
+from ortune.records import CheckedCase, Conversion, ConversionFault, DynamicAxis, Envelope, OutputDifference
 from ortune.verbs.convert import words as convert_words
+from ortune.verbs.convert.result import ConvertResult
 
 
 def test_a_fixed_size_is_told_once_and_right_outputs_at_it_are_not_called_wrong() -> None:

@@ -26,8 +26,9 @@ from ortune.graph.model.open import open_model
 from ortune.measuring.clock import Stopwatch
 from ortune.measuring.watcher import Watcher
 from ortune.records import Matrix
-from ortune.show import markdown, set_words
+from ortune.show import markdown
 from ortune.verbs.convert import run as convert
+from ortune.verbs.convert import set_words
 from simulated_machine import Lab, Weather, measuring_on
 from within import program
 

@@ -19,13 +19,14 @@ from facts import facts
 from ortune.engines.profiling.deliver import STORED
 from ortune.errors import Interrupted, UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ProfileResult, ReportResult
+from ortune.records import Envelope, ProfileResult
 from ortune.show import markdown
 from ortune.step import Step
 from ortune.store.db import Store
 from ortune.verbs.profile import run as profile
 from ortune.verbs.profile import words as profile_words
 from ortune.verbs.report import words as report_words
+from ortune.verbs.report.result import ReportResult
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from typing import Any
 
 import golden
 import ortune
-from ortune.records import Envelope, ReportResult
+from ortune.records import Envelope
 from ortune.store.db import Store
+from ortune.verbs.report.result import ReportResult
 from within import program
 
 HEADER = {"model": "model.onnx", "host": golden.HOST}

@@ -7,13 +7,15 @@ import pytest
 
 import golden
 import golden_tune
-from ortune.records import Envelope, Plan, ReportResult, StoredSession
-from ortune.show import markdown, stored_words
+from ortune.records import Envelope, Plan
+from ortune.show import markdown
 from ortune.show.numbers import shorten_end
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult
 from ortune.verbs.report import several as history
+from ortune.verbs.report import stored_words
 from ortune.verbs.report import words as report_words
+from ortune.verbs.report.result import ReportResult, StoredSession
 
 MARK = "f" * 64
 

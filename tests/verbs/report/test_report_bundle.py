@@ -15,8 +15,9 @@ import golden_tune
 import ortune
 from ortune.bundle.write import write_bundle
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Case, Envelope, Plan, ReportResult, RewriteSpec, StoredSession, Workload
+from ortune.records import Case, Envelope, Plan, RewriteSpec, Workload
 from ortune.store.db import Store
+from ortune.verbs.report.result import ReportResult, StoredSession
 
 PLANS = {
     "default": golden_tune.default_best(),

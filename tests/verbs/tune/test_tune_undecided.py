@@ -20,7 +20,6 @@ from ortune.records import (
     OutputDifference,
     Plan,
     ProviderSpec,
-    StoredSession,
     TradeRow,
     UntestedTarget,
 )
@@ -30,6 +29,7 @@ from ortune.show import markdown, tune_facts, tune_headline
 from ortune.show.html import pages
 from ortune.verbs.report import brief
 from ortune.verbs.report import several as history
+from ortune.verbs.report.result import StoredSession
 from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune import page as tune_page
 from ortune.verbs.tune import words as tune_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ortune.records import Envelope, ReportResult, holds
+from ortune.records import Envelope
 from ortune.show import finding_words
 from ortune.show.html import document_page
 from ortune.show.verb_modules import module_of
@@ -22,7 +22,7 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
     """
     verb = envelope.schema.split("/")[1]
     words = module_of(verb, "words")
-    if holds(envelope, ReportResult):
+    if hasattr(words, "html"):  # of several sessions, or a summary of one: drawn by the verb itself
         return str(words.html(envelope))
     document = finding_words.introduced((module_of(verb, "page") or words).document(envelope), envelope)
     return document_page.render(document, verb, envelope, stored=stored)

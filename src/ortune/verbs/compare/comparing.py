@@ -35,10 +35,10 @@ from ortune.search.blocks import BASE, LETTERS, NEW, measured
 from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
 from ortune.show import side_rows as compare_rows
-from ortune.show import source_words
 from ortune.show.output_words import outputs_against
 from ortune.show.placement_words import in_browser
 from ortune.stats import evidence
+from ortune.verbs.compare import source_words
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.compare.judging import judge
 from ortune.verbs.compare.ranking import Contender

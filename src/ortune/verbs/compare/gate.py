@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ortune.records import CompareResult, Comparison, Gate, OutputDifference
+from ortune.records import Comparison, Gate, OutputDifference
 from ortune.show import others_words
 from ortune.show.numbers import MOST_DETECTABLE, enough, percent
 from ortune.show.output_words import beyond
+from ortune.verbs.compare.result import CompareResult
 
 NO_BLOCK = "nothing was timed, since no block fitted into the budget"
 

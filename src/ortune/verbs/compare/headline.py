@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ortune.records import (
-    CompareResult,
-    Comparison,
-)
-from ortune.show import finding_words, sides, source_words
+from ortune.records import Comparison
+from ortune.show import finding_words, sides
 from ortune.show import headline as heads
 from ortune.show.numbers import change, change_words, detectable, enough, speed, waiting
 from ortune.show.output_words import outputs
+from ortune.verbs.compare import source_words
 from ortune.verbs.compare.gate import NO_BLOCK
+from ortune.verbs.compare.result import CompareResult
 
 
 def headline(result: CompareResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ortune.records import CompareResult, Comparison, Envelope
+from ortune.records import Comparison, Envelope
 from ortune.show import difference_section as difference
 from ortune.show import headline as heads
 from ortune.show import others_words, sides
@@ -12,6 +12,7 @@ from ortune.show.chart import Interval, bounds_of, factor_axis
 from ortune.show.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
 from ortune.show.numbers import change, factor, span, times
 from ortune.verbs.compare import words as compare_words
+from ortune.verbs.compare.result import CompareResult
 
 PROVEN = ("faster", "slower", "equivalent")
 TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}

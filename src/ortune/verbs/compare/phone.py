@@ -17,8 +17,6 @@ from ortune.records import (
     Block,
     BlockTrial,
     CaseTimes,
-    ComparedSide,
-    CompareResult,
     Comparison,
     MatrixEntry,
     Measured,
@@ -44,6 +42,7 @@ from ortune.verbs.compare.phone_result import (
     PhoneResult,
     PhoneTrial,
 )
+from ortune.verbs.compare.result import ComparedSide, CompareResult
 
 SLOWED_DOWN = 3
 """Of the thermal status: from here on the system slows down."""

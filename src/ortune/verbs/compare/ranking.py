@@ -15,7 +15,6 @@ from ortune.measuring.sides import Resolved
 from ortune.objectives import Objective
 from ortune.records import (
     Block,
-    ComparedSide,
     Comparison,
     ExactCheck,
     Failed,
@@ -33,6 +32,7 @@ from ortune.search.figures import describe
 from ortune.search.guards import beside, case_results, guards
 from ortune.show import sides
 from ortune.verbs._shared.other_programs import with_others
+from ortune.verbs.compare.result import ComparedSide
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,20 +20,11 @@ from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
-from ortune.records import (
-    Block,
-    CompareResult,
-    Envelope,
-    Finding,
-    ModelRef,
-    Runtime,
-    VerdictName,
-)
+from ortune.records import Block, Envelope, Finding, ModelRef, Runtime, VerdictName
 from ortune.runtimes import runtimes
 from ortune.search import duel
 from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
 from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
-from ortune.show import source_words
 from ortune.show.difference_tables import shows_reason
 from ortune.show.difference_words import no_reason, worded
 from ortune.show.finding_words import functional_only
@@ -44,11 +35,12 @@ from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command
-from ortune.verbs.compare import phone
+from ortune.verbs.compare import phone, source_words
 from ortune.verbs.compare.all_sides import resolve_all
 from ortune.verbs.compare.comparing import Comparing
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.ranking import Contender, MeasuredSides, rank, wrong_sides
+from ortune.verbs.compare.result import CompareResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:

@@ -6,16 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ortune.durations import as_option, in_words
-from ortune.records import (
-    CompareResult,
-    Envelope,
-    Gate,
-    Guard,
-    OutputDifference,
-    Plan,
-    ReadBack,
-    VerdictName,
-)
+from ortune.records import Envelope, Gate, Guard, OutputDifference, Plan, ReadBack, VerdictName
 from ortune.show import (
     difference_tables,
     difference_words,
@@ -43,10 +34,12 @@ from ortune.show.document import (
 from ortune.show.numbers import ROOM, change, duration, span
 from ortune.show.output_words import by_output
 from ortune.show.placement_words import placed
-from ortune.show.side_rows import TONES, cases, ranking, setting, spread
+from ortune.show.side_rows import cases, setting, spread
 from ortune.show.stored_kind import StoredKind, both
 from ortune.verbs.compare.gate import gate
 from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
+from ortune.verbs.compare.ranking_words import TONES, ranking
+from ortune.verbs.compare.result import CompareResult
 
 REASONS = "why, from profiles of both"
 """Return the heading of the rows of two profiles that differ most."""

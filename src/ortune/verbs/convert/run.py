@@ -22,25 +22,21 @@ from ortune.measuring.clock import Stopwatch
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.records import (
-    CompareResult,
-    Conversion,
-    ConvertResult,
-    Envelope,
-    ExportSource,
-    SourceExported,
-)
-from ortune.show import markdown, set_words
+from ortune.records import Conversion, Envelope, ExportSource, SourceExported
+from ortune.show import markdown
 from ortune.targets.source import SourceProcessFailed
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named, path
 from ortune.verbs.compare import run as compare
 from ortune.verbs.compare.options import Options as CompareOptions
+from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.convert import exported as _exported
+from ortune.verbs.convert import set_words
 from ortune.verbs.convert import to_ort as _to_ort
 from ortune.verbs.convert import words as convert_words
 from ortune.verbs.convert.options import AUTO, Options
+from ortune.verbs.convert.result import ConvertResult
 from ortune.verbs.tune import run as tune
 from ortune.verbs.tune.options import BUDGET as TUNE_BUDGET
 from ortune.verbs.tune.options import Options as TuneOptions

@@ -25,18 +25,11 @@ from ortune.inputs.value_files import read_index
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, SideText
-from ortune.records import (
-    ConvertResult,
-    Envelope,
-    Matrix,
-    OrtConversion,
-    OutputDifference,
-    Plan,
-    RewriteSpec,
-)
+from ortune.records import Envelope, Matrix, OrtConversion, OutputDifference, Plan, RewriteSpec
 from ortune.rewrites.fixed_dimensions import why_not_fixed
-from ortune.show import ort_format_words
 from ortune.targets.tool import ToolProcess
+from ortune.verbs.convert import ort_words
+from ortune.verbs.convert.result import ConvertResult
 
 _SPECS = (RewriteSpec(name="ort-format"),)
 
@@ -146,7 +139,7 @@ class _Run:
         conversion = convert(self.model, self.choice, folder, self.tool, name=place.stem, takes=takes)
         if conversion.path is None or conversion.record is None:
             assert conversion.aware is not None
-            return self._envelope("gains-nothing", aware_refused=ort_format_words.aware(conversion.aware))
+            return self._envelope("gains-nothing", aware_refused=ort_words.aware(conversion.aware))
         outputs = self._outputs(conversion.path)
         if not outputs.ok:
             return self._envelope("wrong-output", record=conversion.record, outputs=outputs)
@@ -214,12 +207,11 @@ class _Run:
         if self.choice.place.provider.fixed_sizes:
             fixing = rewrites.find("fixed-dimensions").proposes(self.model.ir, self.baseline.work)
             notes += [
-                ort_format_words.open_sizes(self.wish.source, self.choice.place.name, p)
-                for p, _ in fixing[:1]
+                ort_words.open_sizes(self.wish.source, self.choice.place.name, p) for p, _ in fixing[:1]
             ]
-            notes.append(ort_format_words.growing(why_not_fixed(self.model.ir), self.choice.place.name))
+            notes.append(ort_words.growing(why_not_fixed(self.model.ir), self.choice.place.name))
         if self.choice.place.target == COREML.target and any(file.aware for file in (record, *files) if file):
-            notes.append(ort_format_words.IN_PROGRAM)
+            notes.append(ort_words.IN_PROGRAM)
         return ConvertResult(
             source=self.wish.source,
             kind="ONNX",
@@ -245,7 +237,7 @@ class _Run:
         return self._document(msgspec.structs.replace(result, headline=aware_refused), verdict)
 
     def _document(self, result: ConvertResult, verdict: str) -> Envelope[ConvertResult]:
-        headline = result.headline or ort_format_words.headline(result, verdict)
+        headline = result.headline or ort_words.headline(result, verdict)
         return self.opened.document(msgspec.structs.replace(result, headline=headline), verdict=verdict)
 
 

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Sequence
 
 from ortune.printable import operand
-from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope, Finding
-from ortune.show import ort_format_words
+from ortune.records import CheckedCase, Conversion, DynamicAxis, Envelope, Finding
 from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.show.numbers import factor, shorten, size
 from ortune.show.output_words import outputs
 from ortune.verbs.bisect import words as bisect_words
+from ortune.verbs.convert import ort_words
+from ortune.verbs.convert.result import ConvertResult
 from ortune.verbs.tune import words as tune_words
 
 _STATUS = {"open": "dynamic", "fixed": "fixed", "frozen": "frozen", "untested": "not tested"}
@@ -62,7 +63,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
     result = envelope.result
     wrong = envelope.verdict in ("wrong-output", "not-converted")
     if result.to == "ort":
-        return ort_format_words.document(envelope, wrong)
+        return ort_words.document(envelope, wrong)
     tone: Tone = "bad" if wrong else "good"
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     support = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult
-from ortune.show import difference_tables, profile_nodes, stored_words
+from ortune.show import difference_tables, machine_words, profile_nodes
 from ortune.show.document import Code, Document, Head, Line, Pairs, Section, Tone, stopped
 from ortune.show.numbers import duration, memory
 from ortune.show.sections import sections
@@ -81,7 +81,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
         rows.append(("plan", result.side.plan.describe()))
         rows.append(("ONNX Runtime", result.side.runtime.build))
     if envelope.host is not None:
-        rows.append(("machine", stored_words.machine(envelope.host)))
+        rows.append(("machine", machine_words.machine(envelope.host)))
     return rows
 
 

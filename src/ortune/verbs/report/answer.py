@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ortune.records import (
-    CompareResult,
     Comparison,
     Control,
     Envelope,
@@ -18,6 +17,7 @@ from ortune.records import (
 )
 from ortune.show import tune_facts
 from ortune.show.numbers import change, duration, span
+from ortune.verbs.compare.result import CompareResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,6 @@ from typing import Literal
 from ortune.printable import operand
 from ortune.records import (
     BUSY,
-    Brief,
-    BriefFigure,
     Comparison,
     Envelope,
     Figures,
@@ -38,6 +36,7 @@ from ortune.show.numbers import change, change_words, duration, interval_name, m
 from ortune.verbs.report.answer import PlanPair, answer
 from ortune.verbs.report.brief_cpus import pauses_note
 from ortune.verbs.report.brief_risks import blocks, risks
+from ortune.verbs.report.result import Brief, BriefFigure
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from ortune.records import Brief, BriefFigure, StoredSession
-from ortune.show import stored_words
 from ortune.show.chart import Axis, Box, Chart, Mark, Segment
 from ortune.show.html import frame, svg
 from ortune.show.numbers import change
 from ortune.verbs.report import brief_words as words
+from ortune.verbs.report import stored_words
 from ortune.verbs.report.brief import bounds, saving
+from ortune.verbs.report.result import Brief, BriefFigure, StoredSession
 
 ROW_PX = 36
 

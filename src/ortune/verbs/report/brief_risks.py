@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from ortune.records import BriefRisk, Comparison, Guard
+from ortune.records import Comparison, Guard
 from ortune.show import others_words
 from ortune.show.checks import GUARD_NAMES, guard, guard_state, trouble
 from ortune.show.finding_words import about_measurement
 from ortune.show.output_words import alike
 from ortune.verbs.report.answer import PlanPair
+from ortune.verbs.report.result import BriefRisk
 
 Level = Literal["fine", "look", "stop"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ortune.records import Brief, BriefFigure, StoredSession
-from ortune.show import stored_words
 from ortune.show.document import Cell, Column, Document, Line, Pairs, Tone, table
 from ortune.show.numbers import change
+from ortune.verbs.report import stored_words
 from ortune.verbs.report.brief import bounds, number, saving, unshown
+from ortune.verbs.report.result import Brief, BriefFigure, StoredSession
 
 FIGURES = (
     Column("", "label"),

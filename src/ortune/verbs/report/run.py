@@ -19,7 +19,7 @@ from ortune.inputs import recorded
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder.anonymous import anonymous
-from ortune.records import BundleInfo, Envelope, Host, IssueReport, Recording, ReportResult, StoredSession
+from ortune.records import BundleInfo, Envelope, Host, Recording
 from ortune.show import tune_headline
 from ortune.show.stored_kind import stored_kind
 from ortune.store import reading
@@ -33,6 +33,7 @@ from ortune.verbs.report import brief
 from ortune.verbs.report import several as history
 from ortune.verbs.report.answer import answer
 from ortune.verbs.report.options import LAST, Options
+from ortune.verbs.report.result import IssueReport, ReportResult, StoredSession
 from ortune.verbs.report.so_far import so_far
 from ortune.verbs.skeleton import options as asked_skeleton
 from ortune.verbs.skeleton import run as skeleton

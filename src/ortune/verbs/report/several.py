@@ -13,18 +13,20 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ortune.printable import visible
-from ortune.records import Contrast, Figures, History, Plan, ProfileResult, Runtime, StoredSession
+from ortune.records import Figures, Plan, ProfileResult, Runtime
 from ortune.show.answer_commands import compare_line
 from ortune.show.document import Column
+from ortune.show.machine_words import machine
 from ortune.show.numbers import duration, listed, memory, percent
 from ortune.show.profile_tables import category_words
 from ortune.show.sides import beside as figure_beside
 from ortune.show.sides import value as figure_value
-from ortune.show.stored_words import STATES, machine, when
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult
 from ortune.verbs.report.answer import PlanPair, answer, interval_words, latency_words
 from ortune.verbs.report.brief import plan_words
+from ortune.verbs.report.result import Contrast, History, StoredSession
+from ortune.verbs.report.stored_words import STATES, when
 
 NO_CLAIM = (
     "measured separately: each result holds only within its own blocks; "

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ortune.records import Failed, Measured, Outcome, Plan, SoFar
+from ortune.records import Failed, Measured, Outcome, Plan
 from ortune.search.blocks import IDENTICAL, LETTERS, SPIKE
 from ortune.search.figures import describe
 from ortune.search.halving import CURRENT
 from ortune.store.db import Event
+from ortune.verbs.report.result import SoFar
 
 ARM_NAMES = {"compare": LETTERS}
 """Names of the contestants in addition to their plans, by verb."""

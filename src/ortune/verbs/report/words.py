@@ -7,13 +7,14 @@ from dataclasses import replace
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, IssueReport, ProfileResult, ReportResult, StoredSession, holds
-from ortune.show import finding_words, stored_words
+from ortune.records import Envelope, ProfileResult, holds
+from ortune.show import finding_words
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 from ortune.show.numbers import shorten_end
 from ortune.show.stored_kind import stored_kind
-from ortune.verbs.report import brief_words
+from ortune.verbs.report import brief_words, stored_words
 from ortune.verbs.report import several as history
+from ortune.verbs.report.result import IssueReport, ReportResult, StoredSession
 from ortune.verbs.skeleton import words as skeleton_words
 
 

@@ -23,15 +23,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import SideText
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
-from ortune.records import (
-    Envelope,
-    Finding,
-    Measured,
-    SameOperator,
-    SkeletonProfile,
-    SkeletonResult,
-    Workload,
-)
+from ortune.records import Envelope, Finding, Measured, Workload
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.verbs._shared.facts import facts_of
@@ -39,6 +31,7 @@ from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.skeleton import words as skeleton_words
 from ortune.verbs.skeleton.options import USUAL, Options
+from ortune.verbs.skeleton.result import SameOperator, SkeletonProfile, SkeletonResult
 
 MOST_PROFILED_S = 120.0
 """For the profiles of original and skeleton together."""

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from ortune.durations import in_words
-from ortune.records import Envelope, SkeletonProfile, SkeletonResult
+from ortune.records import Envelope
 from ortune.show import markdown
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Tone, table
 from ortune.show.numbers import duration, percent, size
+from ortune.verbs.skeleton.result import SkeletonProfile, SkeletonResult
 
 SHOWN = 12
 BUSY = 0.1

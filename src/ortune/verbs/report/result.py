@@ -1,17 +1,23 @@
-"""Stored results."""
+"""Result of ``ortune report``."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from ortune.records import BundleInfo, Envelope, Figures, Host, Plan, Timeline
 from ortune.records.base import Record
-from ortune.records.bundle import BundleInfo
-from ortune.records.envelope import Envelope
-from ortune.records.machine import Host
-from ortune.records.measure import Figures
-from ortune.records.plan import Plan
-from ortune.records.skeleton import IssueReport
-from ortune.records.timeline import Timeline
+from ortune.verbs.skeleton.result import SkeletonResult
+
+
+class IssueReport(Record, frozen=True, kw_only=True):
+    """A bug report in a folder: a text and a skeleton, without paths or names of the user.
+
+    Attributes:
+        path: The text, in Markdown.
+    """
+
+    path: str
+    skeleton: SkeletonResult
 
 
 class SoFar(Record, frozen=True, kw_only=True):
@@ -66,7 +72,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
 
     @property
     def result(self) -> Record | None:
-        """What the document tells; None without one."""
+        """The result of the document; None without one."""
         return self.document.result if self.document else None
 
 

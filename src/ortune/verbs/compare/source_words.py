@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortune.durations import in_words
-from ortune.records import CompareResult, Measured, Plan
+from ortune.records import Measured, Plan
+from ortune.verbs.compare.result import CompareResult
 
 _INTRA_OP = "intra_op_num_threads"
 

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import shlex
 import string
-from collections import Counter
-from collections.abc import Mapping
 
 from ortune.catalogue.providers import NNAPI, QNN, XNNPACK
 from ortune.printable import operand
-from ortune.records import ComparedSide, CompareResult, Comparison, ConvertResult, Matrix
+from ortune.records import Comparison, Matrix
 from ortune.show import headline as heads
 from ortune.show import sides
 from ortune.show.document import Block, Code, Column, Document, Line, Points, Table, table
 from ortune.show.numbers import change
+from ortune.show.ort_format_words import counted
 from ortune.show.output_words import outputs_cell
+from ortune.verbs.compare.result import ComparedSide, CompareResult
+from ortune.verbs.convert.result import ConvertResult
 
 BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
 """Places whose bench is the Gradle project."""
-OWN = "com.microsoft."
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
 _NO_DIFFERENCE = "no difference between the files was confirmed on {}"
-
-
-def times(operator: str, count: int) -> str:
-    """Return an operator with its number: "2 FusedConv"."""
-    return f"{count} {operator.removeprefix(OWN)}"
-
-
-def counted(operators: Mapping[str, int]) -> str:
-    """Return operators with how many there are of each."""
-    return ", ".join(times(name, count) for name, count in Counter(operators).most_common())
 
 
 def blocks(result: ConvertResult) -> list[Block]:
@@ -105,9 +95,21 @@ def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[s
     """Return a file's time, verdict, change with its interval, and outputs."""
     claim = side.comparison
     if claim is None:
-        return "", "does not run" if side.outputs is None else "not timed", "", "", outputs_cell(side)
+        return (
+            "",
+            "does not run" if side.outputs is None else "not timed",
+            "",
+            "",
+            outputs_cell(side.outputs, side.failures),
+        )
     time = sides.beside(compared.base_figures, side.figures, claim) if side.figures else ""
-    return time, _verdict(claim), change(claim.ratio), sides.interval(claim), outputs_cell(side)
+    return (
+        time,
+        _verdict(claim),
+        change(claim.ratio),
+        sides.interval(claim),
+        outputs_cell(side.outputs, side.failures),
+    )
 
 
 def _verdict(claim: Comparison) -> str:

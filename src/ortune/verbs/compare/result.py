@@ -1,57 +1,23 @@
-"""The document of a comparison."""
+"""Result of ``ortune compare``."""
 
 from __future__ import annotations
 
-from typing import Literal
-
+from ortune.records import (
+    CaseResult,
+    Comparison,
+    Control,
+    ExactCheck,
+    Failed,
+    Figures,
+    Finding,
+    Gate,
+    OperatorCount,
+    OutputDifference,
+    ProfileDifference,
+    ReadBack,
+    Side,
+)
 from ortune.records.base import Record
-from ortune.records.comparison import Comparison
-from ortune.records.difference import OperatorCount, ProfileDifference
-from ortune.records.finding import Finding
-from ortune.records.machine import Side
-from ortune.records.measure import ExactCheck, Failed, Figures, OutputDifference
-from ortune.records.protocol import ReadBack
-
-
-class Control(Record, frozen=True, kw_only=True):
-    """The result of one control: the A/A check (``identical``) or the sensitivity check (``spike-in``)."""
-
-    name: Literal["identical", "spike-in", "identical-late"]
-    ok: bool
-    n_blocks: int
-    p: float | None = None
-    expected_ratio: float | None = None
-    ratio: float | None = None
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    detected: bool | None = None
-
-
-class CaseResult(Record, frozen=True, kw_only=True):
-    """One input shape of a mix: its latency on both sides, and the ratio."""
-
-    case: str
-    weight: float
-    base_ns: float
-    new_ns: float
-    ratio: float
-    ratio_low: float
-    ratio_high: float | None
-
-
-class Gate(Record, frozen=True, kw_only=True):
-    """The result of ``--threshold``. Outputs beyond the tolerance fail the gate regardless of times.
-
-    Attributes:
-        answer: "no-answer" if nothing could be decided, for the ``reason`` given; this is not a pass (exit code 3).
-        reason: Also given if the answer is "undecided" because "other-programs" may explain the difference.
-    """
-
-    threshold_ratio: float
-    answer: Literal["pass", "fail", "undecided", "no-answer"]
-    undecided_counts_as: Literal["pass", "fail"]
-    provable_ratio: float | None = None
-    reason: Literal["", "too-few-blocks", "controls-not-run", "other-programs"] = ""
 
 
 class ComparedSide(Record, frozen=True, kw_only=True):

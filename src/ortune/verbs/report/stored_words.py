@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ortune.records import Host, ProfileResult, SoFar, StoredSession
+from ortune.records import ProfileResult
+from ortune.show.machine_words import machine
 from ortune.show.numbers import duration, memory
+from ortune.verbs.report.result import SoFar, StoredSession
 
 STATES = {
     "done": "",
@@ -18,16 +20,6 @@ PLACES = {True: "this machine", False: "ANOTHER machine, not this one", None: ""
 def when(session: StoredSession) -> str:
     """Date and time in UTC: "2026-11-20 14:03 UTC"."""
     return f"{session.at[:10]} {session.at[11:16]} UTC" if session.at else "date not recorded"
-
-
-def machine(host: Host | None) -> str:
-    """Return the machine in few words: "AMD EPYC, 2 CPUs, 24 GiB"."""
-    if host is None:
-        return "machine not recorded"
-    n = f"{host.effective_cpus} CPU" + ("s" if host.effective_cpus != 1 else "")
-    return ", ".join(
-        [host.cpu or host.machine, n, memory(host.memory_limit_bytes or host.memory_bytes), *host.gpus]
-    )
 
 
 def provenance(session: StoredSession) -> str:

@@ -1,10 +1,9 @@
-"""A model without weights, names or metadata, and how far it stands for the original."""
+"""Result of ``ortune skeleton``."""
 
 from __future__ import annotations
 
+from ortune.records import Finding, Runtime
 from ortune.records.base import Record
-from ortune.records.finding import Finding
-from ortune.records.machine import Runtime
 
 
 class SameOperator(Record, frozen=True, kw_only=True):
@@ -84,14 +83,3 @@ class SkeletonResult(Record, frozen=True, kw_only=True):
     same: bool
     headline: str = ""
     notes: tuple[str, ...] = ()
-
-
-class IssueReport(Record, frozen=True, kw_only=True):
-    """A bug report in a folder: a text and a skeleton, without paths or names of the user.
-
-    Attributes:
-        path: The text, in Markdown.
-    """
-
-    path: str
-    skeleton: SkeletonResult

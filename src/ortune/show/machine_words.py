@@ -1,0 +1,16 @@
+"""A machine in words."""
+
+from __future__ import annotations
+
+from ortune.records import Host
+from ortune.show.numbers import memory
+
+
+def machine(host: Host | None) -> str:
+    """Return the machine in few words: "AMD EPYC, 2 CPUs, 24 GiB"."""
+    if host is None:
+        return "machine not recorded"
+    n = f"{host.effective_cpus} CPU" + ("s" if host.effective_cpus != 1 else "")
+    return ", ".join(
+        [host.cpu or host.machine, n, memory(host.memory_limit_bytes or host.memory_bytes), *host.gpus]
+    )
