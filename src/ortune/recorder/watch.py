@@ -28,7 +28,9 @@ YOUNG_S = 5.0
 AGAIN_S = 0.5
 """How often a process that reports is looked at again."""
 UNSEEN_S = 0.03
-"""ONNX Runtime can be loaded, used and gone in this time."""
+"""Time in which ONNX Runtime can be loaded, used and gone, in a process that has NumPy."""
+UNSEEN_BEFORE_S = 0.25
+"""The same for a process without: NumPy comes first."""
 MOST_SCANNED_BYTES = 2 << 30
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _PACKAGES = ("-packages/", "/site-packages/")
@@ -71,6 +73,11 @@ class Seen:
     def libraries(self) -> list[str]:
         """Mapped files of ONNX Runtime."""
         return sorted(path for path in self.mapped if LIBRARY.search(path))
+
+    @property
+    def unseen_s(self) -> float:
+        """Time without a look in which it might have used ONNX Runtime."""
+        return UNSEEN_S if any("/numpy/" in path for path in self.mapped) else UNSEEN_BEFORE_S
 
 
 class ProcessWatch:
@@ -163,7 +170,7 @@ class ProcessWatch:
             library = libraries[0] if libraries else scan.first(process)
             if library:
                 found.append(_missed(process, library, self._reason(process, bool(libraries))))
-            elif math.isfinite(process.gone_s) and process.gone_s - process.looked_s > UNSEEN_S:
+            elif math.isfinite(process.gone_s) and process.gone_s - process.looked_s > process.unseen_s:
                 found.append(_missed(process, "", "unseen"))
         return tuple(found)
 
