@@ -69,3 +69,14 @@ def test_an_error_names_arguments(tmp_path: Path) -> None:
         ortune.bench(tmp_path / "m.onnx", shape={"x": "1x2"}, workload=tmp_path / "w.json")
     error = refused.value
     assert error.where == "workload" and not any("--" in text for text in (error.what, error.do))
+
+
+def test_a_type_checker_knows_what_several_models_return() -> None:
+    stub = ast.parse(Path(ortune.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    returned: dict[str, list[str]] = {}
+    for form in stub.body:
+        if isinstance(form, ast.FunctionDef):
+            returned.setdefault(form.name, []).append(ast.unparse(form.returns or form))
+    assert returned["bench"] == ["Answer[BenchResult]", "Answer[ManyResult]"]
+    assert returned["compare"] == ["Answer[CompareResult]", "Answer[ManyResult]"]
+    assert returned["doctor"] == ["Answer[DoctorResult]"]

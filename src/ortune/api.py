@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ortune import monotonic
@@ -35,6 +36,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """
     from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, answered
+    from ortune.measuring.clock import Stopwatch
     from ortune.verbs import run
     from ortune.verbs._shared.spelling import as_written, option_fields
 
@@ -60,7 +62,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
                     for name, value in arguments.items()
                     if name in fields
                 }
-                action = partial(run, module, asked.Options(**spelled), began_s=began_s)
+                action = partial(run, module, asked.Options(**spelled), clock=Stopwatch(began_s))
             if watcher is None and bar and notebook.runs_here():
                 watcher = Watcher(step=stack.enter_context(notebook.progress()))
             return answered(action(watcher))
@@ -80,7 +82,11 @@ def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable
 
     fields = {field.name: field for field in option_fields(options)}
     each = next((f.name for f in fields.values() if isinstance(f.spelling, Argument) and f.spelling.each), "")
-    if not arguments.get("each") and not isinstance(arguments.get(each), list | tuple):
+    given = arguments.get(each)
+    listed = isinstance(given, Iterable) and not isinstance(given, str | Path)
+    if listed:
+        arguments = {**arguments, each: list(given or ())}
+    elif not arguments.get("each"):
         return None
     from ortune.verbs._many.batch import batch
     from ortune.verbs._many.run import run

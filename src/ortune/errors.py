@@ -46,6 +46,14 @@ class OrtuneError(Exception):
         return lines(f"{place}{self.what}{hint}")
 
 
+def internal(error: BaseException) -> OrtuneError:
+    """Return what to say of an exception that ortune did not raise on purpose."""
+    return OrtuneError(
+        f"internal error: {type(error).__name__}: {error}",
+        do="this is a bug in ortune; run again with ORTUNE_DEBUG=1 and report what it prints",
+    )
+
+
 class UsageError(OrtuneError):
     """The command, an option or an input file cannot be used."""
 

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Literal, get_args, get_origin
 
@@ -70,7 +70,7 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     several = field.many and not argument
     annotation = field.type | str | Mapping[str, object] if several else field.type
     if isinstance(field.spelling, Argument) and field.spelling.each:
-        annotation = field.type | Sequence[AnyPath]
+        annotation = field.type | Iterable[AnyPath]
     return inspect.Parameter(field.name, kind, default=default, annotation=annotation)
 
 

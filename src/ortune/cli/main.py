@@ -28,7 +28,7 @@ from ortune.cli.output import Stream, leave, require_written, write
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.cli.verbs import command, short_help
-from ortune.errors import Interrupted, OrtuneError, UsageError
+from ortune.errors import Interrupted, OrtuneError, UsageError, internal
 from ortune.printable import operand
 
 SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
@@ -299,11 +299,7 @@ def _internal_error(kind: type[BaseException], error: BaseException, trace: Trac
     """A bug of ours: said as such, exit code 4; the traceback only when asked for."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
-    bug = OrtuneError(
-        f"internal error: {kind.__name__}: {error}",
-        do="this is a bug in ortune; run again with ORTUNE_DEBUG=1 and report what it prints",
-    )
-    code = _refuse(bug, sys.argv[1:])
+    code = _refuse(internal(error), sys.argv[1:])
     if os.environ.get("ORTUNE_DEBUG"):
         write(sys.stderr, "".join(traceback.format_exception(kind, error, trace)))
     os._exit(code)

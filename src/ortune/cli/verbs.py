@@ -191,11 +191,13 @@ def _several(
 def _run(
     module: Any, options: Any, stopping: str, began_s: float | None, said: Configured | None, *, quiet: bool
 ) -> Envelope[Any]:
+    from ortune.measuring.clock import Stopwatch
     from ortune.verbs import run
 
+    clock = Stopwatch(began_s)
     return _watched(
         stopping,
-        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), began_s),
+        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), clock),
         quiet=quiet,
     )
 

@@ -7,18 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ortune.measuring.clock import Stopwatch
     from ortune.measuring.watcher import Watcher
     from ortune.records import Envelope
 
 
-def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None = None) -> Envelope[Any]:
+def run(verb: Any, options: Any, watcher: Watcher | None, clock: Stopwatch | None = None) -> Envelope[Any]:
     """Run a verb, and write its page and its exports; stored measurements write their pages after they are stored.
 
     Args:
         verb: Module of the verb.
         options: Options of the verb.
         watcher: Progress and cancellation callbacks.
-        began_s: Start of the invocation on the monotonic clock; None for now.
+        clock: Elapsed time of the invocation; None for one that begins now.
 
     Raises:
         UsageError: A file cannot be written; found before the verb runs, if possible.
@@ -30,7 +31,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
     from ortune.verbs._shared.page import write_page
     from ortune.verbs._shared.spelling import require_places, with_timeline
 
-    watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
+    watcher = replace(watcher or Watcher(), clock=clock or Stopwatch())
     page = require_places(options).get("--report")
     if isinstance(options, Budgeted):  # writes its own, once its answer is stored
         page = None

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,14 @@ import pytest
 import ortune
 from onnx_text import model_of, saved
 from ortune.api import verbs
-from ortune.errors import UsageError
+from ortune.errors import Stopped, UsageError
+from ortune.measuring.watcher import Watcher
 from ortune.records import ManyResult
 from ortune.show.verb_modules import module_of
+from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
+from ortune.verbs._many.executor import Done, Job
+from ortune.verbs._many.run import run
 from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import Argument, option_fields
 from simulated_machine import Lab, measuring_on
@@ -33,6 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("Cos", "Tanh"):
         saved(place / f"{name.lower()}.onnx", model_of(CHAIN.format(name.lower(), name)))
     return place
+
+
+def stopped_after_one(jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
+    """A second Ctrl-C, after the first model."""
+    yield from itertools.islice(executor.here(jobs, watcher), 1)
+    raise Stopped("stopped")
 
 
 def asked(*words: str | Path) -> tuple[int, ManyResult, str]:
@@ -125,6 +136,29 @@ def test_what_is_wrong_for_all_is_said_once(line: str, told: str, folder: Path, 
     assert (code, out) == (2, "") and told in said and "model 1 of" not in said
 
 
+@pytest.mark.parametrize("line", ["partition", "look --budget-each 0", "lock"])
+def test_quick_answers_are_resumed_too(
+    line: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for name in ("cos", "tanh"):
+        (models / f"{name}.onnx").write_bytes((folder / f"{name}.onnx").read_bytes())
+    words = [*line.split(), models, "--store", tmp_path / "s"]
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "__defaults__", (None, stopped_after_one))
+        code, first, _ = asked(*words)
+    assert (code, [row.status for row in first.models]) == (130, ["ok", "missing"])
+    assert "--resume" in first.resume
+    code, second, said = asked(*words, "--resume")
+    assert (code, [row.status for row in second.models]) == (0, ["ok", "ok"])
+    assert second.models[0] == first.models[0] and "2 models, 1 left" in said
+    code, out, _ = program(["report", second.session, "--store", str(tmp_path / "s")])
+    assert code == 0 and "tanh.onnx" in out
+    code, _, said = program([line.split(maxsplit=1)[0], str(models / "cos.onnx"), "--resume"])
+    assert code == 2 and "several models" in said
+
+
 def test_each_model_has_its_own_defaults(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +184,7 @@ def test_a_list_from_python_is_several_models(folder: Path, tmp_path: Path) -> N
     models = [folder / "cos.onnx", folder / "tanh.onnx"]
     with measuring_on(Lab(1)):
         answer = ortune.bench(models, budget_each="20s", store=tmp_path / "s")
-        one = ortune.bench(models[:1], budget_each="20s", store=tmp_path / "s")
+        one = ortune.bench(folder.glob("cos.*"), budget_each="20s", store=tmp_path / "s")
         alone = ortune.bench(models[0], budget="20s", store=tmp_path / "s")
     assert [row.path for row in answer.result.models] == [str(model) for model in models]
     assert len(one.result.models) == 1 and len(alone.result.rows) == 1

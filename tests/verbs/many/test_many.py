@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from onnx_text import model_of, saved
-from ortune import records
+from ortune import monotonic, records, verbs
 from ortune.errors import Stopped, UsageError
+from ortune.measuring.clock import Stopwatch
 from ortune.measuring.watcher import Watcher
 from ortune.records import ManyResult
 from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
-from ortune.verbs._many.executor import Answered, Job
+from ortune.verbs._many.executor import Done, Job
 from ortune.verbs._many.run import exit_code, run
 from ortune.verbs.bench.options import Options as BenchOptions
 from simulated_machine import Lab, measuring_on
@@ -118,10 +119,10 @@ class Stopping:
     def __init__(self, after: int, *, at_once: bool) -> None:
         self.after, self.at_once, self.answered = after, at_once, 0
 
-    def execute(self, jobs: Any, watcher: Watcher) -> Iterator[tuple[Job, Answered]]:
-        for job, answer in executor.here(self._counted(jobs), watcher):
+    def execute(self, jobs: Any, watcher: Watcher) -> Iterator[Done]:
+        for done in executor.here(self._counted(jobs), watcher):
             self.answered += 1
-            yield job, answer
+            yield done
 
     def _counted(self, jobs: Any) -> Iterator[Job]:
         for job in jobs:
@@ -159,3 +160,61 @@ def test_a_stop_keeps_what_is_there_and_resume_adds_the_rest(
     assert all(row.status != "missing" for row in second.result.models)
     with pytest.raises(UsageError, match="no interrupted session"):
         benched_until(folder, tmp_path, None, resume="newest")
+
+
+def test_a_model_that_was_written_again_is_run_again(folder: Path, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for name in ("abs", "cos", "exp"):
+        (models / f"{name}.onnx").write_bytes((folder / f"{name}.onnx").read_bytes())
+    first = benched_until(models, tmp_path, Stopping(2, at_once=True))
+    (models / "cos.onnx").write_bytes((folder / "tanh.onnx").read_bytes())
+    second = benched_until(models, tmp_path, None, resume="newest")
+    assert second.result.models[0] == first.result.models[0]
+    assert second.result.models[1].sha256 != first.result.models[1].sha256
+    assert [row.status for row in second.result.models] == ["ok"] * 3
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_bug_that_one_model_shows_is_its_row(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, debug: bool
+) -> None:
+    real = verbs.run
+
+    def run_with_a_bug(module: Any, options: Any, *more: Any) -> records.Envelope[Any]:
+        if Path(options.model).stem == "cos":
+            raise KeyError("no such thing")
+        return real(module, options, *more)
+
+    monkeypatch.setattr(verbs, "run", run_with_a_bug)
+    if debug:
+        monkeypatch.setenv("ORTUNE_DEBUG", "1")
+    models = [str(folder / f"{name}.onnx") for name in ("abs", "cos", "nomodel", "exp")]
+    code, out, said = bench(tmp_path, *models, "--json")
+    rows = many(out)[1].models
+    assert (code, [row.exit_code for row in rows]) == (4, [0, 4, 2, 0])
+    error = rows[1].error
+    assert error is not None and error.code == "internal" and "KeyError: 'no such thing'" in error.what
+    assert "ORTUNE_DEBUG=1" in error.do and ("run_with_a_bug" in said) == debug
+    assert "ORTUNE_DEBUG=1" in bench(tmp_path, *models)[1]
+
+
+def test_a_wait_before_a_failure_costs_the_others_no_budget(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(monotonic, "now_s", lambda: now_s)
+
+    def fails_after_a_wait(module: Any, options: Any, watcher: Watcher, clock: Stopwatch) -> None:
+        nonlocal now_s
+        with clock.stopped():
+            now_s += 1000
+        now_s += 5
+        raise UsageError("failed")
+
+    monkeypatch.setattr(verbs, "run", fails_after_a_wait)
+    values = {"model": [str(folder)], "store": str(tmp_path), "budget": "40s"}
+    asked, _ = batch("bench", BenchOptions, values, {"budget"})
+    assert asked is not None
+    states = [row.status for row in run(asked, Watcher()).result.models]
+    assert (states.count("error"), states.count("missing")) == (8, 4)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from ortune import verbs
 from ortune.errors import OrtuneError, UsageError
+from ortune.measuring.clock import Stopwatch
 from ortune.measuring.watcher import Watcher
 from ortune.records import Configured, Envelope
 from ortune.show.verb_modules import module_of
+from ortune.verbs._shared.attempt import attempted
+from ortune.verbs._shared.groups import Resumable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +28,6 @@ class Job:
         values: Its options, by name.
         configured: What a project's file has added to them.
         resumes: Whether an interrupted session of this model may go on.
-        began_s: When it was taken, on the monotonic clock.
         error: Why it cannot be run; None if it can.
     """
 
@@ -34,18 +37,28 @@ class Job:
     values: dict[str, Any]
     configured: Configured | None = None
     resumes: bool = False
-    began_s: float = 0.0
     error: OrtuneError | None = None
 
 
-Answered = Envelope[Any] | OrtuneError
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A job that ended.
+
+    Attributes:
+        answer: Its document, or the error that took its place.
+        spent_s: How long it took, without waiting for another ortune or preparing an environment.
+    """
+
+    job: Job
+    answer: Envelope[Any] | OrtuneError
+    spent_s: float
 
 
 class Executor(Protocol):
     """Runs jobs and yields each with its answer, in any order; a job is taken when there is a place for it."""
 
-    def __call__(self, jobs: Iterable[Job], watcher: Watcher) -> Iterator[tuple[Job, Answered]]:
-        """Yield the answer of each job, or the error that took its place.
+    def __call__(self, jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
+        """Yield each job with its answer, or the error that took its place.
 
         Raises:
             KeyboardInterrupt: The command was stopped at once; the answer of the running job is lost.
@@ -53,16 +66,15 @@ class Executor(Protocol):
         ...
 
 
-def here(jobs: Iterable[Job], watcher: Watcher) -> Iterator[tuple[Job, Answered]]:
+def here(jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
     """Run the jobs in this process, one after another."""
     for job in jobs:
-        try:
-            yield job, _run(job, watcher)
-        except OrtuneError as error:
-            yield job, error
+        clock = Stopwatch()
+        answer = attempted(partial(_run, job, watcher, clock), watcher.say)
+        yield Done(job=job, answer=answer, spent_s=clock.spent_s)
 
 
-def _run(job: Job, watcher: Watcher) -> Envelope[Any]:
+def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
     """Run one job, and an interrupted session of it again if there is none to go on with."""
     if job.error is not None:
         raise job.error
@@ -72,10 +84,10 @@ def _run(job: Job, watcher: Watcher) -> Envelope[Any]:
         step=lambda step: watcher.step(replace(step, what=f"{job.label}: {step.what}")),
     )
     modules = module_of(job.verb, "run"), module_of(job.verb, "options")
-    if job.resumes:
+    if job.resumes and issubclass(modules[1].Options, Resumable):
         try:
-            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told)
+            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told, clock)
         except UsageError as error:
             if error.where != "--resume":
                 raise
-    return verbs.run(modules[0], modules[1].Options(**job.values), told)
+    return verbs.run(modules[0], modules[1].Options(**job.values), told, clock)

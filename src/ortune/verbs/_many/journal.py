@@ -18,7 +18,6 @@ from ortune.show.verb_modules import MANY, module_of
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
 from ortune.verbs._many.batch import Batch
-from ortune.verbs._shared.groups import Resumable
 from ortune.verbs._shared.spelling import path, words
 
 BEGUN, ROW, DOCUMENT = "model-begun", "model-row", "model-document"
@@ -29,14 +28,25 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         budget: Its share of the time, as the command line has it; "" for the usual one.
+        state: The file as it was then, as ``state`` returns.
     """
 
     model: str
     budget: str = ""
+    state: str = ""
+
+
+def state(model: str) -> str:
+    """Return what changes when a model's file is written again; "" for what is no file."""
+    try:
+        status = Path(model).stat()
+    except OSError:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 class Journal:
-    """Keeps the answers of the models as they are made; commands that keep no session keep none of these.
+    """Keeps the answers of the models as they are made.
 
     Args:
         batch: What was asked.
@@ -55,8 +65,6 @@ class Journal:
         self._batch, self._store = batch, None
         self._documents: dict[str, bytes] = {}
         resume = batch.values.get("resume")
-        if not isinstance(template, Resumable):
-            return
         self._store = _opened(path(template.store), watcher)
         if self._store is None:
             if resume is not None:
@@ -95,6 +103,13 @@ class Journal:
             kind: Any = Envelope[None] if row.status == "error" else result
             yield row, msgspec.json.decode(body, type=kind)
 
+    def _forget_changed(self) -> None:
+        """Forget the answers about files that were written again since."""
+        for model, begun in list(self.begun.items()):
+            if begun.state != state(model):
+                for kept in (self.begun, self.rows, self._documents):
+                    kept.pop(model, None)
+
     def _go_on(self, store: Store, key: str, session: str) -> None:
         """Read the newest interrupted session of these models, or the one that is named."""
         for head in store.sessions(key):
@@ -115,6 +130,7 @@ class Journal:
                         row = msgspec.json.decode(event.body, type=ModelRow)
                         if row.status != "interrupted":
                             self.rows[row.path], self._documents[row.path] = row, document
+                self._forget_changed()
             except UNREADABLE as error:
                 raise UsageError(
                     f"session {head.id} cannot be read ({error})", where="--resume", do="omit --resume"

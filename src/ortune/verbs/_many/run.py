@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from ortune import __version__, files, monotonic, verbs
-from ortune.errors import Interrupted, MeasurementError, OrtuneError
+from ortune.errors import Interrupted, MeasurementError, OrtuneError, StoreError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow
@@ -18,9 +19,10 @@ from ortune.show.verb_modules import MANY, module_of
 from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Batch
-from ortune.verbs._many.executor import Answered, Executor, Job, here
-from ortune.verbs._many.journal import Begun, Journal
+from ortune.verbs._many.executor import Executor, Job, here
+from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
+from ortune.verbs._shared.attempt import attempted
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
 
@@ -87,8 +89,9 @@ class _Run:
         total_s, each_s = self.batch.total_s, getattr(self.template, "budget_s", None)
         self.watch.say(many_words.plan(len(models), len(missing), total_s, each_s))
         try:
-            for job, answered in execute(self._jobs(missing), self.watch):
-                row, envelope = self._row(job, answered)
+            for done in execute(self._jobs(missing), self.watch):
+                self._spent_s += done.spent_s
+                row, envelope = self._row(done.job, done.answer)
                 row = self._keep(row, envelope)
                 self.journal.add(row, envelope)
         except KeyboardInterrupt:
@@ -130,42 +133,33 @@ class _Run:
                 trouble = error
         if budget:
             values["budget"] = budget
-        self.journal.begin(Begun(model=model, budget=budget))
+        self.journal.begin(Begun(model=model, budget=budget, state=state(model)))
         return Job(
             label=many_words.label(number, n_models, model), verb=self.batch.verb, model=model, values=values,
             configured=configured, resumes=resumes, error=trouble,
-            began_s=monotonic.now_s(),
         )  # fmt: skip
 
-    def _row(self, job: Job, answered: Answered) -> tuple[ModelRow, Envelope[Any]]:
+    def _row(self, job: Job, answered: Envelope[Any] | OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
         """Return a model's row and its document."""
         if isinstance(answered, OrtuneError):
-            self._spent_s += monotonic.now_s() - job.began_s
             return _failed(job, answered)
-        # Waiting for another ortune, and making an environment, are in no session's time.
-        elapsed_s = getattr(answered.result, "elapsed_s", 0.0)
-        self._spent_s += elapsed_s or monotonic.now_s() - job.began_s
-        module = module_of(job.verb, "run")
-        code = module.exit_code(answered) if hasattr(module, "exit_code") else 0
-        if answered.result is None:
-            row = ModelRow(path=job.model, status=answered.status, error=answered.error)
-        else:
-            row = module_of(job.verb, "row").row(answered)
+        row = attempted(partial(_of_document, job, answered), self.watch.say)
+        if isinstance(row, OrtuneError):
+            return _failed(job, row)
         error = answered.error.what if answered.error else ""
         if error:
             self.watch.say(many_words.incomplete(job.model, error))
-        return msgspec.structs.replace(row, path=job.model, exit_code=code), answered
+        return row, answered
 
     def _keep(self, row: ModelRow, envelope: Envelope[Any]) -> ModelRow:
         """Add an answer to the rows, the pages and the exports."""
         if self.page is not None and envelope.result is not None:
             place = _page(self.page, Path(row.path).stem, self._pages)
-            try:
-                place.parent.mkdir(exist_ok=True)
-                write_page(envelope, place, None)
+            trouble = attempted(partial(_write_page, envelope, place), self.watch.say)
+            if trouble is None:
                 row = msgspec.structs.replace(row, page=str(place))
-            except (OrtuneError, OSError) as error:
-                self.watch.say(many_words.incomplete(row.path, f"its page is missing: {error}"))
+            else:
+                self.watch.say(many_words.incomplete(row.path, f"its page is missing: {trouble}"))
         self.exported.add(row.path, envelope)
         self.rows[row.path] = row
         return row
@@ -184,7 +178,7 @@ class _Run:
             resume=self.batch.command("--resume") if resumable else "",
             elapsed_s=monotonic.now_s() - self._began_s,
         )
-        folder = getattr(self.template, "folder", None)
+        folder = path(self.template.store)
         envelope = document(
             MANY, result, host=Machine().host, status="interrupted" if cut else "ok", store=str(folder or "")
         )
@@ -199,6 +193,26 @@ class _Run:
         if not self.stopped:
             reason = MeasurementError(many_words.NO_TIME, code="budget")
         return ModelRow(path=model, status="missing", error=_error(reason), exit_code=reason.exit_code)
+
+
+def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
+    """Return the row of a model that has a document."""
+    module = module_of(job.verb, "run")
+    code = module.exit_code(answered) if hasattr(module, "exit_code") else 0
+    if answered.result is None:
+        row = ModelRow(path=job.model, status=answered.status, error=answered.error)
+    else:
+        row = module_of(job.verb, "row").row(answered)
+    return msgspec.structs.replace(row, path=job.model, exit_code=code)
+
+
+def _write_page(envelope: Envelope[Any], place: Path) -> None:
+    """Write the page of one model, in a folder that is made for it."""
+    try:
+        place.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StoreError(str(error.strerror or error), where=str(place.parent)) from error
+    write_page(envelope, place, None)
 
 
 def _error(error: OrtuneError) -> ErrorInfo:

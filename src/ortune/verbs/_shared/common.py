@@ -192,6 +192,16 @@ Resume = Annotated[
         again=False,
     ),
 ]
+ResumeModels = Annotated[
+    str | None,
+    Option(
+        "--resume",
+        "[ID]",
+        "With several models: continue the newest interrupted run, or session ID, with the missing models.",
+        RUN,
+        again=False,
+    ),
+]
 StoreFolder = Annotated[
     AnyPath | None, Option("--store", "PATH", "Folder for stored results.", OUT, again=False)
 ]

@@ -18,6 +18,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, Finding, RewriteSpec, Workload
 from ortune.rules import Rule, prize
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.attempt import attempted
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.check.options import SEVERITIES, Options
@@ -40,7 +41,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
     if not asked:
         raise UsageError("no rules are selected", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:
-        models = [_Check(options, asked, machine, scratch, watch).model(text) for text in options.paths]
+        check = _Check(options, asked, machine, scratch, watch)
+        models = [check.model(text) for text in options.paths]
     named = {finding.code for model in models for finding in model.findings}
     result = CheckResult(
         models=tuple(models),
@@ -58,10 +60,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
 
 
 def exit_code(envelope: Envelope[CheckResult]) -> int:
-    """2 where a file could not be read or written, else 1 where findings are left that fail the check."""
+    """4 for a bug in ortune, 2 if a file could not be read or written, else 1 if findings fail the check."""
     assert envelope.result is not None
-    if any(model.error for model in envelope.result.models):
-        return UsageError.exit_code
+    errors = [model.error.code for model in envelope.result.models if model.error]
+    if errors:
+        return OrtuneError.exit_code if OrtuneError.default_code in errors else UsageError.exit_code
     return int(envelope.result.failed)
 
 
@@ -94,7 +97,9 @@ class _Check:
         """Return one model; an error is part of what is said of it."""
         checked = CheckedModel(path=text)
         self.watch.line(f"reading {text}")
-        try:
+
+        def check() -> None:
+            nonlocal checked
             opened = self._open(text)
             checked = msgspec.structs.replace(
                 checked, n_nodes=opened.facts.n_nodes, findings=self._findings(opened)
@@ -103,10 +108,13 @@ class _Check:
             if wanted and (specs := self._fixes(checked.findings)):
                 self.watch.line(f"fixing {text}")
                 checked = msgspec.structs.replace(checked, fixed=self._fixed(text, opened, specs))
-        except OrtuneError as error:
-            problem = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-            return msgspec.structs.replace(checked, error=problem)
-        return checked
+
+        error = attempted(check, self.watch.say)
+        if error is None:
+            return checked
+        # What was found before the error stays in the answer.
+        problem = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+        return msgspec.structs.replace(checked, error=problem)
 
     def _open(self, text: str) -> OpenModel:
         git = from_git.split(text)

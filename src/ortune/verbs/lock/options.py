@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import NeverWaits, Page, Rewrites
-from ortune.verbs._shared.groups import Exported, OnePlan, with_tolerance
+from ortune.verbs._shared.groups import OnePlan, with_tolerance
+from ortune.verbs._shared.several import KeptRows
 from ortune.verbs._shared.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EXAMPLE = 'ortune.lock("model.onnx", check=True).result.changes'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Exported, OnePlan):
+class Options(KeptRows, OnePlan):
     """Has ONNX Runtime's optimised graph of this model changed?
 
     Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares

@@ -9,6 +9,7 @@ from typing import Annotated
 from ortune.verbs._shared.common import Rewrites
 from ortune.verbs._shared.groups import Budgeted, Each, OnePlan
 from ortune.verbs._shared.quantities import seconds
+from ortune.verbs._shared.several import KeptRows
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -18,7 +19,7 @@ EXAMPLE = 'ortune.look("model.onnx").summary()'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Budgeted, OnePlan):
+class Options(Each, KeptRows, Budgeted, OnePlan):
     """A first look at a model in ten seconds; short form: ortune MODEL.
 
     Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Page, RuntimeOption
-from ortune.verbs._shared.groups import Exported
+from ortune.verbs._shared.several import KeptRows
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ EXAMPLE = 'ortune.partition("model.onnx", providers="nnapi,coreml").result.provi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Exported):
+class Options(KeptRows):
     """Which nodes does a phone's accelerator support, and in how many regions?
 
     Checks each node against the operators and constraints of the execution provider and computes the regions that

@@ -1,0 +1,29 @@
+"""One model of several: what goes wrong with it is its own answer, and the others go on."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+from ortune.errors import OrtuneError, internal
+
+T = TypeVar("T")
+
+
+def attempted(action: Callable[[], T], say: Callable[[str], None]) -> T | OrtuneError:
+    """Return what an action returns, or the error that it raised.
+
+    An exception that ortune did not raise on purpose becomes an internal error, and with ``ORTUNE_DEBUG`` the traceback
+    is passed to ``say``.
+    """
+    try:
+        return action()
+    except OrtuneError as error:
+        return error
+    except Exception as error:  # a bug that one model shows must not cost the answers about the others
+        if os.environ.get("ORTUNE_DEBUG"):
+            for part in traceback.format_exception(error):
+                say(part.rstrip())
+        return internal(error)

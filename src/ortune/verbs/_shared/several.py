@@ -1,0 +1,28 @@
+"""The group of options of a quick answer about several models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import ResumeModels, StoreFolder
+from ortune.verbs._shared.groups import Exported
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptRows(Exported):
+    """An answer for each of several models, kept until all are there; one model alone is quick to repeat."""
+
+    resume: ResumeModels = None
+    store: StoreFolder = None
+
+    @cached_property
+    def of_several(self) -> None:
+        """Raise UsageError for one model that is to be resumed: a run over several takes the option away."""
+        if self.resume is not None:
+            raise UsageError(
+                "only a run over several models can be resumed with this command",
+                where="--resume",
+                do="omit --resume, or repeat the models of the interrupted run",
+            )
