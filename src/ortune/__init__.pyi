@@ -1,14 +1,15 @@
 """Written by tools/make_stub.py from what each verb can be asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack, overload
 
 from ortune.answer import Answer as Answer
 from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
+from ortune.records import ManyResult
 from ortune.records.profile import ProfileResult
 from ortune.records.tune import TuneResult
 from ortune.verbs.bench.result import BenchResult
@@ -108,10 +109,18 @@ class _BenchOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def bench(
-    model: str | Path | Sequence[str | Path],
+@overload
+def bench(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_BenchOptions],
 ) -> Answer[BenchResult]:
+    """How fast is this model with these settings?"""
+
+@overload
+def bench(
+    model: Iterable[str | Path],
+    **options: Unpack[_BenchOptions],
+) -> Answer[ManyResult]:
     """How fast is this model with these settings?"""
 
 class _BisectOptions(TypedDict, total=False):
@@ -361,8 +370,6 @@ class _CompareOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
-    each: bool
-    "Make the same comparison on each model, folder or pattern; without it, files are sides."
     objective: Objective
     "latency, p95, throughput, cold-start, first-result, main-thread, memory or cpu; 'latency' by default."
     tolerance: str | float | None
@@ -390,12 +397,24 @@ class _CompareOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
+@overload
 def compare(
     a: str | Path,
     b: str | Path | None = ...,
     *more: str | Path,
+    each: Literal[False] = ...,
     **options: Unpack[_CompareOptions],
 ) -> Answer[CompareResult]:
+    """Is B faster than A on this machine?"""
+
+@overload
+def compare(
+    a: str | Path,
+    b: str | Path | None = ...,
+    *more: str | Path,
+    each: Literal[True],
+    **options: Unpack[_CompareOptions],
+) -> Answer[ManyResult]:
     """Is B faster than A on this machine?"""
 
 class _ConvertOptions(TypedDict, total=False):
@@ -651,10 +670,18 @@ class _HistoryOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def history(
-    model: str | Path | Sequence[str | Path],
+@overload
+def history(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_HistoryOptions],
 ) -> Answer[HistoryResult]:
+    """Which release of ONNX Runtime made this model faster or slower here?"""
+
+@overload
+def history(
+    model: Iterable[str | Path],
+    **options: Unpack[_HistoryOptions],
+) -> Answer[ManyResult]:
     """Which release of ONNX Runtime made this model faster or slower here?"""
 
 class _LockOptions(TypedDict, total=False):
@@ -684,6 +711,10 @@ class _LockOptions(TypedDict, total=False):
     "The onnxruntime to use: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, installed once. Default: the first of $VIRTUAL_ENV, ortune's environment and python3 that has onnxruntime."
     export: Sequence[str] | str | Mapping[str, object]
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
+    resume: str | None
+    "With several models: continue the newest interrupted run, or session ID, with the missing models."
+    store: str | Path | None
+    "Folder for stored results."
     check: bool
     "Compare with the lock file; exit with 1 on a relevant change."
     strict: bool
@@ -704,11 +735,20 @@ class _LockOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def lock(
-    model: str | Path | Sequence[str | Path],
+@overload
+def lock(  # type: ignore[overload-overlap]
+    model: str | Path,
     file: str | Path | None = ...,
     **options: Unpack[_LockOptions],
 ) -> Answer[LockResult]:
+    """Has ONNX Runtime's optimised graph of this model changed?"""
+
+@overload
+def lock(
+    model: Iterable[str | Path],
+    file: str | Path | None = ...,
+    **options: Unpack[_LockOptions],
+) -> Answer[ManyResult]:
     """Has ONNX Runtime's optimised graph of this model changed?"""
 
 class _LookOptions(TypedDict, total=False):
@@ -754,6 +794,8 @@ class _LookOptions(TypedDict, total=False):
     "Also write the result as an HTML page (FILE.html)."
     export: Sequence[str] | str | Mapping[str, object]
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
+    resume: str | None
+    "With several models: continue the newest interrupted run, or session ID, with the missing models."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
     rewrite: Sequence[str] | str | Mapping[str, object]
@@ -763,10 +805,18 @@ class _LookOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def look(
-    model: str | Path | Sequence[str | Path],
+@overload
+def look(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_LookOptions],
 ) -> Answer[LookResult]:
+    """A first look at a model in ten seconds; short form: ortune MODEL."""
+
+@overload
+def look(
+    model: Iterable[str | Path],
+    **options: Unpack[_LookOptions],
+) -> Answer[ManyResult]:
     """A first look at a model in ten seconds; short form: ortune MODEL."""
 
 class _PartitionOptions(TypedDict, total=False):
@@ -782,6 +832,10 @@ class _PartitionOptions(TypedDict, total=False):
     "Shared library with custom operators. Repeatable."
     export: Sequence[str] | str | Mapping[str, object]
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
+    resume: str | None
+    "With several models: continue the newest interrupted run, or session ID, with the missing models."
+    store: str | Path | None
+    "Folder for stored results."
     providers: str
     "nnapi, coreml (MLProgram), coreml-neuralnetwork, xnnpack, qnn or webgpu; separate several by commas; 'nnapi,coreml,coreml-neuralnetwork' by default."
     runtime: str | Path | None
@@ -793,10 +847,18 @@ class _PartitionOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def partition(
-    model: str | Path | Sequence[str | Path],
+@overload
+def partition(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_PartitionOptions],
 ) -> Answer[PartitionResult]:
+    """Which nodes does a phone's accelerator support, and in how many regions?"""
+
+@overload
+def partition(
+    model: Iterable[str | Path],
+    **options: Unpack[_PartitionOptions],
+) -> Answer[ManyResult]:
     """Which nodes does a phone's accelerator support, and in how many regions?"""
 
 class _ProfileOptions(TypedDict, total=False):
@@ -945,10 +1007,18 @@ class _QuantizeOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def quantize(
-    model: str | Path | Sequence[str | Path],
+@overload
+def quantize(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_QuantizeOptions],
 ) -> Answer[QuantizeResult]:
+    """Which layers can be quantized, and how much faster does that make the model?"""
+
+@overload
+def quantize(
+    model: Iterable[str | Path],
+    **options: Unpack[_QuantizeOptions],
+) -> Answer[ManyResult]:
     """Which layers can be quantized, and how much faster does that make the model?"""
 
 class _RecordOptions(TypedDict, total=False):
@@ -1286,8 +1356,16 @@ class _TuneOptions(TypedDict, total=False):
     watcher: Watcher | None
     "Receives progress and sentences, and can stop the measurement."
 
-def tune(
-    model: str | Path | Sequence[str | Path],
+@overload
+def tune(  # type: ignore[overload-overlap]
+    model: str | Path,
     **options: Unpack[_TuneOptions],
 ) -> Answer[TuneResult]:
+    """Find the fastest correct way to run a model on this machine."""
+
+@overload
+def tune(
+    model: Iterable[str | Path],
+    **options: Unpack[_TuneOptions],
+) -> Answer[ManyResult]:
     """Find the fastest correct way to run a model on this machine."""

@@ -131,8 +131,7 @@ GUESSES = (
     ),
     Guess(
         flags="warmup warm-up warmups warmup-runs warmup-iters",
-        instead=("--budget 2m",),
-        note="every process is warmed up automatically",
+        instead=(), note="omit it, since every process is warmed up automatically",
     ),
     Guess(
         flags="t duration time max-time timeout time-limit",
@@ -159,7 +158,9 @@ def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> st
     name = flag.lstrip("-").lower().replace("_", "-")
     for guess in GUESSES:
         if name in guess.flags.split():
-            return " - ".join(filter(None, (_told(guess, _value(flag, arguments), offered), guess.note)))
+            value = _value(flag, arguments)
+            known = (_told(guess, value, offered), guess.note)
+            return " - ".join(filter(None, known)) or _elsewhere(guess, value)
     return _setting(name, _value(flag, arguments)) if "--set" in offered else ""
 
 
@@ -179,6 +180,17 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
         alone = f", or {beside} {written} for the second side only" if beside in offered else ""
         return f"write {option} {written}{alone}"
     return ""
+
+
+def _elsewhere(guess: Guess, value: str) -> str:
+    """Return what ortune tune has for an option that this command lacks; "" if it has nothing either."""
+    from ortune.cli.verbs import options_of
+    from ortune.verbs._shared.spelling import Option, option_fields
+
+    fields = option_fields(options_of("tune").Options)
+    tuning = {field.spelling.flag for field in fields if isinstance(field.spelling, Option)}
+    told = _told(guess, value, tuning).removeprefix("write ")
+    return f"only ortune tune has {told}" if told else ""
 
 
 def _target(name: str, offered: Collection[str]) -> tuple[str, str]:

@@ -191,13 +191,11 @@ def _several(
 def _run(
     module: Any, options: Any, stopping: str, began_s: float | None, said: Configured | None, *, quiet: bool
 ) -> Envelope[Any]:
-    from ortune.measuring.clock import Stopwatch
     from ortune.verbs import run
 
-    clock = Stopwatch(began_s)
     return _watched(
         stopping,
-        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), clock),
+        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), began_s),
         quiet=quiet,
     )
 

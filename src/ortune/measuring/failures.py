@@ -10,6 +10,7 @@ from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
 from ortune.measuring.executor import Arm
 from ortune.records import Failed, Plan
 from ortune.runtimes import made
+from ortune.runtimes.here import lacking
 
 
 def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
@@ -64,13 +65,18 @@ def _of_rewritten(outcome: Failed, arm: Arm) -> str:
 
 
 def _made_for(outcome: Failed) -> str:
-    """Return how to use the runtime that ortune has made for a provider that the trial lacks; "" if there is none."""
+    """Return how to get the provider that the trial's build lacks: the runtime that has it, or what hinders that."""
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""
-    target = providers.find(provider).target
-    there = any(runtime.name == target for runtime in made.made())
-    return f"use the runtime {target}, which is installed: add --runtime {target}" if there else ""
+    wanted = providers.find(provider)
+    target = wanted.target
+    if any(runtime.name == target for runtime in made.made()):
+        return f"use the runtime {target}, which is installed: add --runtime {target}"
+    hindrances = [lacking(wanted, build) for build in wanted.builds]
+    if not all(hindrances):
+        return f"run ortune runtime add {target} once; --target {target} uses that runtime from then on"
+    return f"omit this execution provider: {hindrances[0]}" if hindrances else ""
 
 
 def _too_new(what: str, build: str) -> str:

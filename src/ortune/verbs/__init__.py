@@ -12,14 +12,21 @@ if TYPE_CHECKING:
     from ortune.records import Envelope
 
 
-def run(verb: Any, options: Any, watcher: Watcher | None, clock: Stopwatch | None = None) -> Envelope[Any]:
+def run(
+    verb: Any,
+    options: Any,
+    watcher: Watcher | None,
+    began_s: float | None = None,
+    clock: Stopwatch | None = None,
+) -> Envelope[Any]:
     """Run a verb, and write its page and its exports; stored measurements write their pages after they are stored.
 
     Args:
         verb: Module of the verb.
         options: Options of the verb.
         watcher: Progress and cancellation callbacks.
-        clock: Elapsed time of the invocation; None for one that begins now.
+        began_s: Start of the invocation on the monotonic clock; None for now.
+        clock: Its clock, if the caller reads that too.
 
     Raises:
         UsageError: A file cannot be written; found before the verb runs, if possible.
@@ -31,7 +38,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None, clock: Stopwatch | Non
     from ortune.verbs._shared.page import write_page
     from ortune.verbs._shared.spelling import require_places, with_timeline
 
-    watcher = replace(watcher or Watcher(), clock=clock or Stopwatch())
+    watcher = replace(watcher or Watcher(), clock=clock or Stopwatch(began_s))
     page = require_places(options).get("--report")
     if isinstance(options, Budgeted):  # writes its own, once its answer is stored
         page = None

@@ -17,6 +17,7 @@ from ortune.errors import Stopped, UsageError
 from ortune.measuring.clock import Stopwatch
 from ortune.measuring.watcher import Watcher
 from ortune.records import ManyResult
+from ortune.step import Step
 from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
 from ortune.verbs._many.executor import Done, Job
@@ -181,10 +182,10 @@ def test_a_bug_that_one_model_shows_is_its_row(
 ) -> None:
     real = verbs.run
 
-    def run_with_a_bug(module: Any, options: Any, *more: Any) -> records.Envelope[Any]:
+    def run_with_a_bug(module: Any, options: Any, *more: Any, **named: Any) -> records.Envelope[Any]:
         if Path(options.model).stem == "cos":
             raise KeyError("no such thing")
-        return real(module, options, *more)
+        return real(module, options, *more, **named)
 
     monkeypatch.setattr(verbs, "run", run_with_a_bug)
     if debug:
@@ -205,7 +206,7 @@ def test_a_wait_before_a_failure_costs_the_others_no_budget(
     now_s = 0.0
     monkeypatch.setattr(monotonic, "now_s", lambda: now_s)
 
-    def fails_after_a_wait(module: Any, options: Any, watcher: Watcher, clock: Stopwatch) -> None:
+    def fails_after_a_wait(module: Any, options: Any, watcher: Watcher, *, clock: Stopwatch) -> None:
         nonlocal now_s
         with clock.stopped():
             now_s += 1000
@@ -218,3 +219,13 @@ def test_a_wait_before_a_failure_costs_the_others_no_budget(
     assert asked is not None
     states = [row.status for row in run(asked, Watcher()).result.models]
     assert (states.count("error"), states.count("missing")) == (8, 4)
+
+
+def test_progress_has_the_time_left_to_the_answer_about_all() -> None:
+    job = Job(label="2/4 m.onnx", verb="bench", model="m.onnx", values={}, spent_s=10.0, later_s=40.0)
+    step = job.of_all(Step(what="running", done_ratio=0.5, left_s=10.0))
+    assert (step.what, step.left_s) == ("2/4 m.onnx: running", 50.0)
+    assert step.done_ratio == pytest.approx(20 / 70)
+    assert job.of_all(Step(what="reading")).left_s is None
+    ended = job.of_all(Step(what="writing", done_ratio=1.0, left_s=0.0))
+    assert (ended.left_s, ended.done_ratio) == (40.0, pytest.approx(0.2))

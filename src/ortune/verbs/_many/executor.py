@@ -13,6 +13,7 @@ from ortune.measuring.clock import Stopwatch
 from ortune.measuring.watcher import Watcher
 from ortune.records import Configured, Envelope
 from ortune.show.verb_modules import module_of
+from ortune.step import Step
 from ortune.verbs._shared.attempt import attempted
 from ortune.verbs._shared.groups import Resumable
 
@@ -28,6 +29,7 @@ class Job:
         values: Its options, by name.
         configured: What a project's file has added to them.
         resumes: Whether an interrupted session of this model may go on.
+        spent_s, later_s: Time of the models before and after it; None where the command has no budget.
         error: Why it cannot be run; None if it can.
     """
 
@@ -37,7 +39,20 @@ class Job:
     values: dict[str, Any]
     configured: Configured | None = None
     resumes: bool = False
+    spent_s: float | None = None
+    later_s: float | None = None
     error: OrtuneError | None = None
+
+    def of_all(self, step: Step) -> Step:
+        """Return a step of this model as one of all models: named, and with the time left to their answer."""
+        step = replace(step, what=f"{self.label}: {step.what}")
+        if step.left_s is None or step.done_ratio is None or self.spent_s is None or self.later_s is None:
+            return step
+        left_s = step.left_s + self.later_s
+        own_s = step.left_s / (1 - step.done_ratio) if step.done_ratio < 1 else 0.0
+        whole_s = self.spent_s + own_s + self.later_s
+        done = 1 - left_s / whole_s if whole_s else 1.0
+        return replace(step, done_ratio=min(1.0, max(0.0, done)), left_s=left_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +96,13 @@ def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
     told = replace(
         watcher,
         configured=job.configured,
-        step=lambda step: watcher.step(replace(step, what=f"{job.label}: {step.what}")),
+        step=lambda step: watcher.step(job.of_all(step)),
     )
     modules = module_of(job.verb, "run"), module_of(job.verb, "options")
     if job.resumes and issubclass(modules[1].Options, Resumable):
         try:
-            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told, clock)
+            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told, clock=clock)
         except UsageError as error:
             if error.where != "--resume":
                 raise
-    return verbs.run(modules[0], modules[1].Options(**job.values), told, clock)
+    return verbs.run(modules[0], modules[1].Options(**job.values), told, clock=clock)

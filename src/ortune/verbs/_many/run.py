@@ -16,6 +16,7 @@ from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow
 from ortune.show.verb_modules import MANY, module_of
+from ortune.step import Step
 from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Batch
@@ -111,7 +112,7 @@ class _Run:
             budget = self._budget(len(missing) - number)
             if known is not None and known.budget:
                 budget = known.budget  # an interrupted session goes on with the same one alone
-            yield self._job(model, budget, resumes=known is not None)
+            yield self._job(model, budget, len(missing) - number - 1, resumes=known is not None)
 
     def _budget(self, n_left: int) -> str:
         """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
@@ -121,9 +122,19 @@ class _Run:
             return "" if each is None else str(each)
         return f"{max(LEAST_S, (total_s - self._spent_s) / n_left):.3f}s"
 
-    def _job(self, model: str, budget: str, *, resumes: bool) -> Job:
+    def _later_s(self, n_later: int) -> float | None:
+        """Return the longest time of the models after this one; None if the command has no budget."""
+        total_s = self.batch.total_s
+        if total_s is not None:
+            left_s = max(0.0, total_s - self._spent_s)
+            return left_s * n_later / (n_later + 1)
+        each_s: float | None = getattr(self.template, "budget_s", None)
+        return None if each_s is None else each_s * n_later
+
+    def _job(self, model: str, budget: str, n_later: int, *, resumes: bool) -> Job:
         number, n_models = self.batch.models.index(model) + 1, len(self.batch.models)
         self.watch.say(many_words.begun(number, n_models, model))
+        self.watch.step(Step(what=many_words.label(number, n_models, model)))
         values = self.batch.of(model)
         configured, trouble = None, None
         if self.batch.configure is not None:
@@ -136,7 +147,8 @@ class _Run:
         self.journal.begin(Begun(model=model, budget=budget, state=state(model)))
         return Job(
             label=many_words.label(number, n_models, model), verb=self.batch.verb, model=model, values=values,
-            configured=configured, resumes=resumes, error=trouble,
+            configured=configured, resumes=resumes, spent_s=self._spent_s, later_s=self._later_s(n_later),
+            error=trouble,
         )  # fmt: skip
 
     def _row(self, job: Job, answered: Envelope[Any] | OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
