@@ -19,7 +19,8 @@ from pathlib import Path
 import ortune
 from common import model_path
 from ortune import platform
-from ortune.records import Plan, ProfileResult, TuneResult
+from ortune.records import Plan, ProfileResult
+from ortune.verbs.tune.result import TuneResult
 
 MODELS = (
     "minilm-int8", "silero-vad", "ppocrv2-cls", "ppocrv4-rec", "light-squeezenet", "light-resnet50", "magika",

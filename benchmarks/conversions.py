@@ -21,10 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import msgspec
 
-from ortune.records import Envelope, TuneResult
+from ortune.records import Envelope
 from ortune.runtimes import made
 from ortune.runtimes.converters import Converter
 from ortune.verbs.convert.result import ConvertResult
+from ortune.verbs.tune.result import TuneResult
 from ten_sources import TEN, SmallSource, write
 
 BUDGET = "75s"

@@ -19,7 +19,7 @@ from pathlib import Path
 import ortune
 from common import model_path, neighbour
 from ortune.errors import MeasurementError
-from ortune.records import TuneResult
+from ortune.verbs.tune.result import TuneResult
 
 
 def one(model: Path, condition: str, budget: float) -> dict[str, object]:

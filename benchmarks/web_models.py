@@ -22,10 +22,11 @@ from pathlib import Path
 import ortune
 from common import model_path
 from ortune.errors import OrtuneError
-from ortune.records import BrowserPlace, TuneResult
+from ortune.records import BrowserPlace
 from ortune.show.numbers import duration
 from ortune.show.placement_words import STATES
 from ortune.targets.browser.page_report import placement_of
+from ortune.verbs.tune.result import TuneResult
 
 MODELS: dict[str, dict[str, list[str]]] = {
     "ppocrv2-cls": {},

@@ -12,7 +12,6 @@ import golden_profile
 from golden_tune_parts import STATISTIC, WINNER, blocks, candidates, confirmed, usual, workload
 from ortune.records import (
     Adoption,
-    BudgetReport,
     Candidate,
     CaseResult,
     Comparison,
@@ -25,9 +24,9 @@ from ortune.records import (
     ProviderSpec,
     Refused,
     RewriteSpec,
-    TuneResult,
     UntestedTarget,
 )
+from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 CURRENT = Plan(settings={"intra_op_num_threads": 8})
 BASIC = Plan(settings={"graph_optimization_level": "basic"})

@@ -10,7 +10,6 @@ import msgspec
 import golden
 from ortune.records import (
     BlockPoint,
-    BudgetReport,
     Candidate,
     Comparison,
     DifferenceRow,
@@ -25,10 +24,10 @@ from ortune.records import (
     SettingWorth,
     Side,
     TradeRow,
-    TuneResult,
     Workload,
 )
 from ortune.records import Case as ShapeCase
+from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 STATISTIC = "p50 latency (of each process)"
 WINNER = Plan(settings={"intra_op_num_threads": 2, "allow_spinning": False})

@@ -11,7 +11,6 @@ from ortune.measuring.watcher import Watcher as Watcher
 from ortune.objectives import Objective
 from ortune.records import ManyResult
 from ortune.records.profile import ProfileResult
-from ortune.records.tune import TuneResult
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.bisect.result import BisectResult
 from ortune.verbs.check.result import CheckResult
@@ -30,6 +29,7 @@ from ortune.verbs.report.result import ReportResult
 from ortune.verbs.rewrite.result import RewritingResult
 from ortune.verbs.runtime.result import RuntimeResult
 from ortune.verbs.skeleton.result import SkeletonResult
+from ortune.verbs.tune.result import TuneResult
 
 __version__: str
 

@@ -20,19 +20,9 @@ from ortune import platform
 from ortune.bundle.write import write_bundle
 from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import (
-    BudgetReport,
-    Case,
-    Figures,
-    Host,
-    Plan,
-    ProviderSpec,
-    Runtime,
-    Side,
-    TuneResult,
-    Value,
-    Workload,
-)
+from ortune.records import Case, Figures, Host, Plan, ProviderSpec, Runtime, Side, Value, Workload
+from ortune.verbs._shared.bundling import delivery
+from ortune.verbs.tune.result import BudgetReport, TuneResult
 from ortune.worker.values import write_outputs
 
 ONNXRUNTIME_NODE = "1.30.0"
@@ -120,7 +110,7 @@ def make_bundle(tmp_path: Path) -> Bundle:
             write_outputs(str(work / "outputs"), [o.name for o in outputs], [o.type for o in outputs], found)
         plan = Plan(settings=dict(settings or {}), providers=providers)
         return write_bundle(
-            result_of(model, plan, hardware_bound=hardware_bound, **changes),
+            delivery(result_of(model, plan, hardware_bound=hardware_bound, **changes)),
             workload or Workload(cases=(Case(name="only", inputs=()),)),
             host or platform.host(),
             model=model,

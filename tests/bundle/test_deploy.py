@@ -24,7 +24,8 @@ from ortune.bundle.machine import is_preloaded
 from ortune.bundle.settings import portable, resolve
 from ortune.errors import UsageError
 from ortune.graph.model.open import open_model
-from ortune.records import BundleInfo, Case, Host, Plan, ProviderSpec, TuneResult, Value, Workload
+from ortune.records import BundleInfo, Case, Delivery, Host, Plan, ProviderSpec, Value, Workload
+from ortune.verbs._shared.bundling import delivery
 
 MIB = 1 << 20
 HOST = msgspec.structs.replace(platform.host(), effective_cpus=8)
@@ -52,18 +53,15 @@ def made(
     work = Workload(
         cases=(Case(name="only", inputs=()),), sessions=sessions, callers=callers, custom_ops=custom_ops
     )
-    return deploy_files(result(path, plan, peak), info, work, open_model(path).ir)
+    return deploy_files(delivered(path, plan, peak), info, work, open_model(path).ir)
 
 
-def result(path: Path, plan: Plan, peak: float | None) -> TuneResult:
+def delivered(path: Path, plan: Plan, peak: float | None) -> Delivery:
     """A session's answer whose winner had this peak."""
     found = result_of(path, plan)
     runtime = msgspec.structs.replace(found.side.runtime, python_version="3.12.4", package="onnxruntime")
-    return msgspec.structs.replace(
-        found,
-        side=msgspec.structs.replace(found.side, runtime=runtime),
-        winner_figures=msgspec.structs.replace(found.default_figures, peak_bytes=peak, n_trials=9),
-    )
+    figures = msgspec.structs.replace(found.default_figures, peak_bytes=peak, n_trials=9)
+    return msgspec.structs.replace(delivery(found), runtime=runtime, figures=figures)
 
 
 def yaml(text: str) -> Any:
@@ -185,9 +183,9 @@ def test_cpus_are_those_that_the_threads_keep_busy(
 
 
 def test_memory_is_the_winners(tmp_path: Path) -> None:
-    found = result(matmul(tmp_path / "net.onnx"), Plan(), 64 * MIB)
+    found = delivered(matmul(tmp_path / "net.onnx"), Plan(), 64 * MIB)
     assert memory_mib(found) == (64, 80)
-    assert memory_mib(msgspec.structs.replace(found, winner_figures=None)) is None
+    assert memory_mib(delivered(matmul(tmp_path / "other.onnx"), Plan(), None)) is None
 
 
 def test_variables(tmp_path: Path) -> None:
@@ -269,7 +267,7 @@ def test_a_value_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     info = BundleInfo(schema="", model="m.onnx", sha256="", plan=plan, applied=applied, host=HOST)
     model = matmul(tmp_path / "net.onnx")
     with pytest.raises(UsageError, match="GLIBC_TUNABLES='two words'"):
-        deploy_files(result(model, plan, None), info, Workload(cases=()), open_model(model).ir)
+        deploy_files(delivered(model, plan, None), info, Workload(cases=()), open_model(model).ir)
 
 
 def test_triton(tmp_path: Path) -> None:

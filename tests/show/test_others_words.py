@@ -10,8 +10,9 @@ import golden_tune
 from briefs import made, risks
 from facts import facts
 from ortune.records import Comparison, Envelope, Finding, Gate, Guard, OtherPrograms, Plan, QuietRounds
-from ortune.show import github, markdown, others_words, tune_headline
+from ortune.show import github, markdown, others_words
 from ortune.show.html import pages
+from ortune.verbs._shared import tune_headline
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.diagnose import words as diagnose_words

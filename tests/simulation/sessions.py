@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
 from ortune.measuring.watcher import Watcher
-from ortune.records import Comparison, Envelope, MadeRuntime, TuneResult
+from ortune.records import Comparison, Envelope, MadeRuntime
 from ortune.runtimes import made
 from ortune.runtimes.runtimes import probe
 from ortune.verbs.compare import run as compare
@@ -33,6 +33,7 @@ from ortune.verbs.diagnose.result import DiagnoseResult
 from ortune.verbs.history import run as history
 from ortune.verbs.history.result import HistoryResult
 from ortune.verbs.tune import run as tune
+from ortune.verbs.tune.result import TuneResult
 from simulated_machine import Faults, Lab, Weather, net, tools_of
 
 VERBS = ("compare", "tune", "diagnose", "compare", "tune", "history")

@@ -20,7 +20,7 @@ from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, resolve
-from ortune.records import FeedRef, Measured, Plan, ProviderSpec, Runtime, TrialRequest, TuneResult, Value
+from ortune.records import FeedRef, Measured, Plan, ProviderSpec, Runtime, TrialRequest, Value
 from ortune.store.db import SessionLog
 from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.browser.site import Request
@@ -32,6 +32,7 @@ from ortune.verbs._shared.quantities import bits_a_second
 from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.compare.run import Options
 from ortune.verbs.tune import in_browsers
+from ortune.verbs.tune.result import TuneResult
 from web_models import RNG, needs, web_inputs, web_net
 
 

@@ -24,7 +24,7 @@ from ortune.errors import ModelError, UsageError
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.model.origin import source_of
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
-from ortune.records import BundleInfo, Host, TuneResult, Workload
+from ortune.records import BundleInfo, Delivery, Host, Workload
 
 _OWN_NAMES = frozenset({
     INDEX, "report.html", WORKLOAD, "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
@@ -34,7 +34,7 @@ _COUNTED_NAMES = 10_000
 
 
 def write_bundle(
-    result: TuneResult,
+    delivery: Delivery,
     workload: Workload,
     host: Host,
     *,
@@ -50,7 +50,7 @@ def write_bundle(
     """Write ``NAME.ortune`` with the model, its settings, code that loads it, and the proof.
 
     Args:
-        result: The session's answer; ``winner`` may be the empty plan.
+        delivery: What the bundle ships.
         workload: How the model was used.
         host: Where it was tuned.
         model: The user's model.
@@ -80,13 +80,13 @@ def write_bundle(
         own_ops = _copy_custom_ops(workload, work)
         if rewritten is not None and rewritten.samefile(model):
             rewritten = None
-        info, shipped, plain = _copy_models(result, host, model, rewritten, work, model_settings)
+        info, shipped, plain = _copy_models(delivery, host, model, rewritten, work, model_settings)
         _write_values(feeds, outputs, {value.name for value in shipped.ir.graph.outputs}, work)
         used = _portable_workload(workload, own_ops)
-        if result.winner.is_web:
+        if delivery.winner.is_web:
             texts = web_files(info, shipped, plain)
         else:
-            texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
+            texts = {**emit_all(info, own_ops), **deploy_files(delivery, info, used, shipped.ir)}
             package = manifest(info, own_ops)
             texts |= {MANIFEST: package} if package else {}
         texts[INDEX] = _json(info)
@@ -94,7 +94,7 @@ def write_bundle(
         texts["report.html"] = report_html
         there = {*texts, *(name.partition("/")[0] for name in texts), *(path.name for path in work.iterdir())}
         loaders = [language.file for language in languages()]
-        texts[README] = readme(info, result.headline, Path(model).name, there, loaders)
+        texts[README] = readme(info, delivery.headline, Path(model).name, there, loaders)
         for name, text in texts.items():
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
@@ -149,7 +149,7 @@ def _goal(directory: Path, model: Path) -> Path:
 
 
 def _copy_models(
-    result: TuneResult,
+    delivery: Delivery,
     host: Host,
     model: Path,
     rewritten: Path | None,
@@ -158,7 +158,7 @@ def _copy_models(
 ) -> tuple[BundleInfo, OpenModel, OpenModel]:
     """Write the models: the plan's, and the untouched one in a folder of its own if the plan has rewrites."""
     shipped = open_model(rewritten or model)
-    bound = result.hardware_bound and rewritten is not None
+    bound = delivery.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
     ours = _OWN_NAMES | {*FILES, *(language.file for language in languages())}
     clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *locations(shipped))} & ours
@@ -173,44 +173,38 @@ def _copy_models(
     if plain_place:
         _copy_model(plain, work / plain_place, ours=False)
         _require_same(work / plain_place, plain)
-    plan = portable(result.winner)
+    plan = portable(delivery.winner)
     info = BundleInfo(
         schema=SCHEMA,
         model=place,
         sha256=shipped.sha256,
         plan=plan,
-        fallback=portable(result.fallback) if result.fallback is not None else None,
+        fallback=portable(delivery.fallback) if delivery.fallback is not None else None,
         plain_model=plain_place,
         hardware_bound=bound,
         model_settings=model_settings if bound else (),
         host=host,
-        proof=result.against_default,
+        proof=delivery.proof,
         applied=resolve(plan),
-        ort_version=result.ort_web or (result.runtime or result.side.runtime).ort_version,
-        requirements=_requirements(result),
-        session=result.session,
-        calibration=result.calibration if _is_quantised(result) else None,
+        ort_version=delivery.ort_version,
+        requirements=_requirements(delivery),
+        session=delivery.session,
+        calibration=delivery.calibration,
         source=source_of(plain.ir),
     )
     info = msgspec.structs.replace(info, contains=f"the model {claim(info)}")
     return info, shipped, plain
 
 
-def _requirements(result: TuneResult) -> tuple[str, ...]:
+def _requirements(delivery: Delivery) -> tuple[str, ...]:
     """What must be installed in the place of a plain onnxruntime; () where that is enough."""
-    if result.adoption is not None:
-        return result.adoption.requirements
-    runtime = result.runtime or result.side.runtime
-    provider = find(result.winner.provider_names[0])
+    if delivery.adoption is not None:
+        return delivery.adoption.requirements
+    runtime = delivery.runtime
+    provider = find(delivery.winner.provider_names[0])
     if provider == CPU or runtime.package != provider.wheel:
         return ()
     return (f"{provider.wheel}{provider.extras}=={runtime.ort_version}",)
-
-
-def _is_quantised(result: TuneResult) -> bool:
-    """Returns whether the winner runs one of the models of fewer bits."""
-    quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
-    return any(spec in quantized for spec in result.winner.rewrites)
 
 
 def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:

@@ -1,13 +1,44 @@
-"""What a bundle says of itself."""
+"""What a bundle ships, and what it says of itself."""
 
 from __future__ import annotations
 
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
 from ortune.records.convert import ConvertedFrom
-from ortune.records.machine import Host
+from ortune.records.machine import Adoption, Host, Runtime
+from ortune.records.measure import Figures
 from ortune.records.plan import Calibration, Plan
 from ortune.records.protocol import Applied
+
+
+class Delivery(Record, frozen=True, kw_only=True):
+    """The configuration that a bundle ships, with its evidence; from the result of a tuning.
+
+    Attributes:
+        winner: The plan; empty if no change was confirmed.
+        headline: The result in one or two sentences.
+        runtime: What runs the winner; ``ort_version`` is the version of ONNX Runtime there, in a browser of
+            onnxruntime-web.
+        figures: The winner's figures, or the default's if nothing changes.
+        proof: The comparison that confirmed the winner.
+        fallback: As in ``BundleInfo``.
+        adoption: Packages that the winner needs; None for the user's own runtime.
+        calibration: The calibration data, if the winner is a quantized model.
+        hardware_bound: Whether the winner's rewrites are for this CPU and ONNX Runtime build.
+        session: Id of the stored session; "" if it was not stored.
+    """
+
+    winner: Plan
+    headline: str = ""
+    runtime: Runtime
+    ort_version: str
+    figures: Figures
+    proof: Comparison | None = None
+    fallback: Plan | None = None
+    adoption: Adoption | None = None
+    calibration: Calibration | None = None
+    hardware_bound: bool = False
+    session: str = ""
 
 
 class BundleInfo(Record, frozen=True, kw_only=True):

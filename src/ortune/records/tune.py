@@ -1,18 +1,14 @@
-"""The document of a tuning."""
+"""What a search, its engines and its replay know of a tuning; the result itself is that of the verb."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from ortune.records.answer import Answer
 from ortune.records.base import Record, Value
-from ortune.records.comparison import CaseResult, Comparison
-from ortune.records.difference import ProfileDifference
-from ortune.records.machine import Adoption, Runtime
+from ortune.records.comparison import Comparison
 from ortune.records.measure import Figures, OutputDifference
-from ortune.records.plan import Calibration, Plan, ReadBackLevel
-from ortune.records.profile import Headroom, ProfileResult
+from ortune.records.plan import Plan, ReadBackLevel
 from ortune.records.protocol import GpuRun, Placement
 
 PlanStatus = Literal[
@@ -81,32 +77,6 @@ class BlockPoint(Record, frozen=True, kw_only=True):
     phase: Literal["calibration", "race", "prune", "confirm"]
     values: dict[str, float]
     dropped: str = ""
-
-
-class BudgetReport(Record, frozen=True, kw_only=True):
-    """What the budget allowed, and how it was spent.
-
-    Attributes:
-        promise: The sentence printed before starting.
-        before_s: Seconds until the first block: start, pilot, profile, rewrites.
-        enough_s: The budget in seconds that is enough for what this one did not allow; 0 if it allowed everything.
-        exploratory: Whether there was no time for the confirmation, or to repeat failed controls: nothing is claimed.
-        left_s: Seconds left after the last block.
-        next_s: Seconds to test one more configuration; 0 if all were tested, or the session was stopped.
-    """
-
-    budget_s: float
-    trial_s: float
-    promise: str
-    before_s: float = 0.0
-    calibration_s: float = 0.0
-    race_s: float = 0.0
-    confirm_s: float = 0.0
-    n_trials: int = 0
-    enough_s: float = 0.0
-    exploratory: bool = False
-    left_s: float = 0.0
-    next_s: float = 0.0
 
 
 class TradeRow(Record, frozen=True, kw_only=True):
@@ -233,86 +203,3 @@ class UntestedTarget(Record, frozen=True, kw_only=True):
     plan: Plan = Plan()
     settings: Mapping[str, Value] = {}
     difference: OutputDifference | None = None
-
-
-class TuneResult(Answer, frozen=True, kw_only=True):
-    """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
-
-    Attributes:
-        default: The baseline of all comparisons: ``Plan()``, or in a browser only the target's execution provider.
-        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong, or breaks it:
-            comparisons use ``default``, the highest level with correct outputs.
-        default_broken: Whether ``wrong_default`` does not run.
-        wrong_default_figures: Times of ``wrong_default``; None if no time was left for one trial.
-        wrong_against_default: ``wrong_default`` compared with ``default`` in the same blocks, exploratory; None if the
-            figures come from a single trial.
-        changes: Whether the winner differs from what runs today (the default without ``--current``).
-        against_current: The confirmation against ``--current``; None if that configuration is kept.
-        cases: The winner's result by input shape.
-        fallback: For a winner on a browser's GPU: the WebAssembly plan that it was compared with, used where the winner
-            cannot run. None otherwise, and if none was measured.
-        refused: The configuration that looked fastest and was rejected.
-        failed_leader: The leader that failed during its confirmation, and how; "" for none.
-        rejected: The fastest configuration that worsens another metric more than allowed; "" for none.
-        rewritten: The rewrites of the winner's model; "" for the original model.
-        not_tried: Plans that are not possible or not allowed here, each with the reason in words.
-        untested_targets: Execution providers that were not compared, or not by their default, with the reason.
-        allowed: Allowed safety classes and guards: a winner may fail a guard named here.
-        caution: Why the default is a weak baseline here (more pool threads than CPUs); otherwise "".
-        conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
-        smallest_effect_ratio: Minimum detectable effect of the search as a share, if no gain was confirmed.
-        runtime: The winner's runtime, if it is not the side's.
-        placement: The winner's nodes by execution provider; empty for the CPU only.
-        adoption: What is needed to use that runtime; None for the user's own.
-        costs: Load time and memory of each execution provider that was compared with the default's.
-        precision: Results of quantized models, if they were allowed (--tolerance, --allow numerics).
-        calibration: Calibration data of the quantized models; None for none.
-        headroom: The remaining potential, from a profile of the default.
-        default_profile: Categories and most expensive nodes of that profile; None if there is none.
-        places: Other execution providers of the browser that run the model (--target web), WebAssembly first; () if not
-            requested.
-        ort_web: Version of the winner's onnxruntime-web, in a browser; otherwise "".
-        why: Where the winner's gain comes from: the winner minus the replaced plan, both under the profiler. None
-            without a winner, and if there was no time for it.
-    """
-
-    objective: str
-    statistic: str
-    worth_ratio: float
-    default: Plan = Plan()
-    fallback: Plan | None = None
-    refused: Refused | None = None
-    failed_leader: str = ""
-    rejected: str = ""
-    current: Plan | None = None
-    current_figures: Figures | None = None
-    against_current: Comparison | None = None
-    settings: tuple[SettingWorth, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    trade: tuple[TradeRow, ...] = ()
-    cases: tuple[CaseResult, ...] = ()
-    not_tried: tuple[str, ...] = ()
-    untested_targets: tuple[UntestedTarget, ...] = ()
-    budget: BudgetReport
-    points: tuple[BlockPoint, ...] = ()
-    rewritten: str = ""
-    hardware_bound: bool = False
-    allowed: tuple[str, ...] = ()
-    caution: str = ""
-    conditions: str = ""
-    smallest_effect_ratio: float | None = None
-    headroom: Headroom | None = None
-    default_profile: ProfileResult | None = None
-    why: ProfileDifference | None = None
-    runtime: Runtime | None = None
-    adoption: Adoption | None = None
-    costs: tuple[ProviderCost, ...] = ()
-    wrong_default: Plan | None = None
-    default_broken: bool = False
-    wrong_default_figures: Figures | None = None
-    wrong_against_default: Comparison | None = None
-    placement: tuple[Placement, ...] = ()
-    precision: tuple[PrecisionRow, ...] = ()
-    calibration: Calibration | None = None
-    places: tuple[BrowserPlace, ...] = ()
-    ort_web: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ortune.catalogue.providers import WEB_WEBGPU, find, short
-from ortune.records import GpuRun, Plan, ProfileResult, Transfer, TuneResult
+from ortune.records import GpuRun, Plan, ProfileResult, Transfer
 from ortune.show.memory_words import size
 from ortune.show.numbers import duration, percent
 
@@ -57,14 +57,6 @@ def included(plans: Iterable[Plan], splits: Mapping[str, GpuRun] | None = None) 
     """
     texts = (_included(plan, (splits or {}).get(plan.provider_names[0])) for plan in plans)
     return [("transfer", text) for text in dict.fromkeys(texts) if text]
-
-
-def of_tuning(result: TuneResult) -> list[tuple[str, str]]:
-    """Transfer apart, where the default or the winner runs on a device."""
-    splits = {cost.provider: cost.gpu_run for cost in result.costs if cost.gpu_run is not None}
-    if result.default_profile is not None and result.default_profile.gpu_run is not None:
-        splits[result.default.provider_names[0]] = result.default_profile.gpu_run
-    return included((result.default, result.winner), splits)
 
 
 def _included(plan: Plan, run: GpuRun | None) -> str:

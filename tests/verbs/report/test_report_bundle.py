@@ -17,6 +17,7 @@ from ortune.bundle.write import write_bundle
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Envelope, Plan, RewriteSpec, Workload
 from ortune.store.db import Store
+from ortune.verbs._shared.bundling import delivery
 from ortune.verbs.report.result import ReportResult, StoredSession
 
 PLANS = {
@@ -40,7 +41,7 @@ def delivered(folder: Path, document: Envelope, *, rewritten: bool) -> tuple[str
         log = store.begin("tune", "tune key", {"model": "small.onnx", "host": golden.HOST})
         result = msgspec.structs.replace(document.result, session=log.id)
         path = write_bundle(
-            result,
+            delivery(result),
             Workload(cases=(Case(name="only", inputs=()),)),
             golden.HOST,
             model=small_model(folder / "small.onnx", 4),

@@ -19,7 +19,7 @@ from chromium import hardly_warm, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.measuring.watcher import Watcher
-from ortune.records import Failed, FeedRef, Measured, Plan, ProviderSpec, Runtime, TrialRequest, TuneResult
+from ortune.records import Failed, FeedRef, Measured, Plan, ProviderSpec, Runtime, TrialRequest
 from ortune.targets.browser import page, remote
 from ortune.targets.browser.remote import CaseRun, Remote, heat
 from ortune.targets.browser.server import PageServer
@@ -31,6 +31,7 @@ from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.tune.result import TuneResult
 
 
 def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:

@@ -9,10 +9,11 @@ import golden
 import golden_tune
 from facts import facts
 from golden_tune_parts import confirmed
-from ortune.records import Candidate, Envelope, TuneResult
-from ortune.show import adoption_words, markdown
+from ortune.records import Candidate, Envelope
+from ortune.show import markdown
 from ortune.show.html import pages
-from ortune.verbs.tune import words
+from ortune.verbs.tune import adoption_words, words
+from ortune.verbs.tune.result import TuneResult
 from pages import Page
 
 

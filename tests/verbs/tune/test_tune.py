@@ -33,6 +33,7 @@ from ortune.show import headline as heads
 from ortune.step import Step
 from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs.tune import run as tune
+from ortune.verbs.tune.result import TuneResult
 from simulated_machine import Lab, measuring_on
 from within import program
 
@@ -101,7 +102,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> None:
     _, document = tuned
     assert (document["schema"], document["status"]) == ("ortune/tune/1", "ok")
-    result = msgspec.convert(document["result"], records.TuneResult)
+    result = msgspec.convert(document["result"], TuneResult)
     assert result.headline.startswith(heads.word(document["verdict"], result.statistic, result.worth_ratio))
     assert result.current == records.Plan(settings={"intra_op_num_threads": 1, "allow_spinning": False})
     assert result.candidates
@@ -115,7 +116,7 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
 
 
 def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
-    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    result = msgspec.convert(tuned[1]["result"], TuneResult)
     tried = {c.origin: c for c in result.candidates}
     (fix,) = (c for origin, c in tried.items() if origin.startswith("GRA002 "))
     assert [spec.name for spec in fix.plan.rewrites] == ["initializers-out-of-inputs"]
@@ -123,7 +124,7 @@ def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
 
 
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
-    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    result = msgspec.convert(tuned[1]["result"], TuneResult)
     # A leader that did not win over what runs today is told apart from what stays.
     challenger = result.refused.comparison if result.refused is not None else result.against_current
     for found in (result.against_default, challenger):
@@ -136,7 +137,7 @@ def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -
 
 
 def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> None:
-    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    result = msgspec.convert(tuned[1]["result"], TuneResult)
     assert "trials" in result.budget.promise
     assert result.elapsed_s < 1.1 * result.budget.budget_s
 

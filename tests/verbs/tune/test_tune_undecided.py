@@ -25,8 +25,9 @@ from ortune.records import (
 )
 from ortune.search.halving import ENDED, Entry
 from ortune.search.tables import candidates
-from ortune.show import markdown, tune_facts, tune_headline
+from ortune.show import markdown
 from ortune.show.html import pages
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs.report import brief
 from ortune.verbs.report import several as history
 from ortune.verbs.report.result import StoredSession

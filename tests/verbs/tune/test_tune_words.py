@@ -12,10 +12,11 @@ import golden_tune
 from facts import facts
 from golden_tune_parts import confirmed
 from ortune.records import Envelope, Guard, Plan, ProviderSpec
-from ortune.show import github, markdown, numbers, tune_facts, tune_headline
+from ortune.show import github, markdown, numbers
 from ortune.show import headline as heads
 from ortune.show.checks import guard_state
 from ortune.show.html import pages
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs.report import brief
 from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune import words as tune_words

@@ -16,7 +16,8 @@ from ortune.bundle.write import write_bundle
 from ortune.engines.racing import pasted
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError, UsageError
-from ortune.records import Answer, Envelope, ErrorInfo, Plan, TuneResult
+from ortune.records import Answer, Delivery, Envelope, ErrorInfo, Plan
+from ortune.verbs.tune.result import TuneResult
 
 R = TypeVar("R", bound=Answer)
 
@@ -44,14 +45,14 @@ def with_bundle(
         The document, with the bundle's place, or with the reason why there is none.
     """
     from ortune.show.html.pages import render
-    from ortune.show.tune_headline import HERE
+    from ortune.verbs._shared.tune_headline import HERE
 
     result, baseline = envelope.result, run.baseline
     # Without a change, the page in the bundle says what the bundle contains.
     page = envelope if result.changes else _at(envelope, HERE)
     try:
         path = write_bundle(
-            answer,
+            delivery(answer),
             baseline.work,
             baseline.host,
             model=run.side.model.path,
@@ -85,6 +86,25 @@ def with_bundle(
     result = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     envelope = msgspec.structs.replace(envelope, result=result)
     return _lacking(envelope, lacking) if lacking else envelope
+
+
+def delivery(result: TuneResult) -> Delivery:
+    """Return what the bundle of a tuning ships."""
+    runtime = result.runtime or result.side.runtime
+    quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
+    return Delivery(
+        winner=result.winner,
+        headline=result.headline,
+        runtime=runtime,
+        ort_version=result.ort_web or runtime.ort_version,
+        figures=result.winner_figures or result.default_figures,
+        proof=result.against_default,
+        fallback=result.fallback,
+        adoption=result.adoption,
+        calibration=result.calibration if any(s in quantized for s in result.winner.rewrites) else None,
+        hardware_bound=result.hardware_bound,
+        session=result.session,
+    )
 
 
 def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:

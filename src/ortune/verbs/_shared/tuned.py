@@ -18,14 +18,12 @@ from ortune.records import (
     BUSY_MACHINE,
     Block,
     BlockPoint,
-    BudgetReport,
     Comparison,
     Figures,
     Finding,
     Measured,
     Plan,
     Refused,
-    TuneResult,
 )
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
@@ -38,6 +36,7 @@ from ortune.show import finding_words, others_words
 from ortune.show.numbers import duration
 from ortune.show.sides import with_values
 from ortune.verbs._shared.other_programs import worded
+from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import Conversion, Finding, Matrix, OrtConversion, OutputDifference, TuneResult
+from ortune.records import Conversion, Finding, Matrix, OrtConversion, OutputDifference
 from ortune.records.base import Record
 from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.tune.result import TuneResult
 
 
 class ConvertResult(Record, frozen=True, kw_only=True):

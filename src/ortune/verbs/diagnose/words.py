@@ -27,7 +27,7 @@ from ortune.show.document import (
 )
 from ortune.show.numbers import change, enough, memory, span, whole_percent
 from ortune.show.stored_kind import StoredKind
-from ortune.show.tune_headline import LONGEST_PLAN, counted
+from ortune.verbs._shared.tune_headline import LONGEST_PLAN, counted
 from ortune.verbs.diagnose import page_words
 from ortune.verbs.diagnose.result import DiagnoseResult, TriedFix
 

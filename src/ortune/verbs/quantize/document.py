@@ -11,7 +11,7 @@ from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
 from ortune.engines.racing.tuning import Tuning
 from ortune.graph.dot_products import saturates
 from ortune.outputs.tolerance import Tolerance
-from ortune.records import ENOUGH_INPUTS, Answer, Calibration, Host, Plan, PrecisionRow, TuneResult
+from ortune.records import ENOUGH_INPUTS, Answer, Calibration, Host, Plan, PrecisionRow
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front
@@ -19,6 +19,7 @@ from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.quantize.precision import Model
 from ortune.verbs.quantize.result import FrontRow, KeptReason, LayerRow, QuantizeResult, Saturation
 from ortune.verbs.quantize.sensitivity import Sensitivity
+from ortune.verbs.tune.result import TuneResult
 
 LEAST_SHARE = 0.02
 """Of the time, from which on a layer that the quantizer has nothing for is named."""

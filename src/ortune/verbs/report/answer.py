@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ortune.records import (
-    Comparison,
-    Control,
-    Envelope,
-    Figures,
-    Finding,
-    OutputDifference,
-    Record,
-    Side,
-    TuneResult,
-)
-from ortune.show import tune_facts
+from ortune.records import Comparison, Control, Envelope, Figures, Finding, OutputDifference, Record, Side
 from ortune.show.numbers import change, duration, span
+from ortune.verbs._shared import tune_facts
 from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.tune.result import TuneResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,20 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from ortune.printable import operand
-from ortune.records import (
-    BUSY,
-    Comparison,
-    Envelope,
-    Figures,
-    Guard,
-    Plan,
-    Record,
-    Side,
-    TuneResult,
-    Workload,
-)
+from ortune.records import BUSY, Comparison, Envelope, Figures, Guard, Plan, Record, Side, Workload
 from ortune.show import headline as heads
-from ortune.show import others_words, sides, tune_facts, tune_headline
+from ortune.show import others_words, sides
 from ortune.show.answer_commands import (
     compare_line,
     objective_options,
@@ -33,10 +22,12 @@ from ortune.show.answer_commands import (
     workload_options,
 )
 from ortune.show.numbers import change, change_words, duration, interval_name, memory, span, times
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs.report.answer import PlanPair, answer
 from ortune.verbs.report.brief_cpus import pauses_note
 from ortune.verbs.report.brief_risks import blocks, risks
 from ortune.verbs.report.result import Brief, BriefFigure
+from ortune.verbs.tune.result import TuneResult
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {

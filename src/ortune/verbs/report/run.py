@@ -20,12 +20,12 @@ from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder.anonymous import anonymous
 from ortune.records import BundleInfo, Envelope, Host, Recording
-from ortune.show import tune_headline
 from ortune.show.stored_kind import stored_kind
 from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
+from ortune.verbs._shared import tune_headline
 from ortune.verbs._shared.spelling import path
 from ortune.verbs.record import run as record
 from ortune.verbs.record import words as record_words

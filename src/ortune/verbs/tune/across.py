@@ -18,13 +18,14 @@ from ortune.measuring import output_check
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import Resolved, in_pages
 from ortune.objectives import Objective
-from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult, UntestedTarget
+from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, UntestedTarget
 from ortune.runtimes import made
 from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, grounded, propose_on
-from ortune.show.tune_facts import left_out, tried
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
+from ortune.verbs._shared.tune_facts import left_out, tried
 from ortune.verbs.tune.hybrids import hybrids
+from ortune.verbs.tune.result import TuneResult
 
 FIRST_RUN_TRIALS = 3
 """Trials of the default that the first run on a target may take, if the user did not name the target."""

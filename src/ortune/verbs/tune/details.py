@@ -6,24 +6,16 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
-from ortune.records import (
-    BudgetReport,
-    Comparison,
-    PlanStatus,
-    SettingWorth,
-    TradeRow,
-    TuneResult,
-    UntestedTarget,
-    assignment,
-)
+from ortune.records import Comparison, PlanStatus, SettingWorth, TradeRow, UntestedTarget, assignment
 from ortune.show import finding_words
 from ortune.show.checks import control_words, guard
 from ortune.show.document import Column
 from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
-from ortune.show.tune_facts import deciding, left_out, mended
-from ortune.show.tune_headline import counted
+from ortune.verbs._shared.tune_facts import deciding, left_out, mended
+from ortune.verbs._shared.tune_headline import counted
+from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NAMED = 6  # plans in a list, at most
 LEAST_LEFT_S = 1.0

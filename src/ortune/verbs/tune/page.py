@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ortune.records import Comparison, Envelope, TuneResult
+from ortune.records import Comparison, Envelope
 from ortune.show import headline as heads
-from ortune.show import sides, tune_facts, tune_headline
+from ortune.show import sides
 from ortune.show.chart import Chart, Interval, bounds_of, factor_axis
 from ortune.show.document import Block, Code, Document, Head, Line, Pairs, Section, stopped
 from ortune.show.numbers import detectable, times
 from ortune.show.sections import sections
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs.tune import sections as folder
 from ortune.verbs.tune import words as tune_words
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections import _points as points
 
 METHODS = {"wilcoxon": "Wilcoxon signed-rank", "sign-flip": "exact sign-flip test"}

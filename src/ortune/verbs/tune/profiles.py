@@ -10,13 +10,14 @@ from ortune.engines.profiling.why import why
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError
 from ortune.objectives import Objective
-from ortune.records import Headroom, ProfileDifference, ProfileResult, TuneResult
+from ortune.records import Headroom, ProfileDifference, ProfileResult
 from ortune.search.blocks import BASE
 from ortune.search.figures import TIMES, figure
 from ortune.search.halving import CURRENT
 from ortune.search.phases import PROFILE_BEFORE_RACE_SHARE
 from ortune.show import headroom_words
 from ortune.show.difference_words import worded
+from ortune.verbs.tune.result import TuneResult
 
 PROFILED_NODES = 10
 

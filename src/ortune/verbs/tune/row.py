@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, ModelRow, TuneResult
-from ortune.show import tune_facts
+from ortune.records import Envelope, ModelRow
+from ortune.verbs._shared import tune_facts
 from ortune.verbs._shared.model_row import changed, of_answer, time_of, value_of
+from ortune.verbs.tune.result import TuneResult
 
 
 def row(envelope: Envelope[TuneResult]) -> ModelRow:

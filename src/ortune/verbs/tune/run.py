@@ -18,11 +18,12 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, in_pages, require_unchanged, resolve
 from ortune.measuring.watcher import Watcher
-from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
+from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult
 from ortune.runtimes import runtimes
 from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
-from ortune.show import finding_words, tune_facts, tune_headline
+from ortune.show import finding_words
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.session import experiment, go_on, keep
@@ -33,6 +34,7 @@ from ortune.verbs.tune.across import late, with_runtime
 from ortune.verbs.tune.options import Options
 from ortune.verbs.tune.profiles import default_headroom, winner_difference
 from ortune.verbs.tune.proposing import look_in_browser, search
+from ortune.verbs.tune.result import TuneResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:

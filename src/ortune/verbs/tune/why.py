@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ortune.records import ProfileDifference, TuneResult
-from ortune.show import difference_tables, difference_words, tune_facts
+from ortune.records import ProfileDifference
+from ortune.show import difference_tables, difference_words
 from ortune.show import headline as heads
 from ortune.show.numbers import duration, factors, shorten, times
 from ortune.show.profile_tables import category_words
+from ortune.verbs._shared import tune_facts
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune.result import TuneResult
 
 LEAST_PART = 0.1
 """Of the whole difference, from which on a category or a node is named."""

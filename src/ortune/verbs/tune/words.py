@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ortune.printable import operand, visible
-from ortune.records import BUSY_MACHINE, WORSENS, Candidate, Envelope, Figures, Finding, Plan, TuneResult
-from ortune.show import adoption_words, finding_words, others_words, precision_words, transfer_words
+from ortune.records import BUSY_MACHINE, WORSENS, Candidate, Envelope, Figures, Finding, Plan
+from ortune.show import finding_words, others_words, precision_words
 from ortune.show import sides as two_sides
 from ortune.show.answer_commands import change_line, lines, profile_line, told_line, with_budget, words_of
 from ortune.show.checks import checks
@@ -15,7 +15,7 @@ from ortune.show.numbers import change, duration, span, times
 from ortune.show.placement_words import places
 from ortune.show.side_rows import cases, spread
 from ortune.show.stored_kind import StoredKind, both
-from ortune.show.tune_facts import (
+from ortune.verbs._shared.tune_facts import (
     base_name,
     claimed,
     corrected,
@@ -32,7 +32,8 @@ from ortune.show.tune_facts import (
     today,
     tried,
 )
-from ortune.show.tune_headline import acceptance, bundled, headline, leading, limits, outputs
+from ortune.verbs._shared.tune_headline import acceptance, bundled, headline, leading, limits, outputs
+from ortune.verbs.tune import adoption_words
 from ortune.verbs.tune.details import (
     TRADE,
     details,
@@ -42,6 +43,7 @@ from ortune.verbs.tune.details import (
     untested_target,
     where_kept,
 )
+from ortune.verbs.tune.result import TuneResult
 
 EXPLORED = 10
 WRONG_DEFAULT = "wrong default"
@@ -143,7 +145,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
                 rows=[
                     *adoption_words.rows(result),
                     *adoption_words.elsewhere(result),
-                    *transfer_words.of_tuning(result),
+                    *adoption_words.transfer(result),
                 ]
             ),
             explored(result),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ortune.records import BlockPoint, TuneResult
-from ortune.show import sides, tune_facts
+from ortune.records import BlockPoint
+from ortune.show import sides
 from ortune.show.numbers import duration, memory
+from ortune.verbs._shared import tune_facts
+from ortune.verbs.tune.result import TuneResult
 
 # A block names its arms by role where it has fixed ones, and by plan id in the race.
 ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winner": ("winner", "new")}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, TuneResult
-from ortune.show import adoption_words, transfer_words
+from ortune.records import Envelope
 from ortune.show.document import Block, Pairs
+from ortune.verbs.tune import adoption_words
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 45
 TITLE = "Execution providers"
@@ -14,5 +15,5 @@ NOTE = "Session creation and peak memory are medians over trials: descriptive on
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Return a row a fact; none if the default's provider alone was raced."""
     result = envelope.result
-    transfer = transfer_words.of_tuning(result)
+    transfer = adoption_words.transfer(result)
     return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]

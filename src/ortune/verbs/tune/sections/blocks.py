@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import BlockPoint, Comparison, Envelope, TuneResult
-from ortune.show import tune_headline
+from ortune.records import BlockPoint, Comparison, Envelope
 from ortune.show.chart import Box, Chart, Segment, bounds_of, factor_axis, in_order, order_axis
 from ortune.show.document import Block, Column, Fold, table
 from ortune.show.numbers import times
+from ortune.verbs._shared import tune_headline
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections import _points as points
 
 ORDER = 30

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Envelope, TuneResult
+from ortune.records import Envelope
 from ortune.show.chart import Axis, Box, Dot, Mark, Segment, value_axis
 from ortune.show.document import Block, Cell, Column, table
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections import _points as points
 
 ORDER = 20

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, Guard, TuneResult
-from ortune.show import tune_facts, tune_headline
+from ortune.records import Envelope, Guard
 from ortune.show.chart import CHANGES, Axis, Interval, Mark, Segment, factor_axis
 from ortune.show.checks import GUARD_NAMES, guard_state
 from ortune.show.checks import guard as guard_words
 from ortune.show.document import Block, Cell, Column, Line, table
 from ortune.show.numbers import change, span
+from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs.tune import words as tune_words
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 50
 TITLE = "Guards and figures"

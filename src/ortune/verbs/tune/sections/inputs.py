@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, InputChoice, TuneResult, Workload
+from ortune.records import Envelope, InputChoice, Workload
 from ortune.show.document import Block, Cell, Column, Line, Pairs, Points, table
 from ortune.show.numbers import duration
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 100
 TITLE = "Inputs used"

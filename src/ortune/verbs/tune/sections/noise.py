@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from ortune.records import Control, Envelope, TuneResult
+from ortune.records import Control, Envelope
 from ortune.show.chart import Box, Chart, Mark, in_order, order_axis, value_axis
 from ortune.show.checks import control_words, trouble
 from ortune.show.document import Block, Cell, Column, Line, table
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections import _points as points
 
 ORDER = 90

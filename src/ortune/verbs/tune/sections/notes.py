@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, Finding, TuneResult
+from ortune.records import Envelope, Finding
 from ortune.show.document import Block, Pairs, Points
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 10
 TITLE = "Findings and notes"

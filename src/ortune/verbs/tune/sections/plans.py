@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
+from ortune.records import Candidate, Comparison, Envelope, Plan
 from ortune.show import numbers, sides
 from ortune.show.chart import Axis, Interval, bounds_of, factor_axis
 from ortune.show.document import Block, Cell, Column, Points, Row, Tone, table
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 80
 TITLE = "All tested configurations"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ortune.durations import in_words
-from ortune.records import Envelope, Host, TuneResult
+from ortune.records import Envelope, Host
 from ortune.show.answer_commands import model_of
 from ortune.show.document import Block, Code, Pairs
 from ortune.show.numbers import memory
 from ortune.verbs.tune.details import spent
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.words import code_lines
 
 ORDER = 110

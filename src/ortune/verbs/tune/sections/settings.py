@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, SettingWorth, TuneResult
+from ortune.records import Envelope, SettingWorth
 from ortune.show.chart import Interval, Mark, factor_axis
 from ortune.show.document import Block, Cell, Column, table
 from ortune.show.numbers import times
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 40
 TITLE = "The winner's settings"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ortune.records import CaseResult, Envelope, TuneResult
-from ortune.show import numbers, sides, tune_facts
+from ortune.records import CaseResult, Envelope
+from ortune.show import numbers, sides
 from ortune.show.chart import Interval, bounds_of, factor_axis
 from ortune.show.document import Block, Cell, Column, table
 from ortune.show.numbers import duration, times
+from ortune.verbs._shared import tune_facts
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 70
 TITLE = "By input shape"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Envelope, ProfileDifference, ProfileResult, TuneResult
+from ortune.records import Envelope, ProfileDifference, ProfileResult
 from ortune.show import difference_section as difference
 from ortune.show import difference_tables, profile_nodes
 from ortune.show.chart import Chart
@@ -12,8 +12,9 @@ from ortune.show.document import Block, Cell, Column, Line, Row, Table, table
 from ortune.show.numbers import duration
 from ortune.show.profile_tables import category_words
 from ortune.show.stack import stack
-from ortune.show.tune_facts import today
+from ortune.verbs._shared.tune_facts import today
 from ortune.verbs.tune import why as tune_why
+from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections._points import role_words
 
 ORDER = 5

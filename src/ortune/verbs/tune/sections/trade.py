@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ortune.records import Envelope, TuneResult
+from ortune.records import Envelope
 from ortune.show.document import Block, Cell, Column, table
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune.result import TuneResult
 
 ORDER = 60
 TITLE = "Trade-offs"

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ortune.records import (
-    Candidate,
-    Comparison,
-    Finding,
-    Plan,
-    PrecisionRow,
-    TuneResult,
-    VerdictName,
-)
+from ortune.records import Candidate, Comparison, Finding, Plan, PrecisionRow, VerdictName
+from ortune.verbs.tune.result import TuneResult
 
 MOST_UNSEEN = 0.1
 """The largest minimum detectable effect, as a share, with which what runs may be called the best."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ortune.catalogue.providers import short
-from ortune.records import Adoption, Candidate, ProviderCost, TuneResult
+from ortune.records import Adoption, Candidate, ProviderCost
 from ortune.show import headline as heads
 from ortune.show.numbers import change, duration, memory, size, three
+from ortune.show.transfer_words import included
+from ortune.verbs.tune.result import TuneResult
 
 AS_MUCH = 1.05
 """A ratio of two descriptions up to which they are the same."""
@@ -83,3 +85,11 @@ def _lost(cost: ProviderCost) -> list[str]:
         for name, new, base in pairs
         if new and base and new > AS_MUCH * base
     ]
+
+
+def transfer(result: TuneResult) -> list[tuple[str, str]]:
+    """Transfer apart, where the default or the winner runs on a device."""
+    splits = {cost.provider: cost.gpu_run for cost in result.costs if cost.gpu_run is not None}
+    if result.default_profile is not None and result.default_profile.gpu_run is not None:
+        splits[result.default.provider_names[0]] = result.default_profile.gpu_run
+    return included((result.default, result.winner), splits)

@@ -6,14 +6,14 @@ import msgspec
 
 from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
-from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Candidate, Comparison, Plan, TuneResult
+from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Candidate, Comparison, Plan
 from ortune.show import headline as heads
 from ortune.show import others_words, precision_words
 from ortune.show import output_words as compare_outputs
 from ortune.show import sides as two_sides
 from ortune.show.checks import GUARD_NAMES
 from ortune.show.numbers import change, detectable, factors, interval_name, percent, shorten_end, span, times
-from ortune.show.tune_facts import (
+from ortune.verbs._shared.tune_facts import (
     claimed,
     corrected,
     deciding,
@@ -29,6 +29,7 @@ from ortune.show.tune_facts import (
     tried,
     verdict,
 )
+from ortune.verbs.tune.result import TuneResult
 
 LONGEST_PLAN, LONGEST_LEADER = 70, 60
 """Characters of a plan that a headline names. One that is shipped is counted where it is longer, another is cut."""
