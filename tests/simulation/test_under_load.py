@@ -11,7 +11,7 @@ import pytest
 from ortune.measuring.watcher import Watcher
 from ortune.records import Comparison, Envelope, Plan
 from ortune.verbs.compare import run as compare
-from ortune.verbs.compare.gate import gate
+from ortune.verbs.compare.gate_words import gate
 from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.doctor import run as doctor
 from ortune.verbs.tune import run as tune

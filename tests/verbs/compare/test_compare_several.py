@@ -21,7 +21,7 @@ from ortune.records import Envelope, ProviderSpec
 from ortune.show import output_words as compare_outputs
 from ortune.targets.tool import ToolFailed
 from ortune.verbs._shared.spelling import words
-from ortune.verbs.compare import gate as compare_gate
+from ortune.verbs.compare import gate_words as compare_gate
 from ortune.verbs.compare import headline as compare_headline
 from ortune.verbs.compare import ranking_words
 from ortune.verbs.compare import run as compare

@@ -19,7 +19,7 @@ from ortune.show.difference_words import brief as difference_brief
 from ortune.show.difference_words import headline as difference_headline
 from ortune.show.document import Table
 from ortune.verbs.profile import words as profile_words
-from ortune.verbs.tune import why as tune_why
+from ortune.verbs.tune import why_words as tune_why
 
 
 def shown(envelope: Envelope, width: int) -> str:

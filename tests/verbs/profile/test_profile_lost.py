@@ -13,7 +13,7 @@ import ortune
 from facts import facts
 from ortune.records import ProfileResult
 from ortune.trace.events import one_event
-from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile import words as profile_words
 from trace_files import node, run
 

@@ -28,7 +28,7 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.show import profile_nodes
-from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile import run as flow
 from ortune.verbs.profile import words as profile_words
 

@@ -23,7 +23,7 @@ from ortune.records import (
 from ortune.search import progress
 from ortune.show.document import Document
 from ortune.show.html import pages
-from ortune.verbs.quantize import basis as quantize_basis
+from ortune.verbs.quantize import basis_words as quantize_basis
 from ortune.verbs.quantize import metric_words
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult

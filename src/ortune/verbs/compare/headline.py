@@ -8,7 +8,7 @@ from ortune.show import headline as heads
 from ortune.show.numbers import change, change_words, detectable, enough, speed, waiting
 from ortune.show.output_words import outputs
 from ortune.verbs.compare import source_words
-from ortune.verbs.compare.gate import NO_BLOCK
+from ortune.verbs.compare.gate_words import NO_BLOCK
 from ortune.verbs.compare.result import CompareResult
 
 

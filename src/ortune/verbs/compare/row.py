@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, ModelRow
 from ortune.verbs._shared.model_row import OUTPUTS_DIFFER, changed, of_answer, time_of
-from ortune.verbs.compare.gate import gate
+from ortune.verbs.compare.gate_words import gate
 from ortune.verbs.compare.headline import headline
 from ortune.verbs.compare.result import CompareResult
 

@@ -36,7 +36,7 @@ from ortune.show.output_words import by_output
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import cases, setting, spread
 from ortune.show.stored_kind import StoredKind, both
-from ortune.verbs.compare.gate import gate
+from ortune.verbs.compare.gate_words import gate
 from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
 from ortune.verbs.compare.ranking_words import TONES, ranking
 from ortune.verbs.compare.result import CompareResult

@@ -8,7 +8,7 @@ from ortune.show.document import Code, Document, Head, Line, Pairs, Section, Ton
 from ortune.show.numbers import duration, memory
 from ortune.show.sections import sections
 from ortune.verbs.profile import memory_words as profile_memory
-from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile import sections as folder
 from ortune.verbs.profile import words as profile_words
 

@@ -44,7 +44,7 @@ from ortune.verbs._shared.one_caller import one_caller
 from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs._shared.spelling import named, path, words
 from ortune.verbs.look import words as look_words
-from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile.branches import told_apart
 from ortune.verbs.profile.options import Options
 from ortune.verbs.profile.subjects import Recorded, about_traces, read_recorded

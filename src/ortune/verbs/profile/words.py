@@ -31,7 +31,7 @@ from ortune.show.profile_nodes import (
 )
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.profile.memory_words import memory_line
-from ortune.verbs.profile.notes import damage, notes
+from ortune.verbs.profile.note_words import damage, notes
 
 FEW_NODES, FEW_FINDINGS = 5, 3
 """In the answer; ten stand in what supports it."""

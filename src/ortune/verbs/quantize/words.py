@@ -24,8 +24,8 @@ from ortune.show.document import (
 from ortune.show.numbers import factor, listed, percent, size
 from ortune.show.output_words import limit_missed
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs.quantize import metric_words, tables
-from ortune.verbs.quantize.basis import by_metric, error_text, not_final, rests_on, saturation
+from ortune.verbs.quantize import metric_words, sections
+from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, rests_on, saturation
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 MOST_NAMED = 12
@@ -88,12 +88,12 @@ def headline(result: QuantizeResult) -> str:
     if result.judged_by and row.outputs is not None:
         after, before = metric_words.values(result, row.outputs)
         error += f", {metric_words.name(result)} {after} (float: {before})"
-    return heads.headline(comparison.verdict, figure, error, tables.layers_in_float(row), unsure)
+    return heads.headline(comparison.verdict, figure, error, sections.layers_in_float(row), unsure)
 
 
 def _why_float(result: QuantizeResult) -> str:
-    models = [row for row in result.front if not tables.is_float(row)]
-    no_time = "" if any(map(tables.is_confirmed, models)) else result.no_time
+    models = [row for row in result.front if not sections.is_float(row)]
+    no_time = "" if any(map(sections.is_confirmed, models)) else result.no_time
     if _all_silent(result):
         inputs = "other inputs" if result.calibration.source else "real inputs"
         return f"the float model's outputs are nearly zero for all inputs; pass {inputs} with --data"
@@ -109,8 +109,8 @@ def _why_float(result: QuantizeResult) -> str:
 
 def _all_silent(result: QuantizeResult) -> bool:
     """Return whether no model could be judged, because the float model's outputs are nearly zero."""
-    models = [row for row in result.front if not tables.is_float(row)]
-    return bool(models) and all(tables.is_silent(row.outputs) for row in models)
+    models = [row for row in result.front if not sections.is_float(row)]
+    return bool(models) and all(sections.is_silent(row.outputs) for row in models)
 
 
 def _failures(rows: Sequence[PrecisionRow]) -> str:
@@ -128,7 +128,7 @@ def _silent_outputs(result: QuantizeResult) -> str:
     if not distances or any(outputs.metric is not None for outputs in distances):
         return ""
     names = [output.name for output in distances[0].outputs if output.silent]
-    if not names or tables.is_silent(distances[0]):
+    if not names or sections.is_silent(distances[0]):
         return ""
     one = len(names) == 1
     return (
@@ -138,7 +138,7 @@ def _silent_outputs(result: QuantizeResult) -> str:
 
 
 def _winner(result: QuantizeResult) -> FrontRow | None:
-    return next((row for row in result.front if row.chosen and not tables.is_float(row)), None)
+    return next((row for row in result.front if row.chosen and not sections.is_float(row)), None)
 
 
 def kept_line(row: LayerRow) -> str:
@@ -163,13 +163,13 @@ def kept_line(row: LayerRow) -> str:
 
 
 def document(envelope: Envelope[QuantizeResult]) -> Document:
-    """Return the answer, what stays in float, the tables.front, and what supports it."""
+    """Return the answer, what stays in float, the tables, and what supports it."""
     result = envelope.result
     assert result is not None
     tone: Tone = "good" if result.changes else "unsure"
     kept = [kept_line(row) for row in result.layers if row.n_kept]
     more = len(kept) - MOST_NAMED
-    raced, whole = any(row.comparison is not None for row in result.front), tables.whole_models(result)
+    raced, whole = any(row.comparison is not None for row in result.front), sections.whole_models(result)
     unfinished = [
         Points(title="failed", items=_by_reason([row for row in result.methods if row.tested and row.why])),
         Points(title="not tested", items=_by_reason([row for row in result.methods if not row.tested])),
@@ -185,14 +185,14 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         Line(_silent_outputs(result), "look"),
         Points(title="kept in float", items=named if result.changes else ()),
         *([] if result.changes else unfinished),
-        tables.models_by_error(result) if raced else whole,
+        sections.models_by_error(result) if raced else whole,
         *checks(result.controls, result.against_default, result.findings),
         *([Line(f"bundle: {result.bundle}", "good")] if result.bundle else []),
         Code(title="next", lines=_next(envelope), commands=True),
     ]
     support: list[Block] = [
-        *([chart] if (chart := tables.error_and_speed(result)) is not None else []),
-        *([tables.sensitivity(result)] if result.layers else []),
+        *([chart] if (chart := sections.error_and_speed(result)) is not None else []),
+        *([sections.sensitivity(result)] if result.layers else []),
         *([whole] if raced else []),
         *(unfinished if result.changes else []),
         Points(title="models in full", items=_full_names(result)),
@@ -207,7 +207,7 @@ def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
     """Return each reason once, with the number of its methods and the names of the first ones."""
     by_reason: dict[str, list[str]] = {}
     for row in rows:
-        by_reason.setdefault(row.why, []).append(tables.method_name(row.plan))
+        by_reason.setdefault(row.why, []).append(sections.method_name(row.plan))
     return [
         f"{heads.count(len(names), 'method')}: {reason} ({_listed(names)})"
         for reason, names in by_reason.items()
@@ -235,8 +235,8 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
 
 def _full_names(result: QuantizeResult) -> list[str]:
     """Return the models whose layers in float the tables only count."""
-    plans = [row.plan for row in result.front if row.n_float and not tables.is_float(row)]
-    return list(dict.fromkeys(map(tables.method_name, plans)))
+    plans = [row.plan for row in result.front if row.n_float and not sections.is_float(row)]
+    return list(dict.fromkeys(map(sections.method_name, plans)))
 
 
 def _head(result: QuantizeResult) -> Head:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records import Envelope, ProfileResult
 from ortune.show import transfer_words
 from ortune.show.document import Block, Pairs
-from ortune.verbs.profile import notes as profile_notes
+from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile.memory_words import memory_line
 from ortune.verbs.profile.words import variance
 

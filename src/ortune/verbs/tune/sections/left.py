@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records import Envelope
 from ortune.show.document import Block, Pairs
 from ortune.verbs._shared import tune_facts
-from ortune.verbs.tune import why as tune_why
+from ortune.verbs.tune import why_words as tune_why
 from ortune.verbs.tune.result import TuneResult
 
 ORDER = 2

@@ -13,7 +13,7 @@ from ortune.show.numbers import duration
 from ortune.show.profile_tables import category_words
 from ortune.show.stack import stack
 from ortune.verbs._shared.tune_facts import today
-from ortune.verbs.tune import why as tune_why
+from ortune.verbs.tune import why_words as tune_why
 from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections._points import role_words
 

@@ -13,7 +13,7 @@ from ortune.show.numbers import change, duration, factor, percent, size, span
 from ortune.show.output_words import limit_missed
 from ortune.show.precision_words import model
 from ortune.verbs.quantize import metric_words
-from ortune.verbs.quantize.basis import error_text
+from ortune.verbs.quantize.basis_words import error_text
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 ERROR = "error: relative L2, the largest of all outputs, their slices and inputs"
