@@ -7,12 +7,13 @@ from file to file, ``_registry`` where they are found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
 from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.shapes.known import remembering
 from ortune.objectives import Objective
 from ortune.records import RewriteSpec, Value, Workload
@@ -24,6 +25,7 @@ from ortune.rewrites._base import (
     ORT,
     SHADERS_OF_FLOAT16,
     Param,
+    Proposed,
     Rewrite,
     RewriteResult,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "SHADERS_OF_FLOAT16",
     "Look",
     "Param",
+    "Proposed",
     "Recurrence",
     "Rewrite",
     "RewriteResult",
@@ -208,6 +211,7 @@ def proposals(
     packages: Collection[str] = (),
     features: Collection[str] = (),
     begins: Callable[[str], bool] = _always,
+    known: dict[str, Sequence[Proposed]] | None = None,
 ) -> list[tuple[RewriteSpec, str]]:
     """Return the rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -220,18 +224,27 @@ def proposals(
         packages: What the environment that is measured has: a rewrite by a package is tried only there.
         features: Of a browser's GPU, as a page that ran there told of its adapter.
         begins: Asked before each rewrite, by its name: whether there is time for it.
+        known: What rewrites proposed for this model and workload, where it runs elsewhere; more is added.
     """
+    wanted = [
+        rewrite
+        for rewrite in all_rewrites().values()
+        if _let_through(rewrite, allow)
+        and rewrite.pays(objective, target)
+        and (not rewrite.needs or rewrite.needs in packages)
+        and not rewrite.lacks_feature(target, features)
+    ]
+    found = {} if known is None else known
     with remembering():
-        return [
-            (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
-            for rewrite in all_rewrites().values()
-            if _let_through(rewrite, allow)
-            and rewrite.pays(objective, target)
-            and (not rewrite.needs or rewrite.needs in packages)
-            and not rewrite.lacks_feature(target, features)
-            and begins(rewrite.name)
-            for params, reason in rewrite.proposes(ir_model, workload)
-        ]
+        for rewrite in wanted:
+            if begins(rewrite.name) and rewrite.name not in found:
+                with without_collection():
+                    found[rewrite.name] = tuple(rewrite.proposes(ir_model, workload))
+    return [
+        (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
+        for rewrite in wanted
+        for params, reason in found.get(rewrite.name, ())
+    ]
 
 
 def lacking(

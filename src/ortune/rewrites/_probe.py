@@ -31,6 +31,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 _LIMITS = ("Clip", "Min")
 ELEMENTWISE = tuple(name for name in FUNCTIONS if name not in _LIMITS)
+_FOLLOWED = frozenset(ELEMENTWISE)
 
 
 def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
@@ -96,20 +97,21 @@ def first_readers(value: ir.Value) -> list[ir.Node]:
     return [use.node for use in itertools.islice(value.uses(), MOST_READERS)]
 
 
-def multiplied(x: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
-    """Return whether two values that depend on ``x`` elementwise meet in one node: without it ``spread`` is in vain.
+def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
+    """Return whether a node that depends on a value elementwise reads another value that is no constant.
 
     Args:
-        x: Where to begin.
+        value: Where to begin.
         limit: Values after which to stop.
         scope: The graph in which values are followed.
     """
-    reached, queue = {x}, [x]
-    while queue and len(reached) < limit:
-        for user in first_readers(queue.pop(0)):
-            if len(user.outputs) != 1 or user.graph is not scope or not is_op(user, *ELEMENTWISE):
+    reached, queue = {value}, [value]
+    for following in queue:
+        for user in first_readers(following) if len(reached) < limit else ():
+            if user.op_type not in _FOLLOWED or user.graph is not scope or len(user.outputs) != 1:
                 continue
-            if sum(value in reached for value in user.inputs if value is not None) > 1:
+            others = user.inputs if len(user.inputs) > 1 else ()
+            if any(v is not None and v not in reached and not is_constant(v) for v in others):
                 return True
             if user.outputs[0] not in reached:
                 reached.add(user.outputs[0])

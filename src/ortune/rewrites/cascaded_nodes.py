@@ -21,8 +21,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
-from ortune.graph.model.graphs import name_of, nodes
-from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of
+from ortune.graph.model.graphs import name_of
+from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of, with_operator
 from ortune.graph.shapes.known import Dims, InferredShape, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
@@ -305,7 +305,7 @@ def _merge(model: ir.Model) -> _Pairs:
 
 def joined_and_split(model: ir.Model) -> list[tuple[str, str]]:
     """Names and operators of each Concat and Split that the rewrite would merge or remove; the model stays as it is."""
-    if not any(_before(node, *_PIECES, "Slice") for node in nodes(model) if is_op(node, *_PIECES)):
+    if not any(_before(node, *_PIECES, "Slice") for node in with_operator(model, *_PIECES)):
         return []
     return [entry for entry in dict.fromkeys(_merge(model.clone()).merged) if entry[1] in _PIECES]
 
@@ -321,6 +321,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not any(_before(node, *_FINDERS, *_VIEWS, "Slice") for node in with_operator(model, *_FINDERS)):
+        return []
     counts = _merge(model.clone()).counts
     # Pairs of Transposes and of Casts ONNX Runtime merges by itself.
     count = counts.total() - counts["Transpose"] - counts["Cast"]

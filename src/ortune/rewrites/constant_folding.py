@@ -26,7 +26,7 @@ from ortune.graph.attributes import graph_of, has_parameters, optional_int
 from ortune.graph.constants import constant, is_constant
 from ortune.graph.evaluation import COMPUTED, Array, evaluate
 from ortune.graph.model.graphs import nodes
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.shapes.known import Dims, InferredShape, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
@@ -246,8 +246,10 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    done = _fold(model.clone(), int(_LIMIT.default))
     # ONNX Runtime folds constants, but not one size among others, nor the branch that hangs on it.
+    if not (holds(model, "If") or (holds(model, "Shape") and holds(model, "Gather", "Slice"))):
+        return []
+    done = _fold(model.clone(), int(_LIMIT.default))
     if not (done.sizes or done.branches):
         return []
     return [({}, f"{_counts(done)} can be precomputed")]

@@ -12,7 +12,7 @@ References: ONNX Runtime source, ``core/optimizer/common_subexpression_eliminati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -31,16 +31,21 @@ _MOST_INPUTS = 256
 """Of a node that reads a duplicate: each replacement of one input copies the list of all."""
 
 
+def _equal_weights(graph: ir.Graph | ir.Function) -> Iterator[list[ir.Value]]:
+    """Iterate over the groups of equal weights of a graph."""
+    weights = [
+        (value, value.const_value)
+        for value in (graph.initializers.values() if isinstance(graph, ir.Graph) else ())
+        if value.const_value is not None and not value.is_graph_input() and not value.is_graph_output()
+    ]
+    return equal_tensors(weights, most_bytes=_MOST_READ_BYTES)
+
+
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
     """Merge equal weights and counts the removed ones."""
     merged = 0
     for graph in graphs(model, functions=False):
-        weights = [
-            (value, value.const_value)
-            for value in (graph.initializers.values() if isinstance(graph, ir.Graph) else ())
-            if value.const_value is not None and not value.is_graph_input() and not value.is_graph_output()
-        ]
-        for kept, *others in equal_tensors(weights, most_bytes=_MOST_READ_BYTES):
+        for kept, *others in _equal_weights(graph):
             for value in others:
                 editor.replace(value, kept)
             merged += len(others)
@@ -102,8 +107,10 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    _, weights, hidden = _merge(model.clone())
     # ONNX Runtime merges those of the same inputs by itself.
+    if not any(next(_equal_weights(graph), None) for graph in graphs(model, functions=False)):
+        return []
+    _, weights, hidden = _merge(model.clone())
     return [({}, f"{_counts(hidden, weights)} duplicate others")] if hidden else []
 
 

@@ -25,7 +25,7 @@ from ortune.graph.constants import Array
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Form, above, between, form_of, multiplied, spread
+from ortune.rewrites._probe import Form, above, between, form_of, meets_another, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -60,9 +60,9 @@ class _Match:
 
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """Match the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
+    if not meets_another(anchor.outputs[0], _FOLLOWED, anchor.graph):
+        return ""  # x itself is a factor
     for x in above(anchor, _ABOVE):
-        if not multiplied(x, _FOLLOWED, anchor.graph):
-            continue
         computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
         if anchor.outputs[0] not in computed:
             continue

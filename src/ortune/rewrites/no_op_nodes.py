@@ -210,6 +210,10 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    values = known_values(model)
+    looks = [(scope, _Look(values, opset)) for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET]
+    if all(_stands(node, look) is None for scope, look in looks for node in scope):
+        return []  # before a copy is made for them
     counts, _ = _remove(model.clone())
     count = sum(counts[name] for name in _LEFT)
     nodes = "1 node returns its" if count == 1 else f"{count} nodes return their"

@@ -11,8 +11,12 @@ import onnx_ir as ir
 from ortune import rewrites
 from ortune.engines.partitions.partition import Partition, partition
 from ortune.engines.partitions.summary import Work, state
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.shapes.known import Values
 from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
+
+Proposals = dict[str, Sequence[rewrites.Proposed]]
+"""What rewrites propose for one model, by name."""
 
 _SHARE = 0.005
 """Of the work that a rewrite must add, where it makes no fewer regions."""
@@ -55,11 +59,14 @@ class Candidates:
         workload: What it is fed.
         target: Where it runs.
         inferred: Of models.
+        known: What rewrites proposed for other targets; more is added.
     """
 
-    def __init__(self, model: ir.Model, workload: Workload, target: str, inferred: Inferred) -> None:
+    def __init__(
+        self, model: ir.Model, workload: Workload, target: str, inferred: Inferred, known: Proposals
+    ) -> None:
         with rewrites.remembering():
-            called = rewrites.proposals(model, (), workload=workload, target=target, packages={})
+            called = rewrites.proposals(model, (), workload=workload, target=target, known=known)
             specs = [spec for spec, _ in called if rewrites.find(spec.name).change is not None]
             copies = {
                 spec.name: (spec, inferred.rewritten(model, (spec,))) for spec in rewrites.in_order(specs)
@@ -67,6 +74,7 @@ class Candidates:
         self.alone = {name: (spec, copy) for name, (spec, copy) in copies.items() if copy is not None}
 
 
+@without_collection()
 def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
     """Return a copy with these rewrites; None if one of them changed nothing."""
     copy = model.clone()

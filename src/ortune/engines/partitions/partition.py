@@ -12,6 +12,7 @@ from ortune.engines.partitions.regions import Wiring, boundary, grouped
 from ortune.engines.partitions.shapes import shapes
 from ortune.engines.partitions.support import Format
 from ortune.engines.partitions.units import Unit, units_of
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.shapes.known import Values
 from ortune.records import NodeReason
 
@@ -56,6 +57,7 @@ class Partition:
         return frozenset(node for region in self.regions for node in region.nodes)
 
 
+@without_collection()
 def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
     """Return what a provider takes of a model as it is.
 

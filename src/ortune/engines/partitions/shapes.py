@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.shapes.known import InferredShape, Values, known_values
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.symbols import size_of
@@ -11,6 +12,7 @@ from ortune.graph.shapes.types import output_types
 from ortune.graph.shapes.walk import Walk
 
 
+@without_collection()
 def shapes(model: ir.Model) -> Values:
     """Infer shapes by onnx, and by the walk that knows ONNX Runtime's own operators where that gives nothing."""
     values = known_values(model)

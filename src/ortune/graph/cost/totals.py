@@ -16,6 +16,7 @@ from ortune.graph.cost.graph import GraphCounter
 from ortune.graph.cost.recurrent import RECURRENT
 from ortune.graph.evaluation import Array
 from ortune.graph.model.extent import copies
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import parameters
 from ortune.graph.model.operators import STANDARD
 from ortune.graph.shapes.single_nodes import Dims
@@ -27,6 +28,7 @@ _MOST_NAMINGS = 500_000
 """Some four seconds of writing functions out."""
 
 
+@without_collection()
 def costs(
     ir_model: ir.Model,
     shapes: Mapping[str, Dims],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +16,7 @@ import onnx_ir as ir
 from ortune import files
 from ortune.errors import ModelError
 from ortune.graph.model.extent import require_bounded
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import graphs, mark_never_fed, mark_shared_names, nodes, parameters, tensors
 from ortune.graph.model.onnx_file import read_onnx
 from ortune.graph.model.ort_file import is_ort, read_ort
@@ -104,19 +102,7 @@ class OpenModel:
         return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Looks for no garbage: all that opening a model makes stays, and to look through it takes a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_without_collection()
+@without_collection()
 def open_model(path: str | Path, *, called: str = "") -> OpenModel:
     """Open a model by what it contains, whatever its extension.
 

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from ortune import files, temporary
 from ortune.errors import ModelError, UsageError
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tensors
 from ortune.graph.model.open import open_model
 
@@ -27,6 +28,7 @@ _LIST_BYTES = 1 << 20
 _WHOLE_NUMBERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 
+@without_collection()
 def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
     """Write ``model`` to ``path`` with all its weights; ``model`` is not changed.
 

@@ -16,6 +16,7 @@ from onnx import shape_inference
 
 from ortune.graph.attributes import SMALL_BYTES, cast_to, optional_int, tensor_of
 from ortune.graph.constants import constant, is_overridable
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import Listing, graphs, listing_of, op_set, stored_bytes
 from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import is_op
@@ -105,6 +106,7 @@ def known_values(model: ir.Model) -> Values:
     return Values(_of_unchanged[listing])  # a copy, to which the caller may add
 
 
+@without_collection()
 def _known_values(model: ir.Model) -> Values:
     inferred, believed = _inferred(model), _believed(model)
     values = Values()

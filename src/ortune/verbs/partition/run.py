@@ -14,9 +14,10 @@ import onnx_ir as ir
 from ortune import rewrites, targets
 from ortune.catalogue.providers import COREML
 from ortune.engines.partitions import summary, support
-from ortune.engines.partitions.improve import Candidates, Improving, rewritten
+from ortune.engines.partitions.improve import Candidates, Improving, Proposals, rewritten
 from ortune.engines.partitions.partition import Partition, partition
 from ortune.engines.partitions.shapes import shapes
+from ortune.graph.model.graphs import unchanged
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.model.save import save_model
 from ortune.graph.nodes import operator
@@ -62,9 +63,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
         work = opened.base(side).work
         models = _Models(options, opened, side, work)
         partitions = []
-        for target in formats:
-            watch.line(f"partitioning for {target.name}")
-            partitions.append(_partitioned(models, target))
+        with unchanged(models.shown.ir):
+            for target in formats:
+                watch.line(f"partitioning for {target.name}")
+                partitions.append(_partitioned(models, target))
         result = PartitionResult(
             providers=tuple(partitions),
             inputs=models.inputs,
@@ -123,10 +125,16 @@ class _Models:
             f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if self.fixing
         )
         self._candidates: dict[str, Candidates] = {}
+        self._proposed: Proposals = {}
         # Of each state, for all providers: each is a pass over the whole graph.
         self._shares: dict[ir.Model, dict[ir.Node, float]] = {}
         self._values: dict[ir.Model, Values] = {}
         self._rewritten: dict[tuple[ir.Model, bytes], ir.Model | None] = {}
+
+    @property
+    def shown(self) -> OpenModel:
+        """The state whose regions are shown."""
+        return self.plain if self.fixed is None else self.fixed
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
         rewritten = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
@@ -171,7 +179,7 @@ class _Models:
     def candidates(self, model: ir.Model, target: str) -> Candidates:
         """Return the rewrites that the model, whose sizes are numbers, calls for on a target."""
         if target not in self._candidates:
-            self._candidates[target] = Candidates(model, self.work, target, self)
+            self._candidates[target] = Candidates(model, self.work, target, self, self._proposed)
         return self._candidates[target]
 
     def values(self, model: ir.Model) -> Values:
