@@ -26,7 +26,7 @@ ELSEWHERE = {
     "measuring/failures.py": "errors of ONNX Runtime, with what to do about each",
     "engines/conversion/kinds.py": "why a source is refused, and what to do: parts of errors",
 }
-WRITTEN = {"measuring": 38, "engines": 94, "search": 40, "outputs": 38, "stats": 2, "verbs": 109}
+WRITTEN = {"measuring": 38, "engines": 94, "search": 40, "outputs": 38, "stats": 2, "verbs": 81}
 """Sentences that these rooms still write. A number falls with each that moves; none rises."""
 
 
@@ -94,22 +94,8 @@ DIALECT = re.compile(
     re.IGNORECASE,
 )
 """Words that documentation in the code does not use: "next to" or "in addition to", "is", "shows", "receives", ..."""
-DIALECT_LEFT = {
-    "api": 1,
-    "catalogue": 16,
-    "cli": 8,
-    "files": 1,
-    "inputs": 12,
-    "launcher": 2,
-    "loader": 1,
-    "platform": 12,
-    "records": 11,
-    "runtimes": 11,
-    "show": 2,
-    "sources": 5,
-    "worker": 1,
-}
-"""Docstrings and comments of each room that still contain one. A number falls with each that is rewritten."""
+DIALECT_LEFT = {"catalogue": 1, "records": 1, "show": 1, "worker": 1}
+"""Docstrings that contain one: each names the field or the argument ``beside``."""
 DOCUMENTED_FOR_USERS = {"rules", "rewrites", "knobs", "providers"}
 """Rooms whose docstrings are pages of the documentation, which has its own test."""
 

@@ -30,8 +30,8 @@ def verbs() -> tuple[str, ...]:
 def function(verb: str) -> Callable[..., Answer[Record]]:
     """The Python function of a verb.
 
-    Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` is told what
-    happens meanwhile, and ``progress=False`` shows no bar in a notebook. What may be given several times may be text, a
+    Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` receives the
+    progress, and ``progress=False`` shows no bar in a notebook. What may be given several times may be text, a
     list, or names with their values. It returns the whole document, and raises OrtuneError where there is none.
     """
     from ortune import Watcher, functions, notebook

@@ -28,7 +28,7 @@ def write(
     typed: bool = False,
     private: bool = False,
 ) -> None:
-    """Write a file beside its place, under a name that nobody can guess, and renames it.
+    """Write a file under an unpredictable name in the same folder, and rename it.
 
     Who may read and write what it replaces may do so with what is there then.
 

@@ -45,7 +45,7 @@ def started_s() -> float:
 
 
 def _awake_s() -> float:
-    """How long this process had a CPU or waited for one: beside many others a start takes far longer than alone."""
+    """How long this process had a CPU or waited for one; on a busy machine a start takes far longer."""
     try:
         ran_ns, waited_ns, _ = map(int, Path("/proc/self/schedstat").read_text(encoding="ascii").split())
     except (OSError, ValueError):
@@ -328,7 +328,7 @@ _postponed: list[BaseException] = []
 
 @contextlib.contextmanager
 def _whole() -> Iterator[None]:
-    """What ``interrupt`` is told meanwhile is raised after it."""
+    """An ``interrupt`` that arrives meanwhile is raised afterwards."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

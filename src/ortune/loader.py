@@ -203,7 +203,7 @@ def _on_the_cpu(
 
 
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
-    """Return what a session is told of its providers: nothing if wheels of their own gave them to its options."""
+    """Return the providers of a session: nothing if wheels of their own gave them to its options."""
     try:
         return {} if plugins.attached(ort, options, chosen) else {"providers": chosen}
     except plugins.Unusable as error:

@@ -17,7 +17,7 @@ HEAVY = FUSED_ATTENTION | {
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "LSTM", "GRU", "RNN", "Einsum",
     "MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "QLinearMatMul", "MatMulNBits",
 }  # fmt: skip
-"""Operators that are worth running beside each other."""
+"""Operators that are worth running in parallel."""
 
 WIDE = 1.15
 """Heavy operators over their longest chain from which parallel mode is worth a trial."""

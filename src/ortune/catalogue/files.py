@@ -43,6 +43,6 @@ def setting_tables() -> dict[str, dict[str, Any]]:
 
 
 def forget() -> None:
-    """Read the files again when they are next asked for: another folder has some."""
+    """Read the files again on next use, because another folder has some."""
     for cached in (_texts, provider_tables, setting_tables):
         cached.cache_clear()

@@ -1,4 +1,4 @@
-"""From settings to what a page is told: which build it imports, ``ort.env``, and the options of its session."""
+"""Settings of a page: the build that it imports, ``ort.env``, and the options of its session."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InPage:
 
 
 def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
-    """Return what a page is told for a provider: the settings that are everyone's, and its own."""
+    """Return the settings that a page receives for a provider: common ones, and its own."""
     own = [s for s in applied if s.provider in ("", provider.name)]
     page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
     session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
@@ -51,7 +51,7 @@ def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
 
 
 def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
-    """Threads of WebAssembly on a machine with so many processors: as asked for, else as onnxruntime-web takes them."""
+    """Return the number of WebAssembly threads: the requested one, or onnxruntime-web's default for the processors."""
     if settings.get(ISOLATION.name) is False:
         return 1
     asked = settings.get(THREADS.name)
@@ -59,7 +59,7 @@ def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
 
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
-    """Return the provider as an object, or by its name alone where that is asked for and holds all."""
+    """Return the provider as an object, or only its name if that is requested and sufficient."""
     entry: dict[str, Any] = {"name": provider.name}
     entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
     entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})

@@ -50,7 +50,7 @@ class Applies(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting that is right only with another one: tried beside it, and left out where a program lacks that one.
+    """A setting that is right only with another one: tried with it, and omitted if a program lacks that one.
 
     Attributes:
         setting: ``knob=value``.
@@ -107,7 +107,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
         cpu_numbers: It names CPUs by number, which means nothing on another machine.
         under_load: It changes threads, spinning or affinity: what it gains depends on the CPUs that other programs
-            leave, so a gain beside them is no gain on a machine without them.
+            leave, so a gain next to them is no gain on a machine without them.
         joined_by: The text between the parts of a value whose parts add up where two plans become one; "" for a
             value that replaces the other.
         tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are filled in from the

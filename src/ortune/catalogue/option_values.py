@@ -1,4 +1,4 @@
-"""The values that an option of an execution provider can have, by the setting that stands for it."""
+"""The values that an option of an execution provider can have, by setting."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ class Build:
     """A build with the provider that ``ortune runtime add`` installs.
 
     Attributes:
-        wheel: The wheel that brings the provider, a whole ONNX Runtime or a plug-in beside a plain one.
+        wheel: The wheel that brings the provider, a whole ONNX Runtime or a plug-in for a plain one.
         releases: Its versions, newest first, each with the version of the library that it was built against.
         what: What it is for, in words.
         about_bytes: What an installation takes on disk.
-        beside: The version of the plain onnxruntime that a plug-in is installed beside; "" for a whole one.
+        beside: The version of the plain onnxruntime that a plug-in needs; "" for a whole one.
         library: The wheel of the library, where the provider's own wheel brings it on Linux alone.
         brings: Other wheels with their versions, without which the provider's library does not load.
         vendor: The maker of the hardware that it takes alone, where its provider takes others' too.
@@ -81,7 +81,7 @@ class Provider:
     """An execution provider, and the target that runs models on it.
 
     Attributes:
-        name: As a session is told it.
+        name: Its name in ONNX Runtime.
         target: What ``--target`` calls it: the name of its file, with hyphens; "" if models cannot be run on it.
         place: The folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
         aliases: Other words that people write for it.

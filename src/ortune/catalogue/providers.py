@@ -57,12 +57,12 @@ def that(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
 
 
 def find(name: str) -> Provider:
-    """Return the provider that a session is told by this name; of one that is nobody's nothing is known."""
+    """Return the provider with this name in ONNX Runtime; an unknown one has no facts."""
     return next((p for p in every() if p.name == name), None) or Provider(name=name)
 
 
 def of_target(target: str) -> Provider:
-    """Return the provider of the target with this name; of one that is nobody's nothing is known."""
+    """Return the provider of the target with this name; an unknown one has no facts."""
     return next((p for p in every() if target and p.target == target), None) or Provider(name="")
 
 

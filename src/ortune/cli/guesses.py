@@ -32,7 +32,7 @@ class Guess:
     Attributes:
         flags: As people write them, without the dashes; ``_`` is written ``-``. Letters are those of
             onnxruntime_perf_test and of OpenVINO's benchmark_app.
-        instead: Options with ``{}`` for the value; of several, the first that the verb has is told.
+        instead: Options with ``{}`` for the value; of several, the first that the verb has is suggested.
         sample: A value that says which kind is meant, where none was given that is of that kind.
         takes: What a value has to look like to be told back; "" if the flag takes none.
         note: What the options alone do not say.

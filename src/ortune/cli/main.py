@@ -66,7 +66,7 @@ def options(
 
 
 def register(*asked: str, whole: bool = False) -> None:
-    """Make the commands that are asked for; where none is, what ``ortune --help`` says of each.
+    """Make the requested commands, or those of ``ortune --help`` if none is requested.
 
     ``whole``: this process does nothing else.
     """
@@ -80,7 +80,7 @@ def register(*asked: str, whole: bool = False) -> None:
 
 
 def _elsewhere() -> None:
-    """A verb that was not asked for."""
+    """A verb that was not requested."""
 
 
 def main() -> None:
@@ -296,7 +296,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A bug of ours: said as such, exit code 4; the traceback only when asked for."""
+    """Report an internal error: exit code 4, with a traceback only on request."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     code = _refuse(internal(error), sys.argv[1:])

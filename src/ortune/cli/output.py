@@ -96,7 +96,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
 
 
 def leave(code: Sequence[int]) -> None:
-    """End the process without taking its modules apart, which beside many other programs takes seconds of a budget."""
+    """End the process without taking its modules apart, which takes seconds of a budget on a busy machine."""
     if not code or hasattr(sys, "last_value"):
         return
     try:

@@ -18,7 +18,7 @@ LATER = frozenset({"sympy", "onnx_ir._symbolic_shapes"})
 
 
 class _Later(MetaPathFinder):
-    """Finds these modules where they are, and has them executed when an attribute of theirs is asked for."""
+    """Finder that executes these modules on the first access to one of their attributes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -44,7 +44,7 @@ class StopRequest:
         self._message = message
 
     def __call__(self) -> bool:
-        """Return whether a stop was asked for.
+        """Return whether a stop was requested.
 
         Raises:
             Stopped: At once was said, and Python has dropped it, as it does where a finalizer was interrupted.

@@ -169,7 +169,7 @@ def _paragraphs(doc: str) -> str:
 
 
 def _kept(text: str) -> str:
-    """Return the text with what stands in brackets, which typer takes for markup and leaves out."""
+    """Return the text with brackets escaped, which typer would take for markup."""
     from rich.markup import escape
 
     return escape(text)

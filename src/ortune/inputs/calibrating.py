@@ -19,7 +19,7 @@ def masks(model: ir.Model) -> frozenset[str]:
 
 
 def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
-    """Return why a set of inputs tells nothing of a range or an error, or "" if it does.
+    """Return why a set of inputs is useless for a range or an error, or "" if it is not.
 
     Args:
         values: By the name of the input.

@@ -1,7 +1,7 @@
 """Feeds on disk: ``.npy`` files and a ``feeds.json`` that names them, readable with numpy alone, no pickle.
 
 What numpy's format cannot hold is stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers two to a
-byte, low half first. The true shape stands in ``feeds.json`` where the array's differs.
+byte, low half first. ``feeds.json`` has the true shape if the array's differs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ LABEL = "label"
 
 
 def write_label(folder: Path, label: Array) -> None:
-    """Write what is right for the feeds of a folder beside them."""
+    """Write the expected values for the feeds of a folder into that folder."""
     np.save(folder / f"{LABEL}.npy", label, allow_pickle=False)
 
 

@@ -25,7 +25,7 @@ Kind = Literal["usual", "zeros", "extreme"]
 
 _BYTES = {"float": 4, "double": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1,
           "bool": 1, "string": 8192}  # fmt: skip
-"""Of an element, about; texts take longer to make than their length tells."""
+"""Approximate bytes of an element; texts take longer to make than their length suggests."""
 _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
 SEQUENCE_LENGTH = 3
 """Elements of a generated sequence."""
@@ -65,7 +65,7 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
 
 
 def require_holdable(cases: Sequence[Case]) -> None:
-    """Refuse shapes of which no values should be made, before memory is asked for.
+    """Refuse shapes for which no values should be made, before memory is allocated.
 
     Raises:
         InputError: A size is negative, or there are more elements than any model is measured with.

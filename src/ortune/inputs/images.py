@@ -120,7 +120,7 @@ def load(folder: Path, ir_model: ir.Model, text: str) -> list[tuple[Path, dict[s
 
 
 def image_input(ir_model: ir.Model, text: str) -> ImageInput:
-    """Return how images become the input of a model: what the options say, and what its shape tells for the rest.
+    """Return how images become the input of a model: by the options, and by its shape for the rest.
 
     Raises:
         UsageError: The options cannot be read, or leave the size open.

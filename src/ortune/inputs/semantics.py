@@ -77,7 +77,7 @@ def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumer
     """Return the role of an input.
 
     Returns:
-        One of the roles that ``feeds`` knows how to fill; "data" when nothing tells.
+        One of the roles that ``feeds`` knows how to fill; "data" if unknown.
     """
     element = element_type(dtype)
     if element == "string":
@@ -198,7 +198,7 @@ def channels_last(shape: tuple[Size, ...], consumers: Consumers) -> bool:
 def axis_kinds(
     name: str, role: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers
 ) -> tuple[str, ...]:
-    """Return what each axis of an input is: "batch", "seq", "past", "height", ... ("other" when nothing tells)."""
+    """Return what each axis of an input is: "batch", "seq", "past", "height", ... ("other" if unknown)."""
     named = [kind_of_name(d.terms[0][0]) if len(d.terms) == 1 else "" for d in shape]
     expected = _expected_axes(role, dtype, shape, consumers)
     if role in {"image", "audio", "mel"}:

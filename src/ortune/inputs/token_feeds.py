@@ -15,7 +15,7 @@ _FOLLOW = frozenset({"mask", "past", "past-flag", "positions", "token-types"})
 
 
 def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValue]:
-    """Add what a set of inputs leaves out beside its token ids, where it follows from these.
+    """Add the missing inputs of a set that follow from its token ids.
 
     The past is empty, every token is attended to, positions count from the past on, and token types are 0. Anything
     else stays left out.

@@ -1,7 +1,7 @@
 """Feeds and outputs as ONNX's own test data: one ``.pb`` a value, and an ``.npz`` where that can hold them.
 
 They come from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). Only the index's element
-type tells what the bits of such a file are, so tensors are written as raw bytes and never pass through a cast.
+type defines the bits of such a file, so tensors are written as raw bytes and never pass through a cast.
 """
 
 from __future__ import annotations

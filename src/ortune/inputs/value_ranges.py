@@ -13,7 +13,7 @@ from ortune.records import InputChoice
 Origin = Literal["model", "constraint", "name", "trial", "user"]
 
 _UNKNOWN_ROWS = 100
-"""Ids are drawn below this where no table tells how many there are."""
+"""Upper bound of drawn ids if no table gives their number."""
 
 _FIXED: dict[str, float] = {
     "sample-rate": 16000,

@@ -344,7 +344,7 @@ def save(path: Path, workload: Workload) -> None:
 
 
 def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) -> Workload:
-    """Load a saved workload; a relative path of its inputs is one beside it, where there is one.
+    """Load a saved workload; a relative path of its inputs refers to its folder, if the inputs are there.
 
     Args:
         path: The file.

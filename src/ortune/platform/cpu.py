@@ -83,7 +83,7 @@ def processor(root: Path = Path("/")) -> Processor:
 
 
 def cpu_vendor(root: Path = Path("/")) -> str:
-    """Return the processor's maker, as it says itself: "GenuineIntel"; "" if nothing tells."""
+    """Return the processor's vendor, such as "GenuineIntel"; "" if unknown."""
     named = [block["vendor_id"] for block in _cpuinfo(root) if "vendor_id" in block]
     return named[0] if named else platform.processor()
 
@@ -138,7 +138,7 @@ def _online(root: Path, blocks: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _cores(root: Path, online: tuple[int, ...], blocks: list[dict[str, str]]) -> int:
-    """Distinct groups of sibling threads; 0 if nothing tells."""
+    """Distinct groups of sibling threads; 0 if unknown."""
     system = root / "sys/devices/system/cpu"
     siblings = {read_text(system / f"cpu{cpu}/topology/thread_siblings_list") for cpu in online} - {None}
     if siblings:
@@ -175,7 +175,7 @@ def _kinds(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the fast and the slower CPUs; both empty if all are alike.
 
-    Intel's hybrid processors name them; Arm's give a capacity; elsewhere the highest clock tells.
+    Intel's hybrid processors name them; Arm's give a capacity; elsewhere the highest clock decides.
     """
     devices = root / "sys/devices"
     fast = cpu_list(read_text(devices / "cpu_core/cpus") or "")

@@ -22,7 +22,7 @@ def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
     """Return the GPUs a process here could open, by name; empty without one.
 
     NVIDIA's driver names its own; others are known by vendor and PCI id from their render node. The tool
-    ``nvidia-smi`` is asked only where the driver's files are hidden (WSL, some containers).
+    ``nvidia-smi`` is run only if the driver's files are hidden (WSL, some containers).
     """
     nvidia = _nvidia_proc(root) or (_nvidia_smi() if root == Path("/") else ())
     others = [

@@ -1,4 +1,4 @@
-"""A program and all that it started: a browser is one process a page, and more beside."""
+"""A program and all that it started: a browser has one process per page, and others."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def own_cpu_s() -> float:
 
 
 def group_thread_cpu_s(pid: int, name: str) -> float:
-    """CPU seconds of the threads of that name, of a process and its descendants; 0.0 if no system tells names.
+    """CPU seconds of the threads of that name, of a process and its descendants; 0.0 if the system has no thread names.
 
     Args:
         pid: The process.

@@ -1,4 +1,4 @@
-"""The machine where there is no /proc (macOS, Windows): what psutil tells; the rest is not known."""
+"""A machine without /proc (macOS, Windows): the values of psutil; the rest is unknown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def host() -> Host:
 
 
 def cpu_name() -> str:
-    """Return the processor's name, "" if nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
+    """Return the processor's name, "" if unknown. macOS has it apart: to ``platform`` every Mac is an "arm"."""
     return brand() or platform.processor()
 
 
@@ -57,17 +57,17 @@ def brand() -> str:
 
 
 def topology() -> Topology:
-    """Tells nothing: kinds of core and memory nodes are not known on this system."""
+    """Return nothing, because kinds of core and memory nodes are unknown on this system."""
     return Topology()
 
 
 def cache_bytes() -> int | None:
-    """Tells nothing: caches are not read on this system."""
+    """Return nothing, because caches are not read on this system."""
     return None
 
 
 def read_sensors() -> Snapshot:
-    """Load and swap; nothing else is told on this system."""
+    """Load and swap; nothing else is known on this system."""
     return Snapshot(
         load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=monotonic.now_ns()
     )

@@ -58,7 +58,7 @@ class Snapshot:
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:
-    """Return all that this Linux tells now."""
+    """Return the current readings of this Linux."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:_CPUS_READ]
     ticks = _cpu_ticks(root)
     return Snapshot(

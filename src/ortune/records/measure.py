@@ -179,7 +179,7 @@ class TaskFigure(Record, frozen=True, kw_only=True):
 
 
 RoundingCause = Literal["", "int8-activations"]
-"""A way of computing in fewer bits, asked for by ONNX Runtime's defaults or by the model."""
+"""A way of computing in fewer bits, set by ONNX Runtime's defaults or by the model."""
 
 
 class OutputDifference(Record, frozen=True, kw_only=True):
@@ -256,7 +256,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     def worst_slice_l2(self) -> float:
         """The relative L2 of the worst slice over all outputs; infinite where there is no distance.
 
-        Outputs that have nothing in common have one too: it tells which layers are to blame.
+        Outputs that have nothing in common have one too: it shows which layers are to blame.
         """
         if not (self.comparable or self.outputs):
             return math.inf

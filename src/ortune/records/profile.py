@@ -133,7 +133,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
 
 
 def fused_with(originals: Sequence[str]) -> str:
-    """What else a node stands for beside the first of these, innermost names alone: "fused with Relu_1 and 2 more"."""
+    """Return the other originals of a node after the first, by innermost names: "fused with Relu_1 and 2 more"."""
     others = originals[1:]
     if not others:
         return ""

@@ -56,7 +56,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         profile_path: Prefix for ORT's profile; "" is off.
         device_memory: What ONNX Runtime calls the memory of the plan's device, for values that stay there.
         captures: Runs are replayed from a graph that was captured on the device.
-        gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
+        gpu_tracer: What times kernels on the GPU next to the profile; "" is nothing.
         name_nodes: Say which nodes each execution provider has, by name.
         transfers: Time runs with the values in the device's memory, too.
         arrivals: When the calls of a turn start; None if each caller starts the next call after the last one.
@@ -292,7 +292,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
         gpu_run: What transfer takes of a run, where that was asked; None if values cannot be in a device's memory.
-        untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" if they are.
+        untraced: Why no kernel on the GPU is in that profile, if a tracer was requested; "" if they are.
         graph: The graph that ran, of a page under the profiler; "" if it was not left.
         page: Of a page in a browser; None for a process.
         open_loop: Of calls that started at given times; None for all others.
@@ -352,7 +352,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
         feeds: Inputs that the user named, or that ortune made up, for a task that runs the model.
         model, output: The file to read and the file to write.
         params: Of the rewrite that needs the task.
-        external_name: Name of the file beside ``output`` that takes the larger weights.
+        external_name: Name of the file next to ``output`` that takes the larger weights.
         applied: Settings of the session, where the task creates one.
         fence: Confines the process, on a system that can; None for a task that is not confined.
     """

@@ -109,7 +109,7 @@ class RecordedSession(Record, frozen=True, kw_only=True):
         thread_cpus: CPUs that each of these threads may use.
         options: Settings that the program passed; None if it passed none.
         used: Settings that the session has.
-        providers: Providers that the program asked for; None if it named none.
+        providers: Providers that the program requested; None if it named none.
         providers_used: Providers that the session has.
         config_from_model: Whether it was created with ORT_LOAD_CONFIG_FROM_MODEL, which discards all options.
         inherited: For a session that existed before a fork, its ``id`` in the parent; 0 for all others.

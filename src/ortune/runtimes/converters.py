@@ -19,7 +19,7 @@ class Converter:
         framework: As people call it.
         what: What it converts, one sentence.
         imports: Modules that must be importable.
-        package: The one whose version is asked for.
+        package: The one whose version is recorded.
         requirements: What is installed, by preference: a later entry is for where the index lacks the one before.
         about_bytes: About its size on disk.
     """

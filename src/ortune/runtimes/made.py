@@ -1,7 +1,7 @@
 """Environments that ortune makes: one build of ONNX Runtime each, under the cache folder, made once.
 
-An environment is made under another name and gets its own only when its ONNX Runtime was imported and says the version
-that was asked for, so that one that is there is whole.
+An environment is made under another name and gets its own only when its ONNX Runtime was imported and has the requested
+version, so an existing one is complete.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NOT_PASSED = frozenset({
     "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
 })  # fmt: skip
 _SILENCE_S = 3
-"""Of a package index, asked twice: one that is blocked is told within ten seconds."""
+"""Seconds for one of two requests to a package index, so a blocked one is known within ten seconds."""
 _NO_NETWORK = re.compile(
     r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
     re.IGNORECASE,

@@ -26,7 +26,7 @@ class Native:
     """What is in such a folder.
 
     Attributes:
-        version: Of ONNX Runtime; "" if no name or library tells.
+        version: Of ONNX Runtime; "" if unknown.
         providers: Those with a library there, as the library is called without what says whose or which kind it is.
     """
 
@@ -35,7 +35,7 @@ class Native:
 
 
 def native(folder: Path) -> Native | None:
-    """Return what is in a folder, or in its ``lib``; None if there is no library, or a Python beside it."""
+    """Return what is in a folder, or in its ``lib``; None if there is no library, or a Python next to it."""
     if interpreter(str(folder)):
         return None
     for place in (folder, folder / "lib"):

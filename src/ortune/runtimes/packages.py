@@ -52,7 +52,7 @@ class Recipe:
         version: The version of ONNX Runtime.
         requirements: All that is installed; a build of ONNX Runtime without what it depends on, since a trial needs
             no more.
-        provider: The execution provider that the name stands for; None if it names a build alone.
+        provider: The execution provider of that name; None if it names a build alone.
         build: What of it is made; None for another release of the plain onnxruntime.
         converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
         note: What to say before it is made; "" is nothing.

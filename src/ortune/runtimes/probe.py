@@ -68,11 +68,11 @@ class ProbeReport(Record, frozen=True, kw_only=True):
         absent: Which of onnxruntime and numpy are not installed.
         complete: Whether it came to its own end.
         ended: How it ended when it did not, in words.
-        log: The last line of its stderr that tells something.
+        log: The last informative line of its stderr.
         library: The provider's own library, where the build has one.
-        not_found: Shared libraries that were asked for and are not there.
+        not_found: Shared libraries that were loaded and not found.
         library_error: Why the provider's own library did not load.
-        missing: The first shared library that was asked for and not found, in any message.
+        missing: The first shared library that was not found, in any message.
         preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
         plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
         elsewhere: Its machine, where it sees no files of this one; None if it does, or was not asked.
@@ -171,7 +171,7 @@ def _answer(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
 
 
 def _decode(text: str) -> dict[str, Any]:
-    """A line cut short by the process's end tells nothing."""
+    """A line cut short by the process's end is ignored."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:

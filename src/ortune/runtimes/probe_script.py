@@ -123,7 +123,7 @@ def use(task: str) -> None:
     """Says whether a session really gets a provider with its options, and else the first library that is missing.
 
     ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
-    providers tells the truth.
+    providers is right.
     """
     provider, own = json.loads(task)
     ort = import_runtime()

@@ -158,7 +158,7 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
 
 
 def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
-    """Return what stands out, for readers that know no codes."""
+    """Return the findings, for readers that know no codes."""
     return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
 
 

@@ -32,7 +32,7 @@ _TENSORS = re.compile(
 _CONFIGS = re.compile(r"data/(weights/model_weights|constants/model_constants)_config\.json", re.ASCII)
 _PROGRAMS = ("models/model.json", "serialized_exported_program.json")
 _LEFT_OUT = re.compile(r"extra(_files)?/.*", re.ASCII)
-"""Texts beside the program, which nothing here reads."""
+"""Texts next to the program, which are not read."""
 _OLD = ("serialized_exported_program.json", "version")
 """Entries of the format before PyTorch 2.8, which lie in no folder."""
 

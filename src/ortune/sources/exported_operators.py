@@ -1,8 +1,8 @@
 """Operators that a ``.pt2`` file may call: they compute tensors from tensors and numbers, and reach nothing else.
 
 Of PyTorch's own (``aten``) those are listed that return tensors, or sizes and truth values of tensors, forwards, on
-the CPU. A text as an argument (a mode, an equation) names no file in any of them. Each stands for all its overloads,
-and for its version in place.
+the CPU. A text as an argument (a mode, an equation) names no file in any of them. Each includes all its overloads,
+and its in-place version.
 """
 
 from __future__ import annotations

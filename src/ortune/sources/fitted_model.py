@@ -81,7 +81,7 @@ class Fitted:
         return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
 
     def threads(self) -> int | None:
-        """Tells nothing: an estimator has its own ``n_jobs``, and libraries take ``OMP_NUM_THREADS``."""
+        """Do nothing: an estimator has its own ``n_jobs``, and libraries take ``OMP_NUM_THREADS``."""
         return None
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:

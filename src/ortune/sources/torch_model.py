@@ -220,7 +220,7 @@ def _of_program(program: Any, is_confined: bool) -> Torch:
 def _example(
     module: Any, rest: Sequence[Any], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that the function returned beside the module, else those of the shapes that were asked for."""
+    """The arguments that the function returned with the module, or those of the requested shapes."""
     if rest:
         example = rest[0]
         if isinstance(example, Mapping):

@@ -33,8 +33,8 @@ from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
 from ortune.show import finding_words, others_words
-from ortune.show.numbers import duration
 from ortune.show.sides import with_values
+from ortune.verbs._shared import tuned_words
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.tune.result import BudgetReport, TuneResult
 
@@ -231,7 +231,7 @@ def _decide(
     race, stays = search.race, _stays(search)
     if search.winner is None or against_default is None:
         return stays, None
-    plan = search.winner.plan
+    plan, leader = search.winner.plan, search.winner.plan.describe()
     name = "what runs today" if race.with_current else "the default"
     deciding = current if race.with_current else against_default
     if deciding is None or plan == stays:
@@ -242,20 +242,17 @@ def _decide(
     fell = failures(search.alone, search.winner.arm)
     # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
     if fell:
-        why = f"{plan.describe()} failed when run alone ({fell[-1].reason}): {name} is kept"
+        why = tuned_words.fell_alone(leader, name, fell[-1].reason)
     elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
-        why = f"{plan.describe()} is faster next to other processes and slower alone: {name} is kept"
+        why = tuned_words.not_shipped(leader, name, "slower-alone", race.worth)
     elif deciding.verdict != "faster":
-        why = f"{plan.describe()} looked fastest but was not confirmed: {name} is kept"
+        why = tuned_words.not_shipped(leader, name, "not-confirmed", race.worth)
     elif deciding.ratio > 1 - race.worth:
-        why = (
-            f"{plan.describe()} gains less than the required {100 * race.worth:g} % (--worth): {name} is kept"
-        )
+        why = tuned_words.not_shipped(leader, name, "small-gain", race.worth)
     elif failed:
-        names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
-        why = f"{plan.describe()} is better but worsens {names}: {name} is kept ({allow})"
+        why = tuned_words.worsens(leader, name, failed)
     elif others_words.only_under_load(deciding) and BUSY not in race.allowed:
-        why = f"{plan.describe()} is known to be faster under load alone: {name} is kept (--allow busy)"
+        why = tuned_words.not_shipped(leader, name, "under-load", race.worth)
     else:
         return plan, None
     figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
@@ -268,7 +265,7 @@ def _faster_under_load(search: Search) -> list[str]:
         return []
     compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
     return [
-        f"{entry.plan.describe()} is known to be faster under load alone: those settings are left out (--allow busy)"
+        tuned_words.faster_under_load(entry.plan.describe())
         for entry, comparison in compared
         if comparison is not None
         and others_words.only_under_load(comparison)
@@ -284,10 +281,7 @@ def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
     low, high = np.quantile(values, (0.1, 0.9))
     if high < PHASES * low:
         return []
-    return [
-        f"warning: the default's own latency drifted between {duration(low)} and {duration(high)} in this "
-        "session; confirm the bundle again with ortune compare"
-    ]
+    return [tuned_words.drifted(low, high)]
 
 
 def _failed_leader(search: Search) -> str:
@@ -304,8 +298,12 @@ def rejected(search: Search) -> str:
     if search.default_worsens:
         ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
         if len(ratios) and (middle := float(np.median(ratios))) < least:
-            return _rejected(
-                "the default", "the current configuration", middle, len(ratios), search.default_worsens
+            return tuned_words.rejected(
+                tuned_words.DEFAULT,
+                tuned_words.CURRENT,
+                100 * np.expm1(middle),
+                len(ratios),
+                search.default_worsens,
             )
     # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
     if search.winner is not None:
@@ -316,12 +314,10 @@ def rejected(search: Search) -> str:
     if not worse:
         return ""
     best = min(worse, key=lambda e: e.middle)
-    return _rejected(best.plan.describe(), "the default", best.middle, len(best.ratios), best.worsens)
-
-
-def _rejected(plan: str, base: str, middle: float, n_blocks: int, why: str) -> str:
-    ahead = f"{100 * np.expm1(middle):+.0f} % in {n_blocks} blocks"
-    return f"{plan} was faster than {base} ({ahead}) but was rejected: {why}"
+    ahead = 100 * np.expm1(best.middle)
+    return tuned_words.rejected(
+        best.plan.describe(), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
+    )
 
 
 def _caution(run: Tuning) -> str:
@@ -329,11 +325,7 @@ def _caution(run: Tuning) -> str:
     host = run.baseline.host
     if host.effective_cpus >= host.cores or run.search.current is not None:
         return ""
-    usable = "1 CPU is usable" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs are usable"
-    return (
-        f"the default starts {host.cores} threads but only {usable}, so it is a weak baseline "
-        "(pass what you run today with --current)"
-    )
+    return tuned_words.weak_default(host.cores, host.effective_cpus)
 
 
 def _throttled(blocks: Sequence[Block]) -> list[str]:
@@ -343,7 +335,7 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if throttled <= 0.01 * periods:
         return []
-    return [f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods during the measurement"]
+    return [tuned_words.throttled(throttled / periods)]
 
 
 def _conditions(search: Search) -> str:
@@ -369,7 +361,7 @@ def _conditions(search: Search) -> str:
     unseen = any(c.name == "spike-in" and not c.detected for c in search.controls)
     if share >= BUSY_SHARE:
         return BUSY_MACHINE
-    return "" if unseen or beside or share >= IDLE_SHARE else "on an idle machine"
+    return "" if unseen or beside or share >= IDLE_SHARE else tuned_words.IDLE_MACHINE
 
 
 def _trials(blocks: Sequence[Block]) -> list[Measured]:

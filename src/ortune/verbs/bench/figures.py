@@ -17,11 +17,11 @@ from ortune.rules.environment import omp_num_threads
 from ortune.rules.shapes import superlinear_latency
 from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
-from ortune.show.headline import count
 from ortune.stats import arrivals
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
+from ortune.verbs.bench import note_words
 from ortune.verbs.bench.arrival import Arrival
 from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult, LoadFigures
 from ortune.verbs.bench.words import load_words
@@ -187,18 +187,14 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> 
     """Return threads that sessions add up to, and processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
-        notes.append("shape weights are ignored: each shape is measured in its own processes")
+        notes.append(note_words.WEIGHTS_IGNORED)
     cpus, threads = baseline.host.effective_cpus, own_threads(work, baseline.side.plan, trials)
     apart = work.sessions > 1 and POOL.name not in baseline.side.plan.settings
     if apart and threads > max(cpus, work.sessions * work.callers):
-        notes.append(
-            f"{work.sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
-            "(--shared-pool shares one)"
-        )
+        notes.append(note_words.pools(work.sessions, threads, cpus))
     unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
     if unsteady:
-        were = "was" if unsteady == 1 else "were"
-        notes.append(f"{unsteady} of {len(trials)} processes {were} still warming up when timing began")
+        notes.append(note_words.not_steady(unsteady, len(trials)))
     return notes
 
 
@@ -219,34 +215,28 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         cpus: CPUs that a process can really use.
         own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
     """
-    crowd = f"including the process's own {own} threads on {count(cpus, 'CPU')}" if own > cpus else ""
+    crowd = own > cpus
     notes = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
-        ratio
-        for t in trials
-        if (ratio := t.sensors.waited_ratio(t.elapsed_ns, anybody=bool(crowd))) is not None
+        ratio for t in trials if (ratio := t.sensors.waited_ratio(t.elapsed_ns, anybody=crowd)) is not None
     ]
     if waits and float(np.median(waits)) >= BUSY_SHARE:
-        share = 100 * float(np.median(waits))
-        waited = f"tasks waited for a CPU {share:.0f} % of the time"
-        notes.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
+        notes.append(note_words.waited(float(np.median(waits)), own, cpus))
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
     if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
         # Without pressure figures: the load that is left when that of the process itself is taken away.
-        notes.append(
-            f"busy machine: about {float(np.median(others)):.1f} other tasks on {count(cpus, 'CPU')}"
-        )
+        notes.append(note_words.other_tasks(float(np.median(others)), cpus))
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:
-        notes.append(f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods")
+        notes.append(note_words.throttled(throttled / periods))
     # Ticks of all CPUs together: 1 % is a hundredth of one CPU.
     steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
     if steal > STEAL_SHARE:
-        notes.append(f"CPU steal by the hypervisor {100 * steal:.0f} %")
+        notes.append(note_words.stolen(steal))
     heat = sum(s.thermal_throttles or 0 for s in sensors)
     if heat:
-        notes.append(f"thermal throttling: {heat} event{'' if heat == 1 else 's'}")
+        notes.append(note_words.heat(heat))
     return notes

@@ -29,7 +29,7 @@ from ortune.verbs._shared import tune_headline
 from ortune.verbs._shared.spelling import path
 from ortune.verbs.record import run as record
 from ortune.verbs.record import words as record_words
-from ortune.verbs.report import brief
+from ortune.verbs.report import brief, stored_words
 from ortune.verbs.report import several as history
 from ortune.verbs.report.answer import answer
 from ortune.verbs.report.options import LAST, Options
@@ -41,7 +41,6 @@ from ortune.verbs.skeleton import words as skeleton_words
 
 ISSUE = "issue.md"
 _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
-NOT_KEPT = "it ended, but its result was not stored"
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
@@ -182,7 +181,7 @@ class _Reader:
             if body is not None:
                 return self._with_document(plain, body)
             if any(e.kind == "result" for e in events):
-                return msgspec.structs.replace(plain, state="done", trouble=NOT_KEPT)
+                return msgspec.structs.replace(plain, state="done", trouble=stored_words.NOT_KEPT)
             measured = msgspec.structs.replace(plain, state="unfinished", so_far=so_far(head.verb, events))
             failed = reading.failure(events)
             return (
@@ -191,7 +190,7 @@ class _Reader:
                 else measured
             )
         except reading.UNREADABLE as error:
-            return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
+            return msgspec.structs.replace(plain, trouble=stored_words.unreadable(str(error)))
 
     def _with_document(self, plain: StoredSession, body: bytes) -> StoredSession:
         envelope = msgspec.json.decode(body, type=Envelope[msgspec.Raw])
@@ -205,11 +204,8 @@ class _Reader:
         )
         match = _SCHEMA.fullmatch(envelope.schema)
         if match is None:
-            sentence = (
-                f"its document has format {envelope.schema!r}, written by ortune {envelope.ortune}, "
-                f"which ortune {__version__} cannot read"
-            )
-            return msgspec.structs.replace(session, trouble=sentence)
+            trouble = stored_words.other_format(envelope.schema, envelope.ortune, __version__)
+            return msgspec.structs.replace(session, trouble=trouble)
         state = "stopped" if envelope.status == "interrupted" else "done"
         session = msgspec.structs.replace(session, verb=match.group(1), state=state)
         kind = stored_kind(match.group(1))
@@ -268,8 +264,6 @@ class _Reader:
         session = self._of_id(info.session) if info.session else None
         if session is not None and session.document is not None:
             return msgspec.structs.replace(session, bundle=info)
-        origin = f"the session that made it, {info.session}," if info.session else "the session that made it"
-        lost = "is not in this store" if session is None else "is in this store but has no readable result"
         return StoredSession(
             id="",
             verb="tune",
@@ -281,7 +275,7 @@ class _Reader:
             here=self._is_here(info.host),
             build=_build(info),
             bundle=info,
-            trouble=f"{origin} {lost}, so only the bundle's own data is shown",
+            trouble=stored_words.bundle_alone(info.session, stored=session is not None),
         )
 
     def _of_id(self, session: str) -> StoredSession | None:

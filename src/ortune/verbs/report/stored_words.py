@@ -16,6 +16,8 @@ STATES = {
 }
 PLACES = {True: "this machine", False: "ANOTHER machine, not this one", None: ""}
 
+NOT_KEPT = "it ended, but its result was not stored"
+
 
 def when(session: StoredSession) -> str:
     """Date and time in UTC: "2026-11-20 14:03 UTC"."""
@@ -88,3 +90,22 @@ SO_FAR_NOTE = (
     "the session did not end, so there is no verdict; medians of the trials measured so far, not compared block "
     "by block"
 )
+
+
+def unreadable(error: str) -> str:
+    """Return why a session is not shown: its record cannot be read."""
+    return f"it cannot be read: {error}"
+
+
+def other_format(schema: str, written_by: str, here: str) -> str:
+    """Return why a document is not shown: another version of ortune wrote it."""
+    return (
+        f"its document has format {schema!r}, written by ortune {written_by}, which ortune {here} cannot read"
+    )
+
+
+def bundle_alone(session: str, *, stored: bool) -> str:
+    """Return why a bundle is shown without the session that made it."""
+    origin = f"the session that made it, {session}," if session else "the session that made it"
+    lost = "is in this store but has no readable result" if stored else "is not in this store"
+    return f"{origin} {lost}, so only the bundle's own data is shown"

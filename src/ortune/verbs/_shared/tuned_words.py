@@ -1,0 +1,80 @@
+"""What the answer of a race notes, in sentences: why its leader is not shipped, and what disturbed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ortune.show.numbers import duration
+
+DEFAULT, CURRENT = "the default", "the current configuration"
+IDLE_MACHINE = "on an idle machine"
+
+ONLY_UNDER_LOAD = "is known to be faster under load alone"
+
+
+def fell_alone(plan: str, kept: str, reason: str) -> str:
+    """Return the sentence that the leader failed with one process at a time."""
+    return f"{plan} failed when run alone ({reason}): {kept} is kept"
+
+
+def not_shipped(
+    plan: str,
+    kept: str,
+    why: Literal["slower-alone", "not-confirmed", "small-gain", "under-load"],
+    worth: float,
+) -> str:
+    """Return the sentence that the leader is not shipped.
+
+    Args:
+        plan: The leader.
+        kept: What runs instead.
+        why: The reason.
+        worth: The smallest gain that justifies a change, as a share.
+    """
+    said = {
+        "slower-alone": f"{plan} is faster next to other processes and slower alone: {kept} is kept",
+        "not-confirmed": f"{plan} looked fastest but was not confirmed: {kept} is kept",
+        "small-gain": f"{plan} gains less than the required {100 * worth:g} % (--worth): {kept} is kept",
+        "under-load": f"{plan} {ONLY_UNDER_LOAD}: {kept} is kept (--allow busy)",
+    }
+    return said[why]
+
+
+def worsens(plan: str, kept: str, figures: Sequence[str]) -> str:
+    """Return the sentence that the leader fails guards, and what allows that."""
+    allow = " ".join(f"--allow {figure}" for figure in figures)
+    return f"{plan} is better but worsens {', '.join(figures)}: {kept} is kept ({allow})"
+
+
+def faster_under_load(plan: str) -> str:
+    """Return the note about a plan that is faster than the winner under load alone."""
+    return f"{plan} {ONLY_UNDER_LOAD}: those settings are left out (--allow busy)"
+
+
+def drifted(low_ns: float, high_ns: float) -> str:
+    """Return the warning that the default's latency changed during the session."""
+    return (
+        f"warning: the default's own latency drifted between {duration(low_ns)} and {duration(high_ns)} in this "
+        "session; confirm the bundle again with ortune compare"
+    )
+
+
+def rejected(plan: str, base: str, change_percent: float, n_blocks: int, why: str) -> str:
+    """Return the sentence about the fastest plan, which a guard rejected."""
+    ahead = f"{change_percent:+.0f} % in {n_blocks} blocks"
+    return f"{plan} was faster than {base} ({ahead}) but was rejected: {why}"
+
+
+def weak_default(cores: int, usable: int) -> str:
+    """Return the caution that the default starts more threads than there are CPUs."""
+    available = "1 CPU is usable" if usable == 1 else f"{usable} CPUs are usable"
+    return (
+        f"the default starts {cores} threads but only {available}, so it is a weak baseline "
+        "(pass what you run today with --current)"
+    )
+
+
+def throttled(share_ratio: float) -> str:
+    """Return the note that a CPU quota throttled the measurement."""
+    return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods during the measurement"

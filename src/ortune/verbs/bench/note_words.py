@@ -1,0 +1,49 @@
+"""What a bench notes of the machine and the processes, in sentences."""
+
+from __future__ import annotations
+
+from ortune.show.headline import count
+
+WEIGHTS_IGNORED = "shape weights are ignored: each shape is measured in its own processes"
+
+
+def pools(sessions: int, threads: int, cpus: int) -> str:
+    """Return the note that the pools of all sessions have more threads than there are CPUs."""
+    return (
+        f"{sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
+        "(--shared-pool shares one)"
+    )
+
+
+def not_steady(unsteady: int, processes: int) -> str:
+    """Return the note that processes were still warming up."""
+    were = "was" if unsteady == 1 else "were"
+    return f"{unsteady} of {processes} processes {were} still warming up when timing began"
+
+
+def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
+    """Return that tasks waited for a CPU: those of the process itself if it has more threads than CPUs."""
+    said = f"tasks waited for a CPU {100 * share_ratio:.0f} % of the time"
+    if own_threads > cpus:
+        return f"{said}, including the process's own {own_threads} threads on {count(cpus, 'CPU')}"
+    return f"busy machine: {said}"
+
+
+def other_tasks(tasks: float, cpus: int) -> str:
+    """Return how many tasks of other programs were ready to run."""
+    return f"busy machine: about {tasks:.1f} other tasks on {count(cpus, 'CPU')}"
+
+
+def throttled(share_ratio: float) -> str:
+    """Return that a CPU quota throttled the processes."""
+    return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods"
+
+
+def stolen(share_ratio: float) -> str:
+    """Return that the hypervisor took CPU time."""
+    return f"CPU steal by the hypervisor {100 * share_ratio:.0f} %"
+
+
+def heat(events: int) -> str:
+    """Return that the processor slowed down because of its temperature."""
+    return f"thermal throttling: {events} event{'' if events == 1 else 's'}"
