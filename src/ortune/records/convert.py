@@ -10,7 +10,7 @@ from ortune.records.measure import OutputDifference
 
 FaultKind = Literal[
     "does-not-run", "input-shape", "output-count", "output-shape", "axes-swapped", "overflow", "values", "frozen-size",
-    "frozen-branch",
+    "frozen-branch", "not-compared",
 ]  # fmt: skip
 AxisStatus = Literal["open", "fixed", "frozen", "untested"]
 

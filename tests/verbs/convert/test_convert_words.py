@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import golden
+from ortune.engines.conversion import faults
 from ortune.records import CheckedCase, Conversion, ConversionFault, DynamicAxis, Envelope, OutputDifference
 from ortune.verbs.convert import words as convert_words
 from ortune.verbs.convert.result import ConvertResult
@@ -41,3 +42,29 @@ def test_notes_follow_the_headline() -> None:
     lines = [line.strip() for line in golden.printed(convert_words.document(envelope), 140).splitlines()]
     first, second, *_ = filter(None, lines)
     assert (first, second) == ("written to n.onnx", "all sizes are fixed")
+
+
+def test_a_model_whose_outputs_were_not_compared_is_not_called_equal() -> None:
+    notes = ["the source does not run on the inputs 'usual': no such index"]
+    fault = faults.not_compared([CheckedCase(name="usual", level="all", failed="bad")], notes)
+    assert fault is not None and fault.kind == "not-compared"
+    conversion = Conversion(exporter="tf2onnx", fault=fault, nodes=3)
+    result = ConvertResult(
+        source="saved", kind="SavedModel", framework="TensorFlow", versions={}, conversions=(conversion,)
+    )
+    headline = convert_words.headline(result, "wrong-output")
+    assert "not written" in headline and "no such index" in headline and "--inputs" in headline
+    envelope = Envelope(
+        schema="ortune/convert/1", ortune="0.1.0", status="ok", verdict="wrong-output", result=result
+    )
+    text = golden.printed(convert_words.document(envelope), 140)
+    assert "not compared" in text and "match" not in text
+
+
+def test_one_output_that_was_compared_is_enough_to_judge_a_model() -> None:
+    cases = [
+        CheckedCase(name="usual", level="all", failed="bad"),
+        CheckedCase(name="zeros", level="all", outputs=OutputDifference(ok=True)),
+    ]
+    assert faults.not_compared(cases, []) is None
+    assert faults.not_compared([], []) is not None

@@ -104,6 +104,9 @@ class Check:
             cases += group.cases
             if group.wrong is not None:
                 return self._faulty(group, cases, ())
+        none = faults.not_compared(cases, self._runs.notes)
+        if none is not None:
+            return Checked(cases=tuple(cases), fault=none, notes=tuple(self._runs.notes))
         dynamic, fault = self._axes(side, pairs, base, wanted, cases)
         if isinstance(fault, CaseGroup):
             return self._faulty(fault, cases, dynamic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def fault_of(
             "frozen during tracing"
         )
     return ConversionFault(kind=kind, output=output, case=case.name, what=_at(case, what))
+
+
+def not_compared(cases: Sequence[CheckedCase], notes: Sequence[str]) -> ConversionFault | None:
+    """Return the fault of a model none of whose outputs was compared with the source's; None if one was.
+
+    Args:
+        cases: What ran.
+        notes: The inputs that the source did not take, in words.
+    """
+    if any(case.outputs is not None for case in cases):
+        return None
+    why = notes[0] if notes else "the source ran on none of the inputs"
+    return ConversionFault(
+        kind="not-compared",
+        what=f"no outputs were compared: {why}; pass inputs that it takes with --inputs PATH",
+    )
 
 
 def _at(case: CheckedCase, what: str) -> str:

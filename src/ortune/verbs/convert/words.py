@@ -148,6 +148,8 @@ def _said(conversion: Conversion) -> str:
     # A size that is fixed is a fault too, although all outputs at that size are right.
     match = conversion.ok or (bool(compared) and all(compared))
     verdict = "outputs match" if match else "outputs do not match"
+    if conversion.fault is not None and conversion.fault.kind == "not-compared":
+        verdict = "outputs were not compared"
     verdict += "" if conversion.ok or not match else " at the sizes that it accepts"
     return f"{_by(conversion)}: {what}; {verdict}"
 
