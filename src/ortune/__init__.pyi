@@ -27,6 +27,7 @@ from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.record.result import RecordResult
 from ortune.verbs.report.result import ReportResult
 from ortune.verbs.rewrite.result import RewritingResult
+from ortune.verbs.run.result import RunResult
 from ortune.verbs.runtime.result import RuntimeResult
 from ortune.verbs.skeleton.result import SkeletonResult
 from ortune.verbs.tune.result import TuneResult
@@ -1122,6 +1123,22 @@ def rewrite(
     **options: Unpack[_RewriteOptions],
 ) -> Answer[RewritingResult]:
     """Apply rewrites to a model, or list those that apply."""
+
+class _RunOptions(TypedDict, total=False):
+    bundle: str | Path | None
+    "Bundle of an application, from ortune tune app.workload."
+    report: str | Path | None
+    "Also write the result as an HTML page (FILE.html)."
+    progress: bool
+    "Show a bar in a notebook, True by default."
+    watcher: Watcher | None
+    "Receives progress and sentences, and can stop the measurement."
+
+def run(
+    *command: str,
+    **options: Unpack[_RunOptions],
+) -> Answer[RunResult]:
+    """Run an application with the changes of a bundle, without changing the application."""
 
 class _RuntimeOptions(TypedDict, total=False):
     report: str | Path | None

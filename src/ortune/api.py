@@ -36,7 +36,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """
     from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, answered
-    from ortune.verbs import run
+    from ortune.verbs import run_verb
     from ortune.verbs._shared.spelling import as_written, option_fields
 
     module, asked = (importlib.import_module(f"ortune.verbs.{verb}.{part}") for part in ("run", "options"))
@@ -61,7 +61,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
                     for name, value in arguments.items()
                     if name in fields
                 }
-                action = partial(run, module, asked.Options(**spelled), began_s=began_s)
+                action = partial(run_verb, module, asked.Options(**spelled), began_s=began_s)
             if watcher is None and bar and notebook.runs_here():
                 watcher = Watcher(step=stack.enter_context(notebook.progress()))
             return answered(action(watcher))

@@ -31,7 +31,6 @@ from ortune.bundle.machine import (
 )
 from ortune.bundle.shared import (
     INDEX,
-    SCHEMA,
     allowed,
     applied,
     as_text,
@@ -40,6 +39,7 @@ from ortune.bundle.shared import (
     put_option,
     refused_option,
     require_no_way_out,
+    require_schema,
     thread_cap,
 )
 from ortune.catalogue.providers import CPU, find
@@ -229,18 +229,15 @@ def _index(folder: Path) -> dict[str, Any]:
     again = "create the bundle again"
     require_no_way_out(folder, INDEX)
     try:
-        info = json.loads(files.read(index).decode())
+        read = json.loads(files.read(index).decode())
     except OSError as error:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="pass the folder NAME.ortune"
         ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from None
-    if not isinstance(info, dict) or info.get("schema") != SCHEMA:
-        schema = info.get("schema") if isinstance(info, dict) else None
-        raise UsageError(
-            f"the bundle has schema {schema!r}; {SCHEMA!r} is required", where=str(index), do=again
-        )
+    info: dict[str, Any] = read if isinstance(read, dict) else {}
+    require_schema(info.get("schema"), index)
     names = [info.get("model"), *filter(None, [info.get("plain_model")])]
     plan = info.get("plan")
     settings = plan.get("settings") if isinstance(plan, dict) else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ortune.recorder import program
-from ortune.records import Recording
+import msgspec
+
+from ortune.recorder import applying, program
+from ortune.records import AppliedRun, Recording, SessionChange
 
 HEAD = """
 import os, sys
@@ -54,3 +57,28 @@ def run(folder: Path, body: str, *words: str, variables: Mapping[str, str] | Non
 def counts(recording: Recording) -> list[tuple[int, int]]:
     """The process and the calls of each session."""
     return [(session.process, session.n_calls) for session in recording.sessions]
+
+
+def change(model: Path | bytes, **fields: object) -> SessionChange:
+    """Return a change for a model, by its content."""
+    data = model if isinstance(model, bytes) else model.read_bytes()
+    changed = {"sha256": [hashlib.sha256(data).hexdigest()], "sizes": [len(data)], "name": "model", **fields}
+    return msgspec.convert(changed, SessionChange)
+
+
+def applied(
+    command: Sequence[str | Path],
+    *changes: SessionChange,
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[AppliedRun, str, str]:
+    """Run a command with changed sessions, and return the run with what the program printed on its two streams."""
+    printed = folder / "printed"
+    shell = f'exec "$0" "$@" > {printed} 2> {printed}.err'
+    done = applying.apply(
+        ["/bin/sh", "-c", shell, *map(str, command)],
+        changes,
+        variables={},
+        given={**os.environ, **(variables or {})},
+    )
+    return done, printed.read_text(encoding="utf-8"), Path(f"{printed}.err").read_text(encoding="utf-8")

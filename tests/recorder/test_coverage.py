@@ -134,7 +134,7 @@ def test_an_installed_recorder_reaches_isolated_programs_and_does_nothing_else(
     before = recorded(command)
     assert (counts(before), reasons(before)) == ([], ["isolated"])
     files = doors.install(venv)
-    assert [file.name for file in files] == ["ortune_recorder.py", "ortune_recorder.pth"]
+    assert [file.name for file in files] == ["ortune_recorder.py", "ortune_applier.py", "ortune_recorder.pth"]
     after = recorded(command)
     assert (counts(after), reasons(after)) == ([(0, 1)], [])
     probe = "import sys; print([name for name in sys.modules if 'ortune' in name])"

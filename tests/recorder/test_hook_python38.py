@@ -12,23 +12,25 @@ import pytest
 
 from ortune.recorder import doors
 
-TEXT = doors.HOOK.read_text(encoding="utf-8")
-TREE = ast.parse(TEXT)
+HOOKS = pytest.mark.parametrize("file", [doors.HOOK, doors.APPLY_HOOK], ids=lambda file: file.stem)
 
 
-def test_the_grammar_is_that_of_python_38() -> None:
-    ast.parse(TEXT, doors.HOOK.name, feature_version=(3, 8))
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"), file.name, feature_version=(3, 8))
 
 
-def test_nothing_newer_is_used_at_run_time() -> None:
-    used = {node.attr for node in ast.walk(TREE) if isinstance(node, ast.Attribute)}
+@HOOKS
+def test_nothing_newer_is_used_at_run_time(file: Path) -> None:
+    nodes = [*ast.walk(tree(file))]
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert not used & {"removeprefix", "removesuffix", "bit_count", "pairwise", "file_digest", "orig_argv"}
-    assert not [each for each in ast.walk(TREE) if isinstance(each, ast.keyword) and each.arg == "strict"]
-    assert "from __future__ import annotations" in TEXT
+    assert not [each for each in nodes if isinstance(each, ast.keyword) and each.arg == "strict"]
+    assert "from __future__ import annotations" in file.read_text(encoding="utf-8")
 
 
-def test_it_imports_the_standard_library_alone_and_never_onnxruntime() -> None:
-    imports = [node for node in ast.walk(TREE) if isinstance(node, ast.Import | ast.ImportFrom)]
+@HOOKS
+def test_it_imports_the_standard_library_alone_and_never_onnxruntime(file: Path) -> None:
+    imports = [node for node in ast.walk(tree(file)) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {
         alias.name.split(".")[0] for node in imports for alias in node.names if isinstance(node, ast.Import)
     }
@@ -38,11 +40,13 @@ def test_it_imports_the_standard_library_alone_and_never_onnxruntime() -> None:
     assert names <= sys.stdlib_module_names
 
 
-def test_its_own_names_are_those_of_the_doors() -> None:
-    from ortune.recorder import hook
+def test_their_names_are_those_of_the_doors() -> None:
+    from ortune.recorder import apply_hook, hook
 
     assert (hook.VARIABLE, hook.WARNING) == (doors.VARIABLE, doors.WARNING)
-    assert (hook.__doc__ or "").startswith(doors.OURS)
+    assert (apply_hook.VARIABLE, apply_hook.WARNING) == (doors.APPLY_VARIABLE, doors.WARNING)
+    for module in (hook, apply_hook):
+        assert doors.OURS in (module.__doc__ or "").partition("\n")[0]
 
 
 def interpreters() -> list[Path]:

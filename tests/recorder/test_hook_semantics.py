@@ -49,7 +49,7 @@ copied = copy.copy(session); print(copied.run(None, X)[0].shape)
 def failing(call):
     try: call()
     except BaseException as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "ortune_recorder" not in f.filename]
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "/ortune_" not in f.filename]
         print(type(error).__module__, type(error).__name__, [f.name for f in frames], type(error.__context__).__name__)
         print(str(error).split(chr(10))[0][:60])
 

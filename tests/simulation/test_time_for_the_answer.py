@@ -10,7 +10,7 @@ import pytest
 from ortune import monotonic
 from ortune.search.fixed import LEAST_EXPLORED
 from ortune.search.phases import DELIVERY_SHARE
-from ortune.verbs import run
+from ortune.verbs import run_verb
 from ortune.verbs.bench import options as bench_options
 from ortune.verbs.bench import run as bench
 from ortune.verbs.compare import options as compare_options
@@ -42,7 +42,7 @@ def test_the_last_trial_ends_before_the_time_of_the_answer(
     with measuring_on(lab):
         began_s = monotonic.now_s() - before_s
         asked = options(**fields, budget=BUDGET_S, store=tmp_path / "store")
-        envelope = run(module, asked, None, began_s)
+        envelope = run_verb(module, asked, None, began_s)
         spent_s = monotonic.now_s() - began_s
     assert envelope.error is None
     assert spent_s + DELIVERY_SHARE * before_s <= BUDGET_S
@@ -58,7 +58,7 @@ def test_the_fewest_blocks_of_a_test_come_before_starts_and_a_reason(budget_s: f
         asked = compare_options.Options(
             a=net(tmp_path), b_set=["intra=1"], budget=budget_s, store=tmp_path / "store"
         )
-        envelope = run(compare, asked, None, began_s)
+        envelope = run_verb(compare, asked, None, began_s)
         spent_s = monotonic.now_s() - began_s
     comparison = envelope.result.comparison
     assert comparison is not None and comparison.n_blocks >= LEAST_EXPLORED

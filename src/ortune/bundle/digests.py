@@ -54,6 +54,19 @@ def require_intact_model(folder: Path, model: str, plain_model: str | None) -> N
     )
 
 
+def require_intact_folder(folder: Path, model: PurePosixPath) -> None:
+    """Compare the index of a bundle, and a model with all that is next to it, such as its external data.
+
+    Raises:
+        UsageError: As ``require_intact``.
+    """
+    _require(
+        folder,
+        [INDEX, model.as_posix()],
+        lambda names: [name for name in names if name == INDEX or PurePosixPath(name).parent == model.parent],
+    )
+
+
 def _require_no_link_out(folder: Path) -> None:
     """Refuse a bundle with a link, in any of its folders, to a place outside of it.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import files
-from ortune.bundle.shared import INDEX, SCHEMA, is_inside, require_no_way_out
+from ortune.bundle.shared import INDEX, is_inside, require_no_way_out, require_schema
 from ortune.errors import UsageError
 from ortune.records import BundleInfo, read_json
 
@@ -16,6 +16,10 @@ SUFFIX = ".ortune"
 _AGAIN = "create the bundle again with ortune tune"
 MODELS = (".onnx", ".ort")
 """What files of models end in."""
+
+
+class _Kind(msgspec.Struct):
+    schema: object = ""
 
 
 def is_bundle(path: Path) -> bool:
@@ -28,7 +32,9 @@ def read(path: Path) -> BundleInfo:
     index = path / INDEX
     require_no_way_out(path, INDEX)
     try:
-        info = read_json(files.read(index), BundleInfo)
+        text = files.read(index)
+        require_schema(msgspec.json.decode(text, type=_Kind).schema, index)
+        info = read_json(text, BundleInfo)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         what, do = (
@@ -39,12 +45,6 @@ def read(path: Path) -> BundleInfo:
         raise UsageError(f"{what}: {error.strerror}", where=str(index), do=do) from error
     except msgspec.DecodeError as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=_AGAIN) from error
-    if info.schema != SCHEMA:
-        raise UsageError(
-            f"the bundle has schema {info.schema!r}; {SCHEMA!r} is required",
-            where=str(index),
-            do=_AGAIN,
-        )
     for name in (info.model, *filter(None, [info.plain_model])):
         # A bundle comes from elsewhere: it must not reach outside its own folder.
         if not is_inside(name):

@@ -15,8 +15,11 @@ from typing import Any
 
 from ortune.errors import UsageError
 from ortune.files import inside
+from ortune.printable import operand
 
 SCHEMA = "ortune/bundle/1"
+APP_SCHEMA = "ortune/app-bundle/1"
+"""Of the bundle of an application, which has changes for several models."""
 INDEX = "ortune.json"
 WORKLOAD = "workload.json"
 
@@ -42,6 +45,26 @@ def require_no_way_out(folder: Path, name: str) -> None:
     if not inside(folder / name, folder):
         raise UsageError(
             "it is a link to a file outside of the bundle", where=str(folder / name), do="copy the file there"
+        )
+
+
+def require_schema(schema: object, index: Path) -> None:
+    """Refuse the index of a bundle that is not of one model, or of another version.
+
+    Raises:
+        UsageError: It is.
+    """
+    if schema == APP_SCHEMA:
+        raise UsageError(
+            "it is the bundle of an application, not of one model",
+            where=str(index.parent),
+            do=f"ortune run --with {operand(str(index.parent))} -- COMMAND",
+        )
+    if schema != SCHEMA:
+        raise UsageError(
+            f"the bundle has schema {schema!r}; {SCHEMA!r} is required",
+            where=str(index),
+            do="create the bundle again with ortune tune",
         )
 
 

@@ -191,11 +191,11 @@ def _several(
 def _run(
     module: Any, options: Any, stopping: str, began_s: float | None, said: Configured | None, *, quiet: bool
 ) -> Envelope[Any]:
-    from ortune.verbs import run
+    from ortune.verbs import run_verb
 
     return _watched(
         stopping,
-        lambda watcher: run(module, options, dataclasses.replace(watcher, configured=said), began_s),
+        lambda watcher: run_verb(module, options, dataclasses.replace(watcher, configured=said), began_s),
         quiet=quiet,
     )
 

@@ -14,6 +14,10 @@ VARIABLE = "ORTUNE_RECORD"
 """Names the folder that a recorder writes to; the same name is in ``hook.py``, which imports nothing of the package."""
 HOOK = Path(__file__).with_name("hook.py")
 NAME = "ortune_recorder"
+APPLY_VARIABLE = "ORTUNE_APPLY"
+"""Names the folder with the changes of ``apply_hook.py``, in which the same name is."""
+APPLY_HOOK = Path(__file__).with_name("apply_hook.py")
+APPLY_NAME = "ortune_applier"
 WARNING = "default::getpass.GetPassWarning"
 """A filter of warnings that changes nothing. Python imports the module of its category when it starts, before any
 sitecustomize, from the first folder that has it; the standard library has it too, so it is never an unknown one."""
@@ -23,7 +27,8 @@ import os
 import sys
 
 try:
-    import {NAME}
+    import {APPLY_NAME}
+    import {NAME}  # last, as it records what the program asked
 except Exception:  # an interpreter that is too old
     pass
 _own = os.path.dirname(__file__)
@@ -51,9 +56,14 @@ finally:
     if "getpass" not in sys.modules:
         sys.modules["getpass"] = _self
 """
-PTH = f'import os; "{VARIABLE}" in os.environ and __import__("{NAME}")\n'
-OURS = "Records how a Python program uses ONNX Runtime."
-"""The beginning of the hook's docstring, by which an installed one is recognised."""
+PTH = "".join(
+    f'import os; "{variable}" in os.environ and __import__("{name}")\n'
+    for variable, name in ((APPLY_VARIABLE, APPLY_NAME), (VARIABLE, NAME))
+)
+INSTALLED = {NAME: HOOK, APPLY_NAME: APPLY_HOOK}
+"""The modules that an environment gets."""
+OURS = "a Python program uses ONNX Runtime."
+"""Part of the first line of the hooks, by which an installed one is recognised."""
 
 
 def prepare(folder: Path) -> Path:
@@ -65,24 +75,28 @@ def prepare(folder: Path) -> Path:
     door = folder / "door"
     door.mkdir(mode=0o700)
     (door / f"{NAME}.py").write_bytes(HOOK.read_bytes())
+    (door / f"{APPLY_NAME}.py").write_bytes(APPLY_HOOK.read_bytes())
     (door / "sitecustomize.py").write_text(SITE, encoding="utf-8")
     (door / "getpass.py").write_text(GETPASS, encoding="utf-8")
     return door
 
 
-def environment(folder: Path, door: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a program that is recorded.
+def environment(
+    folder: Path, door: Path, given: Mapping[str, str], variable: str = VARIABLE
+) -> dict[str, str]:
+    """Return the environment of a program that is recorded or changed.
 
     Args:
         folder: Where its processes write.
         door: The folder that comes first on its search path.
-        given: Its environment without a recording.
+        given: Its environment without that.
+        variable: Names the folder to the one of the hooks that is meant.
     """
     path = given.get("PYTHONPATH", "")
     warnings = given.get("PYTHONWARNINGS", "")
     return {
         **given,
-        VARIABLE: str(folder),
+        variable: str(folder),
         "PYTHONPATH": str(door) + (os.pathsep + path if path else ""),
         # First, because the last of several filters counts most, and the user's own is meant.
         "PYTHONWARNINGS": WARNING + ("," + warnings if warnings else ""),
@@ -99,16 +113,19 @@ def install(venv: Path) -> tuple[Path, ...]:
         UsageError: It is no environment, or cannot be written.
     """
     site = _site(venv)
-    written = (site / f"{NAME}.py", site / f"{NAME}.pth")
-    _require_ours(written[0])
+    modules = {site / f"{name}.py": hook for name, hook in INSTALLED.items()}
+    start = site / f"{NAME}.pth"
+    for module in modules:
+        _require_ours(module)
     try:
-        files.write(written[0], HOOK.read_bytes())
-        files.write(written[1], PTH)
+        for module, hook in modules.items():
+            files.write(module, hook.read_bytes())
+        files.write(start, PTH)
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}", where=str(site), do="choose an environment of your own"
         ) from error
-    return written
+    return (*modules, start)
 
 
 def uninstall(venv: Path) -> tuple[Path, ...]:
@@ -118,8 +135,10 @@ def uninstall(venv: Path) -> tuple[Path, ...]:
         UsageError: It is no environment, or cannot be written.
     """
     site = _site(venv)
-    there = [path for path in (site / f"{NAME}.pth", site / f"{NAME}.py") if files.exists(path)]
-    _require_ours(site / f"{NAME}.py")
+    modules = [site / f"{name}.py" for name in INSTALLED]
+    there = [path for path in (site / f"{NAME}.pth", *modules) if files.exists(path)]
+    for module in modules:
+        _require_ours(module)
     try:
         for path in there:
             path.unlink()

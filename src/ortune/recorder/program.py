@@ -9,20 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ortune import launcher, monotonic, temporary
-from ortune.errors import UsageError
+from ortune import launcher, temporary
 from ortune.platform import cgroup
 from ortune.platform.reading import read_text
 from ortune.recorder import doors
 from ortune.recorder.digests import Digests
+from ortune.recorder.following import SIGNALLED, follow, require_proc
 from ortune.recorder.read import read
-from ortune.recorder.watch import ProcessWatch
 from ortune.records import Recording
-
-GRACE_S = 40.0
-"""What a program gets to end after ``--duration``, before it is killed."""
-SIGNALLED = 128
-"""Shells add this to the number of the signal that ended a program."""
 
 
 def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mapping[str, str]) -> Recording:
@@ -36,44 +30,31 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
     Raises:
         UsageError: This system has no /proc, or the program cannot be started.
     """
-    if not Path("/proc/self/task").is_dir():
-        raise UsageError("recording needs Linux and /proc", do="run it on Linux, or in a container")
+    require_proc()
     with temporary.folder() as scratch:
         folder = scratch / "recording"
         folder.mkdir(mode=0o700)
         door = doors.prepare(scratch)
-        busy, before = _cpu_ticks(), _children_cpu_ns()
-        at, start_ns = datetime.now(UTC), monotonic.now_ns()
-        try:
-            program = launcher.Foreground(command, environment=doors.environment(folder, door, given))
-        except OSError as error:
-            raise UsageError(
-                f"cannot be started: {error.strerror}", where=command[0], do="check the command after --"
-            ) from error
-        watch, digests = ProcessWatch(program.pid, folder, door), Digests()
-
-        def tick() -> float:
-            again_s = watch.look()
-            digests.follow(folder)
-            return again_s
-
-        code = program.wait(tick, limit_s=duration_s)
-        late = code is None
-        if late:
-            code = program.end(GRACE_S, tick)
-        watch.look_closely()
-        assert code is not None
-        elapsed_ns = monotonic.now_ns() - start_ns
+        busy, at, digests = _cpu_ticks(), datetime.now(UTC), Digests()
+        ended = follow(
+            command,
+            doors.environment(folder, door, given),
+            folder,
+            door,
+            limit_s=duration_s,
+            also=lambda: digests.follow(folder),
+        )
+        watch = ended.watch
         cpu_ns = {process.pid: process.cpu_ns for process in watch.seen.values() if process.cpu_ns}
-        recorded = read(folder, start_ns, digests, cpu_ns)
+        recorded = read(folder, ended.start_ns, digests, cpu_ns)
         return Recording(
             command=tuple(command),
             at=at.isoformat(timespec="seconds"),
-            elapsed_ns=elapsed_ns,
-            ended_by="duration" if late else launcher.signal_name(code) or "program",
-            code=SIGNALLED - code if code < 0 else code,
-            seen=len({program.pid, *(pid for pid, _ in watch.seen), *recorded.homes}),
-            cpu_ns=_children_cpu_ns() - before,
+            elapsed_ns=ended.elapsed_ns,
+            ended_by="duration" if ended.late else launcher.signal_name(ended.status) or "program",
+            code=ended.code,
+            seen=len({watch.root, *(pid for pid, _ in watch.seen), *recorded.homes}),
+            cpu_ns=ended.cpu_ns,
             cpu_quota=cgroup.cpu_quota(cgroup.groups_once()),
             logical_cpus=os.cpu_count() or 1,
             busy_ratio=_busy(busy, _cpu_ticks()),
@@ -91,13 +72,6 @@ def exit_code(recording: Recording) -> int:
     if recording.ended_by == "duration" and code == SIGNALLED + signal.SIGTERM:
         code = 0  # as it was asked to
     return 3 if code == 0 and recording.missed else code
-
-
-def _children_cpu_ns() -> int:
-    import resource  # Windows has none, and does not record
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return round((used.ru_utime + used.ru_stime) * 1e9)
 
 
 def _cpu_ticks() -> tuple[int, int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ortune import monotonic
-from ortune.recorder.doors import VARIABLE
+from ortune.recorder.doors import APPLY_VARIABLE, VARIABLE
 from ortune.records import MissedProcess, MissedReason
 
 STATIC = b"N11onnxruntime"
@@ -87,10 +87,11 @@ class ProcessWatch:
         root: The number of its first process.
         folder: The folder of the recording.
         door: The folder with the recorder on the search path.
+        variable: The variable that names the folder of the recording.
     """
 
-    def __init__(self, root: int, folder: Path, door: Path) -> None:
-        self.root, self.folder, self.door = root, folder, door
+    def __init__(self, root: int, folder: Path, door: Path, variable: str = VARIABLE) -> None:
+        self.root, self.folder, self.door, self.variable = root, folder, door, variable
         self.seen: dict[tuple[int, int], Seen] = {}
         self._alive: set[tuple[int, int]] = set()
         self._close: list[Seen] = []
@@ -189,8 +190,8 @@ class ProcessWatch:
             ("I" in flags or "E" in flags, "isolated"),
             ("S" in flags, "no-site"),
             (process.environment is None, "unknown"),
-            (VARIABLE not in environment, "environment-cleared"),
-            (environment.get(VARIABLE) != str(self.folder), "other-recording"),
+            (self.variable not in environment, "environment-cleared"),
+            (environment.get(self.variable) != str(self.folder), "other-recording"),
             (str(self.door) not in doors, "path-replaced"),
             (old, "old-python"),
             (not shared, "static"),
@@ -283,7 +284,7 @@ def _look_at(process: Seen) -> bool:
 
 def _environment(data: bytes) -> dict[str, str] | None:
     pairs = (entry.partition("=") for entry in data.decode("utf-8", "backslashreplace").split("\0") if entry)
-    names = {VARIABLE, "PYTHONPATH"}
+    names = {VARIABLE, APPLY_VARIABLE, "PYTHONPATH"}
     return {name: value for name, _, value in pairs if name in names}
 
 

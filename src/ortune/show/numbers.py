@@ -198,3 +198,8 @@ def operations(count: float) -> str:
         if count >= scale:
             return f"{three(count / scale)} {unit}"
     return f"{count:.0f} FLOP"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number of things in words: "1 call", "1,200 calls"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

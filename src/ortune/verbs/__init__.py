@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ortune.records import Envelope
 
 
-def run(
+def run_verb(
     verb: Any,
     options: Any,
     watcher: Watcher | None,

@@ -101,8 +101,10 @@ def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
     modules = module_of(job.verb, "run"), module_of(job.verb, "options")
     if job.resumes and issubclass(modules[1].Options, Resumable):
         try:
-            return verbs.run(modules[0], modules[1].Options(**job.values, resume="newest"), told, clock=clock)
+            return verbs.run_verb(
+                modules[0], modules[1].Options(**job.values, resume="newest"), told, clock=clock
+            )
         except UsageError as error:
             if error.where != "--resume":
                 raise
-    return verbs.run(modules[0], modules[1].Options(**job.values), told, clock=clock)
+    return verbs.run_verb(modules[0], modules[1].Options(**job.values), told, clock=clock)

@@ -12,7 +12,7 @@ from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Op
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 TABLE = "findings"
-EXAMPLE = 'ortune.record(["python", "app.py"])'
+EXAMPLE = 'ortune.record("python", "app.py")'
 FOREGROUND = True
 """The terminal and stdout belong to the program: the answer goes to stderr, and no progress is drawn."""
 USUAL = "app.workload"

@@ -6,28 +6,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ortune.printable import operand
-from ortune.records import Envelope, MissedProcess, RecordedSession, Recording
+from ortune.records import Envelope, RecordedSession, Recording
 from ortune.show import markdown
-from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Section, Tone, table
-from ortune.show.numbers import duration, percent, shorten, whole_percent
+from ortune.show.document import Block, Column, Document, Line, Pairs, Points, Section, Tone, table
+from ortune.show.missed import missed_points
+from ortune.show.numbers import counted, duration, percent, shorten, whole_percent
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.record.result import RecordResult
 
 SHOWN = 12
-_REASONS = {
-    "isolated": "python was started with -I or -E, which ignore the environment",
-    "no-site": "python was started with -S, which skips start-up modules",
-    "path-replaced": "PYTHONPATH was replaced, and another sitecustomize comes first or none is found",
-    "environment-cleared": "it was started without the environment of its parent",
-    "not-python": "it is not a Python program",
-    "static": "ONNX Runtime is linked into it",
-    "frozen": "it is a frozen program (PyInstaller), which ignores the environment",
-    "old-python": "its Python is older than 3.8",
-    "other-recording": "another ortune record recorded it",
-    "own-library": "it also uses a second ONNX Runtime library, whose sessions are not visible from Python",
-    "unknown": "the reason is unknown",
-    "unseen": "the recorder could not enter it, and its last moments could not be observed: run it again",
-}
 
 
 def installed(changed: Sequence[str], *, removed: bool) -> str:
@@ -46,11 +33,11 @@ def headline(result: RecordResult) -> str:
     if not recording.sessions:
         if missed:
             known = all(process.library for process in recording.missed)
-            processes = f"{_counted(missed, 'process', 'processes')}{' with ONNX Runtime' if known else ''}"
+            processes = f"{counted(missed, 'process', 'processes')}{' with ONNX Runtime' if known else ''}"
             return f"nothing was recorded: {processes} could not be recorded"
         if recording.processes:
             return "no sessions: the program imports onnxruntime and creates no session"
-        return f"no sessions: {_counted(recording.seen, 'process', 'processes')} seen, none with ONNX Runtime"
+        return f"no sessions: {counted(recording.seen, 'process', 'processes')} seen, none with ONNX Runtime"
     if not result.findings:
         return f"nothing found: {_looked_at(recording)}"
     first, *others = result.findings
@@ -62,8 +49,8 @@ def _looked_at(recording: Recording) -> str:
     own = [session for session in recording.sessions if not session.inherited]
     calls = sum(session.n_calls for session in recording.sessions)
     return (
-        f"{_counted(len(own), 'session')} and {_counted(calls, 'call')} in "
-        f"{_counted(len(recording.processes), 'process', 'processes')}"
+        f"{counted(len(own), 'session')} and {counted(calls, 'call')} in "
+        f"{counted(len(recording.processes), 'process', 'processes')}"
     )
 
 
@@ -75,7 +62,11 @@ def document(envelope: Envelope[RecordResult]) -> Document:
     if recording is None:
         return Document(title="ortune record", blocks=[Line(result.headline, "good")])
     tone: Tone = "look" if result.findings or recording.missed else "good"
-    blocks: list[Block] = [Line(result.headline, tone), *_findings(result), *_missed(recording.missed)]
+    blocks: list[Block] = [
+        Line(result.headline, tone),
+        *_findings(result),
+        *missed_points(recording.missed, "not recorded"),
+    ]
     if recording.sessions:
         blocks += [_sessions(recording), Pairs(rows=list(_facts(recording)))]
     if result.path:
@@ -144,21 +135,6 @@ def _findings(result: RecordResult) -> Iterator[Block]:
         yield Points(items=items, title="findings", marked=True)
 
 
-def _missed(missed: Sequence[MissedProcess]) -> Iterator[Block]:
-    if not missed:
-        return
-    items = []
-    for process in missed[:SHOWN]:
-        name = shorten(shlex.join(process.argv), 80) or f"process {process.pid}"
-        library = f" ({process.library})" if process.library else ""
-        items.append(f"{name}: {_REASONS[process.reason]}{library}")
-    if len(missed) > SHOWN:
-        items.append(f"and {len(missed) - SHOWN} more")
-    yield Points(items=items, title="not recorded", marked=True)
-    if any(process.reason in ("isolated", "unseen") for process in missed):
-        yield Code(title="next", lines=["ortune record --install VENV"])
-
-
 def _sessions(recording: Recording) -> Block:
     groups: dict[tuple[int, str, int], list[RecordedSession]] = {}
     for session in recording.sessions:
@@ -208,7 +184,7 @@ def _facts(recording: Recording) -> Iterator[tuple[str, str]]:
         else f", {whole_percent(recording.busy_ratio)} busy while recording"
     )
     quota = "" if recording.cpu_quota is None else f", a quota of {recording.cpu_quota:g}"
-    yield "machine", f"{_counted(recording.logical_cpus, 'CPU')}{quota}{busy}"
+    yield "machine", f"{counted(recording.logical_cpus, 'CPU')}{quota}{busy}"
     versions = dict.fromkeys(process.onnxruntime for process in recording.processes)
     yield "ONNX Runtime", ", ".join(versions)
     ended = "" if recording.ended_by == "program" else f", ended by {recording.ended_by}"
@@ -223,10 +199,6 @@ def _facts(recording: Recording) -> Iterator[tuple[str, str]]:
 
 def _command(recording: Recording) -> str:
     return shorten(shlex.join(map(operand, recording.command)), 60)
-
-
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _build(result: RecordResult) -> str:

@@ -1,0 +1,175 @@
+"""Reading the bundle of an application: what ``ortune run --with`` may change, checked, and as this machine needs it.
+
+A bundle may be a stranger's. It sets what is in a closed list, it replaces models by their sha256 with files inside the
+bundle alone, and it names no program, library or place to write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from ortune import files
+from ortune.bundle import digests
+from ortune.bundle.format import SUFFIX
+from ortune.bundle.machine import other_hardware, threads
+from ortune.bundle.settings import named, resolve, tuned_on
+from ortune.bundle.shared import (
+    APP_SCHEMA,
+    INDEX,
+    applied,
+    as_text,
+    is_inside,
+    require_no_way_out,
+    thread_cap,
+)
+from ortune.errors import UsageError
+from ortune.records import AppBundle, Applied, AppSession, AppValue, Plan, SessionChange
+
+SCHEMA = APP_SCHEMA
+VARIABLES = ("ORT_INTRA_OP_NUM_THREADS", "ORT_INTER_OP_NUM_THREADS")
+"""Variables that a bundle may set, to a number of threads."""
+_COUNT = re.compile(r"[1-9]\d{0,3}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CHANNELS = ("session_option", "session_config")
+_MOST_KEPT_S = 86_400.0
+_AGAIN = "create the bundle again with ortune tune"
+
+
+def is_app_bundle(path: Path) -> bool:
+    """Return whether a path is the folder of an application's bundle."""
+    if path.suffix != SUFFIX or not files.is_file(path / INDEX):
+        return False
+    try:
+        require_no_way_out(path, INDEX)
+        return msgspec.json.decode(files.read(path / INDEX), type=_Kind).schema == SCHEMA
+    except (OSError, msgspec.MsgspecError, UsageError):
+        return False
+
+
+class _Kind(msgspec.Struct):
+    schema: str = ""
+
+
+def read(path: Path) -> AppBundle:
+    """Read and check the bundle of an application.
+
+    Raises:
+        UsageError: It is none, or has something in it that no bundle may have.
+    """
+    index = path / INDEX
+    require_no_way_out(path, INDEX)
+    try:
+        bundle = msgspec.json.decode(files.read(index), type=AppBundle)
+    except OSError as error:
+        raise UsageError(
+            f"not a bundle: {error.strerror}",
+            where=str(index),
+            do="pass the folder that ortune tune app.workload wrote",
+        ) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"cannot be read: {error}", where=str(index), do=_AGAIN) from error
+    if bundle.schema != SCHEMA:
+        do = "pass the folder that ortune tune app.workload wrote; ortune.load opens the bundle of one model"
+        raise UsageError(
+            f"the bundle has schema {bundle.schema!r}; {SCHEMA!r} is required", where=str(index), do=do
+        )
+    for name, value in bundle.variables.items():
+        if name not in VARIABLES or not _COUNT.fullmatch(value):
+            raise _refused(index, f"a bundle cannot set the variable {name}={value}")
+    for session in bundle.sessions:
+        _check(path, session)
+    return bundle
+
+
+def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], tuple[str, ...]]:
+    """Return what is changed on this machine, and what of the bundle is not used here.
+
+    Args:
+        path: The folder of the bundle.
+        bundle: As ``read`` returned it.
+    """
+    host = tuned_on(bundle.host)
+    other = other_hardware(host)
+    notes = []
+    changed = []
+    for session in bundle.sessions:
+        name = session.name or session.sha256[0][:8]
+        replacement = session.replacement
+        if replacement and session.hardware_bound and other:
+            notes.append(f"{name}: the model is not replaced, because it was made for another CPU ({other})")
+            replacement = ""
+        settings = _settings(path, session)
+        values = {s.knob: _here(s.value, host) for s in settings}
+        changed.append(
+            SessionChange(
+                name=name,
+                sha256=session.sha256,
+                sizes=session.sizes_bytes if len(session.sizes_bytes) == len(session.sha256) else (),
+                what=tuple(named(msgspec.structs.replace(s, value=values[s.knob])) for s in settings),
+                options={s.key: values[s.knob] for s in settings if s.channel == "session_option"},
+                entries={s.key: as_text(values[s.knob]) for s in settings if s.channel == "session_config"},
+                share=session.share,
+                keep_s=session.keep_s,
+                replacement=str((path / replacement).resolve()) if replacement else "",
+                replacement_sha256=session.replacement_sha256,
+                shapes=tuple(
+                    tuple(sorted((value.name, value.shape or ()) for value in one))
+                    for one in session.only_shapes
+                ),
+                inputs=_values(session.inputs),
+                outputs=_values(session.outputs),
+                version=_version(bundle) if session.hardware_bound else "",
+            )
+        )
+    return tuple(changed), tuple(notes)
+
+
+def _check(path: Path, session: AppSession) -> None:
+    index = path / INDEX
+    if not session.sha256 or not all(map(_SHA256.fullmatch, session.sha256)):
+        raise _refused(index, f"{session.name}: the sha256 of its model is missing")
+    if not 0.0 <= session.keep_s <= _MOST_KEPT_S:
+        raise _refused(index, f"{session.name}: keep_s is {session.keep_s}; a day at most is possible")
+    for setting in _settings(path, session):
+        if setting.channel not in _CHANNELS or setting.provider:
+            raise _refused(index, f"{setting.knob} is not a setting of a session on the CPU")
+    if not session.replacement:
+        return
+    if not is_inside(session.replacement):
+        raise _refused(index, f"the model is outside the bundle: {session.replacement!r}")
+    require_no_way_out(path, session.replacement)
+    if not files.is_file(path / session.replacement):
+        raise UsageError(f"the model {session.replacement} is missing", where=str(path), do=_AGAIN)
+    digests.require_intact_folder(path, PurePosixPath(session.replacement))
+
+
+def _refused(index: Path, what: str) -> UsageError:
+    return UsageError(what, where=str(index), do=_AGAIN)
+
+
+def _settings(path: Path, session: AppSession) -> tuple[Applied, ...]:
+    """Return the settings with their channels, from the closed list alone."""
+    try:
+        applied(session.settings)
+    except ValueError as error:
+        raise _refused(path / INDEX, f"{session.name}: {error}") from error
+    return resolve(Plan(settings=session.settings))
+
+
+def _here(value: Any, host: Mapping[str, Any]) -> Any:
+    count = thread_cap(value)
+    return value if count is None else threads(count, host["cpus"]) if host else count
+
+
+def _values(values: tuple[AppValue, ...]) -> tuple[tuple[str, str, tuple[int | str | None, ...]], ...]:
+    return tuple((value.name, value.type, value.shape) for value in values)
+
+
+def _version(bundle: AppBundle) -> str:
+    """Return the only version that a hardware-bound model is for."""
+    return bundle.ort_versions[0] if bundle.ort_versions else "unknown"

@@ -1,0 +1,782 @@
+"""Changes how a Python program uses ONNX Runtime. This file runs inside the program.
+
+It is copied to a folder of its own as ``ortune_applier.py``, needs nothing but the standard library from Python 3.8,
+and never imports onnxruntime: when the program does, methods of its classes are wrapped in place. ``apply.json`` in the
+folder that the variable names has the changes; sessions of models that are not in it are left alone. What was done is
+written to ``PID-TIME.log`` there, one JSON object per line.
+
+An exception in here switches the changes off, and the program goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+FORMAT = 1
+VARIABLE, WARNING = "ORTUNE_APPLY", "default::getpass.GetPassWarning"
+"""Names the folder with the changes. Without it this file does nothing."""
+CHANGES = "apply.json"
+MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
+MARK = "_ortune_applied"
+CALLS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values", "run_with_ortvaluevector": ""}
+"""Methods that a guard looks at, with the name of the argument with the inputs."""
+OWNING = ("set_providers", "end_profiling", "set_tuning_results", "set_ep_dynamic_options", "run_async")
+"""Methods that need a session of their object's own: they change it, or run_async, which fails with one thread."""
+SHAREABLE = {"CPUExecutionProvider", "AzureExecutionProvider"}
+ENTRY = "add_session_config_entry"
+PLAIN = (
+    ENTRY,
+    "add_free_dimension_override_by_name",
+    "add_free_dimension_override_by_denotation",
+)
+"""Methods of options whose arguments are numbers and texts, so that two objects can be compared."""
+UNCHANGED: Dict[str, Any] = {"options": {}, "entries": {}}
+LOG_BYTES = 16 << 20
+BLOCK_BYTES = 1 << 20
+
+_now = time.monotonic
+
+
+class Shared:
+    """A session of C++ that several objects use.
+
+    Attributes:
+        values: The attributes that its creation gave to the first object.
+        users: Objects that have it.
+        idle_s: When the last of them was freed; None while there is one.
+        keep_s: How long it is kept after that.
+    """
+
+    def __init__(self, keep_s: float) -> None:
+        self.lock = threading.RLock()
+        self.values: Optional[Dict[str, Any]] = None
+        self.users, self.keep_s = 0, keep_s
+        self.idle_s: Optional[float] = None
+
+
+class Held:
+    """What is known of one object whose session was changed.
+
+    Attributes:
+        number: Of the changes.
+        asked: The arguments of its creation.
+        create: Creates it.
+        replaced: Whether it runs the replacement.
+        plain: Whether it has a session without changes.
+        original: An object with the program's own model, for calls with other shapes.
+    """
+
+    def __init__(self, number: int, create: Callable[..., Any], asked: Any, ref: Any) -> None:
+        self.number, self.create, self.asked, self.ref = number, create, asked, ref
+        self.shared: Optional[Shared] = None
+        self.replaced = self.plain = False
+        self.original: Any = None
+        self.calls = 0
+        self.lock = threading.Lock()
+
+
+class Node:
+    """An input or output of the program's own model, where the replacement has fixed sizes."""
+
+    def __init__(self, name: str, type: str, shape: List[Any]) -> None:
+        self.name, self.type, self.shape = name, type, shape
+
+    def __repr__(self) -> str:
+        return "NodeArg(name=%r, type=%r, shape=%r)" % (self.name, self.type, self.shape)
+
+
+class Applier:
+    """The changes of one process; a fork keeps its sessions and shares new ones."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.off = False
+        self.home = self.version = ""
+        self.module: Any = None
+        self.usual: Any = None
+        with open(os.path.join(folder, CHANGES), "rb") as file:
+            self.changes: List[Dict[str, Any]] = json.loads(file.read().decode())["sessions"]
+        self.numbers = {digest: n for n, each in enumerate(self.changes) for digest in each["sha256"]}
+        sizes = [size for each in self.changes for size in each["sizes"]]
+        # A file of another size has another content, and need not be read.
+        self.sizes = set(sizes) if all(each["sizes"] for each in self.changes) else None
+        self.held: Dict[int, Held] = {}
+        self.history: Any = weakref.WeakKeyDictionary()
+        self.kept_for_ever: List[Any] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Start with nothing of another process."""
+        self.lock = threading.RLock()
+        self.wake = threading.Condition(threading.Lock())
+        self.cache: Dict[Any, Shared] = {}
+        self.reaper: Optional[threading.Thread] = None
+        self.digests: Dict[Any, str] = {}
+        self.local = threading.local()
+        self.log_fd = self.log_bytes = -1
+
+    def forked(self) -> None:
+        """Begin again in the child of a fork, where threads of earlier sessions do not exist."""
+        # Freeing such a session would wait for its threads for ever.
+        self.kept_for_ever += self.cache.values()
+        os.close(self.log_fd) if self.log_fd >= 0 else None
+        self.begin()
+        for held in self.held.values():
+            held.shared, held.lock = None, threading.Lock()
+
+    # Writing.
+
+    def write(self, **event: Any) -> None:
+        """Append an event to the log, up to a limit."""
+        line = (
+            json.dumps(event, separators=(",", ":"), default=repr).encode("utf-8", "backslashreplace") + b"\n"
+        )
+        with self.lock:
+            if self.log_fd < 0:
+                name = "%d-%d.log" % (os.getpid(), time.time_ns())
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+                self.log_fd = os.open(os.path.join(self.folder, name), flags, 0o600)
+                self.log_bytes = 0
+                self.write(e="process", format=FORMAT, pid=os.getpid(), home=self.home, version=self.version)
+            if self.log_bytes + len(line) <= LOG_BYTES:
+                self.log_bytes += len(line)
+                os.write(self.log_fd, line)
+
+    def fail(self) -> None:
+        """Switch the changes off after an error of their own, and say so once."""
+        if self.off or sys is None or sys.is_finalizing():
+            self.off = True
+            return
+        self.off = True
+        kind, error, trace = sys.exc_info()
+        if isinstance(error, OSError) and not os.access(self.folder, os.W_OK):
+            return  # the run is over, and this process outlives it
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        text = "ortune: changes stopped in process %d: %s: %s (line %d)\n" % (
+            os.getpid(), getattr(kind, "__name__", ""), error, trace.tb_lineno if trace is not None else 0,
+        )  # fmt: skip
+        try:
+            self.write(e="off", why=text)
+            os.write(2, text.encode("utf-8", "backslashreplace"))
+        except Exception:
+            pass
+
+    # Sessions.
+
+    def number(self, session: Any) -> Tuple[int, str, str]:
+        """Return the number of the changes of a session's model, -1 for none, its sha256 and its name."""
+        path: Any = getattr(session, "_model_path", None)
+        data = getattr(session, "_model_bytes", None)
+        if path is not None:
+            path = os.path.abspath(os.fsdecode(path))
+            name = os.path.basename(path)
+            try:
+                status = os.stat(path)
+            except OSError:
+                return -1, "", name
+            key: Any = (path, status.st_size, status.st_mtime_ns)
+            size = status.st_size
+        elif data is not None:
+            key, size, name = (len(data), hash(data)), len(data), "bytes"
+        else:
+            return -1, "", ""
+        if self.sizes is not None and size not in self.sizes:
+            return -1, "", name
+        digest = self.digests.get(key)
+        if digest is None:
+            digest = file_digest(path) if data is None else hashlib.sha256(data).hexdigest()
+            self.digests[key] = digest
+        return self.numbers.get(digest, -1), digest, name
+
+    def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
+        """Create a session with the changes for its model."""
+        if self.off:
+            return original(session, *args, **kwargs)
+        try:
+            number, digest, name = self.number(session)
+            if number < 0:
+                self.write(e="session", n=-1, name=name, how="unmatched")
+        except Exception:
+            self.fail()
+            return original(session, *args, **kwargs)
+        if number < 0:
+            return original(session, *args, **kwargs)
+        resetting = getattr(self.local, "resetting", None) is session
+        return self.changed(original, session, args, kwargs, number, digest, resetting)
+
+    def changed(
+        self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, number: int, digest: str,
+        resetting: bool,
+    ) -> Any:  # fmt: skip
+        """Create a session that is in the changes; without them if that fails."""
+        change = self.changes[number]
+        try:
+            held = self.hold(session, number, original, (args, kwargs))
+            why = "set_providers" if resetting else self.unshareable(session)
+            share = bool(change["share"]) and not why
+            replacement = "" if resetting else self.replacement(change)
+            shared = self.shared(session, args, kwargs, digest, change) if share else None
+        except Exception:
+            self.fail()
+            return original(session, *args, **kwargs)
+        if shared is None:
+            kept = ["not shared: " + why] if change["share"] and why else []
+            return self.new(original, session, args, kwargs, held, replacement, kept)
+        with shared.lock:
+            values = self.use(shared, held)
+            if values is None:
+                before = dict(vars(session))
+                result = self.new(original, session, args, kwargs, held, replacement, [])
+                self.guarded(self.keep, shared, session, held, before)
+                return result
+            held.replaced = bool(replacement)
+            vars(session).update({name: copied(value) for name, value in values.items()})
+            what = described_change(change, replacement)
+            self.guarded(self.write, e="session", n=number, how="shared", what=what, kept=[])
+            return None
+
+    def new(
+        self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, held: Held, replacement: str,
+        kept: List[str],
+    ) -> Any:  # fmt: skip
+        """Create a session with its settings and model, and without them if ONNX Runtime refuses."""
+        change = self.changes[held.number]
+        before = dict(vars(session))
+        why = ""
+        try:
+            with Changes(self, session, change, replacement):
+                result = original(session, *args, **kwargs)
+        except Exception as error:
+            why = "%s: %s" % (type(error).__name__, str(error)[:300])
+        if why:
+            vars(session).clear()
+            vars(session).update(before)
+            result = original(session, *args, **kwargs)  # its error is the program's own
+            self.guarded(self.write, e="session", n=held.number, how="failed", what=[], kept=[why])
+            return result
+        held.replaced = bool(replacement)
+        self.guarded(self.finish, session, held, change, replacement, kept)
+        return result
+
+    def finish(self, session: Any, held: Held, change: Any, replacement: str, kept: List[str]) -> None:
+        """Give a new session the inputs and outputs of the program's own model, and write down what was done."""
+        if replacement:
+            for attribute, nodes in (
+                ("_inputs_meta", change["inputs"]),
+                ("_outputs_meta", change["outputs"]),
+            ):
+                if nodes:
+                    setattr(session, attribute, [Node(*node) for node in nodes])
+        if change["replacement"] and not replacement:
+            kept = [*kept, "model not replaced: " + self.local.refused]
+        self.write(
+            e="session", n=held.number, how="created", what=described_change(change, replacement), kept=kept
+        )
+
+    def guarded(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call something of the applier's own; an error switches it off."""
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            self.fail()
+            return None
+
+    def hold(self, session: Any, number: int, create: Callable[..., Any], asked: Any) -> Held:
+        """Follow an object until it is freed."""
+        key = id(session)
+        old = self.held.get(key)
+        if old is not None:
+            self.leave(old)
+        held = Held(number, create, asked, weakref.ref(session, functools.partial(_gone, key)))
+        self.held[key] = held
+        return held
+
+    def replacement(self, change: Any) -> str:
+        """Return the model to open instead; "" for the program's own."""
+        path = change["replacement"]
+        self.local.refused = ""
+        if not path:
+            return ""
+        if change["version"] and change["version"] != self.version:
+            self.local.refused = "made for onnxruntime " + change["version"]
+            return ""
+        try:
+            status = os.stat(path)
+            key = path, status.st_size, status.st_mtime_ns
+            if key not in self.digests:
+                self.digests[key] = file_digest(path)
+            if self.digests[key] == change["replacement_sha256"]:
+                return str(path)
+            self.local.refused = "its file was changed"
+        except OSError as error:
+            self.local.refused = str(error.strerror)
+        return ""
+
+    # Sharing.
+
+    def options(self, given: Any, change: Any) -> Any:
+        """Return new options: those that the program passed, with the changes.
+
+        Raises:
+            ValueError: They came from another session, so that not all of them can be read.
+        """
+        fresh = type(self.usual)()
+        if given is not None:
+            history = self.history.get(given, {})
+            if history.get("foreign"):
+                raise ValueError("its options are those of another session")
+            for name in readable(given):
+                value = getattr(given, name)
+                if value != getattr(fresh, name):
+                    setattr(fresh, name, value)
+            for name, args, kwargs in history.get("calls", {}).values():
+                if name != ENTRY or args[0] not in change["entries"]:
+                    getattr(fresh, name)(*args, **kwargs)
+        for name, value in change["options"].items():
+            now = getattr(fresh, name)
+            setattr(fresh, name, getattr(type(now), value) if isinstance(value, str) else value)
+        for key, value in change["entries"].items():
+            fresh.add_session_config_entry(key, value)
+        return fresh
+
+    def unshareable(self, session: Any) -> str:
+        """Return why a session cannot be shared; "" if it can."""
+        options = session._sess_options
+        if options is None:
+            return ""
+        if options.enable_profiling:
+            return "profiling"
+        if options.optimized_model_filepath:
+            return "it writes an optimised model"
+        history = self.history.get(options, {})
+        if history.get("foreign"):
+            return "its options are those of another session"
+        calls = history.get("calls", {}).values()
+        return next((name for name, args, kwargs in calls if not is_plain(name, args, kwargs)), "")
+
+    def shared(self, session: Any, args: Any, kwargs: Any, digest: str, change: Any) -> Shared:
+        """Return the place of all sessions that are requested alike."""
+        options = session._sess_options
+        asked = {} if options is None else {name: repr(getattr(options, name)) for name in readable(options)}
+        # As one that passes an untouched object asks for the same as one that passes none.
+        plain = {} if options is None else {n: repr(getattr(self.usual, n)) for n in readable(self.usual)}
+        asked = {name: value for name, value in asked.items() if plain.get(name) != value}
+        history = {} if options is None else self.history.get(options, {})
+        calls = repr(sorted(history.get("calls", {}).values()))
+        flag = bool(getattr(session, "_read_config_from_model", False))
+        own = json.dumps(change, sort_keys=True)
+        words = (*args, *([None] * (3 - len(args)))), sorted(kwargs.items())
+        key = digest, own, tuple(sorted(asked.items())), calls, repr(words), flag
+        with self.lock:
+            if key not in self.cache:
+                self.cache[key] = Shared(float(change["keep_s"]))
+            return self.cache[key]
+
+    def keep(self, shared: Shared, session: Any, held: Held, before: Dict[str, Any]) -> None:
+        """Share a session that was created."""
+        others = sorted(set(session.get_providers()) - SHAREABLE)
+        if others:
+            self.write(e="own", n=held.number, why=", ".join(others))
+            return
+        now = vars(session)
+        shared.values = {n: value for n, value in now.items() if n not in before or before[n] is not value}
+        self.use(shared, held)
+
+    def use(self, shared: Shared, held: Held) -> Optional[Dict[str, Any]]:
+        """Count an object that uses a shared session, and return its attributes; None if there is none yet."""
+        with self.lock:
+            if shared.values is not None:
+                held.shared = shared
+                shared.users += 1
+                shared.idle_s = None
+            return shared.values
+
+    def leave(self, held: Held) -> None:
+        """Count an object that uses its session no more."""
+        shared, held.shared = held.shared, None
+        if shared is None:
+            return
+        with self.lock:
+            shared.users -= 1
+            if shared.users > 0:
+                return
+            shared.idle_s = _now()
+            if shared.keep_s <= 0:
+                shared.values = None
+                return
+            alive = self.reaper is not None and self.reaper.is_alive()
+            if not alive and not sys.is_finalizing():
+                self.reaper = threading.Thread(target=self.reap, name="ortune-applier", daemon=True)
+                try:
+                    self.reaper.start()
+                except RuntimeError:  # the interpreter ends
+                    self.reaper = None
+
+    def reap(self) -> None:
+        """Free sessions that were not used for their time; end when there is none left to wait for."""
+        while True:
+            with self.lock:
+                now_s = _now()
+                idle = [s for s in self.cache.values() if s.idle_s is not None and s.values is not None]
+                old = [s for s in idle if s.idle_s is not None and now_s - s.idle_s >= s.keep_s]
+                dropped = [s.values for s in old]
+                for each in old:
+                    each.values = None
+                waits = [s.idle_s + s.keep_s - now_s for s in idle if s.idle_s is not None and s not in old]
+                if not waits:
+                    self.reaper = None
+            del dropped
+            if not waits:
+                return
+            with self.wake:
+                self.wake.wait(min(waits))
+
+    def own(self, session: Any, why: str, *, model: bool = False, settings: bool = True) -> None:
+        """Give an object a session of its own, because it is used as only one user can.
+
+        Args:
+            session: The object.
+            why: The reason.
+            model: Whether the program's own model is needed too, as no guard sees the shapes.
+            settings: Whether the settings are changed.
+        """
+        held = self.held.get(id(session))
+        if self.off or held is None or held.plain:
+            return
+        change = self.changes[held.number]
+        model = held.replaced and (not settings or (model and bool(change["shapes"])))
+        if held.shared is None and not model and settings:
+            return
+        args, kwargs = held.asked
+        replacement = self.replacement(change) if held.replaced and not model else ""
+        fresh = self.bare(session)
+        with Changes(self, fresh, change if settings else UNCHANGED, replacement):
+            held.create(fresh, *args, **kwargs)
+        self.leave(held)
+        vars(session).update(
+            {n: v for n, v in vars(fresh).items() if n not in ("_model_path", "_model_bytes")}
+        )
+        held.replaced, held.plain = bool(replacement), not settings
+        self.write(e="own", n=held.number, why=why)
+
+    def bare(self, session: Any) -> Any:
+        """Return another object with the model and the options that the program passed, and no session yet."""
+        fresh = object.__new__(self.module.InferenceSession)
+        vars(fresh).update(vars(session))
+        fresh._sess = None
+        fresh._sess_options = session._sess_options_initial
+        return fresh
+
+    # Calls.
+
+    def other(self, held: Held, session: Any, method: str, feed: Any) -> Any:
+        """Return the object that makes a call: another one if the replacement is not for its shapes."""
+        change = self.changes[held.number]
+        shapes = shapes_of(feed)
+        if shapes is not None and shapes in change["shapes"]:
+            return session
+        with held.lock:
+            held.calls += 1
+            if not held.calls & (held.calls - 1):
+                self.write(e="guard", n=held.number, calls=held.calls, of=id(session), shapes=shapes)
+            if held.original is None:
+                fresh = self.bare(session)
+                args, kwargs = held.asked
+                with Changes(self, fresh, change, ""):
+                    held.create(fresh, *args, **kwargs)
+                held.original = fresh
+            return held.original
+
+
+class Changes:
+    """The options and the model of a session while it is created; the program's own options are not touched."""
+
+    def __init__(self, applier: Applier, session: Any, change: Any, replacement: str) -> None:
+        self.session, self.replacement = session, replacement
+        self.model = session._model_path, session._model_bytes
+        self.options = session._sess_options
+        if change["options"] or change["entries"]:
+            self.options = applier.options(session._sess_options, change)
+
+    def __enter__(self) -> None:
+        self.session._sess_options = self.options
+        if self.replacement:
+            self.session._model_path, self.session._model_bytes = self.replacement, None
+
+    def __exit__(self, *error: Any) -> None:
+        self.session._model_path, self.session._model_bytes = self.model
+
+
+def _gone(key: int, ref: Any) -> None:
+    """Let go of a session whose object was freed."""
+    applier = _APPLIER
+    if applier is None:
+        return
+    try:
+        held = applier.held.get(key)
+        if held is not None and held.ref is ref:
+            del applier.held[key]
+            applier.leave(held)
+    except Exception:
+        applier.fail()
+
+
+def copied(value: Any) -> Any:
+    """Return a list or dictionary of its own."""
+    return type(value)(value) if type(value) in (list, dict, set) else value
+
+
+def readable(options: Any) -> List[str]:
+    """Return the names of the settings of an options object."""
+    return [
+        n
+        for n in dir(type(options))
+        if not n.startswith("_") and isinstance(vars(type(options)).get(n), property)
+    ]
+
+
+def described_change(change: Any, replacement: str) -> List[str]:
+    """Return what was changed, as ``name=value`` of the bundle and the word for another model."""
+    return [*change["what"], *(["model replaced"] if replacement else [])]
+
+
+def shapes_of(feed: Any) -> Any:
+    """Return the names and shapes of inputs in the order of names; None if they cannot be seen."""
+    if not isinstance(feed, dict):
+        return None
+    found = []
+    for name, value in feed.items():
+        shape = getattr(value, "shape", None)
+        if callable(shape):  # an OrtValue
+            shape = shape()
+        elif shape is None:
+            shape = []
+            while isinstance(value, (list, tuple)):
+                shape.append(len(value))
+                value = value[0] if value else None
+        found.append([str(name), list(shape)])
+    return sorted(found)
+
+
+def file_digest(path: str) -> str:
+    """Return the sha256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK_BYTES), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+# Wrapping.
+
+
+def patch(module: Any, applier: Applier) -> None:
+    """Wrap the methods of onnxruntime's classes, once for each class."""
+    sessions, base = module.InferenceSession, module.Session
+    if MARK in vars(sessions):
+        return
+    setattr(sessions, MARK, True)
+    applier.module = module
+    applier.home = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__))) + os.sep
+    package = sys.modules.get("onnxruntime")
+    applier.version = str(getattr(package, "__version__", "") or version_in(applier.home))
+    options = module.C.SessionOptions
+    applier.usual = options()
+    sessions._create_inference_session = wrapped_create(vars(sessions)["_create_inference_session"])
+    for name in OWNING:
+        if name in vars(base):
+            setattr(base, name, wrapped_owner(vars(base)[name], name))
+    base.get_session_options = wrapped_options(vars(base)["get_session_options"])
+    module.IOBinding.__init__ = wrapped_binding(vars(module.IOBinding)["__init__"])
+    for name in [n for n in vars(options) if n.partition("_")[0] in ("add", "register", "set", "clear")]:
+        setattr(options, name, wrapped_setter(vars(options)[name], name))
+    if any(change["shapes"] for change in applier.changes):
+        for name in CALLS:
+            if name in vars(base):
+                setattr(base, name, wrapped_call(vars(base)[name], name))
+    applier.write(e="begun")
+
+
+def wrapped_create(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the creation of a session with the changes."""
+
+    @functools.wraps(original)
+    def create(self: Any, *args: Any, **kwargs: Any) -> Any:
+        applier = _APPLIER
+        return (original(self, *args, **kwargs) if applier is None
+                else applier.create(original, self, args, kwargs))  # fmt: skip
+
+    return create
+
+
+def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a method that changes its session, which is its object's own before."""
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        applier = _APPLIER
+        if applier is None or applier.off or id(self) not in applier.held:
+            return original(self, *args, **kwargs)
+        if name != "set_providers":
+            applier.guarded(applier.own, self, name, settings=name != "run_async")
+            return original(self, *args, **kwargs)
+        before, applier.local.resetting = getattr(applier.local, "resetting", None), self
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            applier.local.resetting = before
+
+    return call
+
+
+def wrapped_binding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the creation of an IOBinding, whose session is its object's own before."""
+
+    @functools.wraps(original)
+    def create(self: Any, session: Any, *args: Any, **kwargs: Any) -> Any:
+        applier = _APPLIER
+        if applier is not None:
+            applier.guarded(applier.own, session, "IO binding", model=True)
+        return original(self, session, *args, **kwargs)
+
+    return create
+
+
+def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that gives out options whose entries cannot be read."""
+
+    @functools.wraps(original)
+    def get(self: Any) -> Any:
+        result = original(self)
+        applier = _APPLIER
+        if applier is not None and not applier.off:
+            applier.guarded(note, applier, result, None)
+        return result
+
+    return get
+
+
+def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a method of options that notes what cannot be read from them."""
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        applier = _APPLIER
+        if applier is not None and not applier.off:
+            applier.guarded(note, applier, self, (name, args, kwargs))
+        return result
+
+    return call
+
+
+def is_plain(name: str, args: Any, kwargs: Any) -> bool:
+    """Return whether a call that changed options has numbers and texts alone."""
+    return name in PLAIN and not kwargs and all(isinstance(each, (str, int)) for each in args)
+
+
+def note(applier: Applier, options: Any, call: Any) -> None:
+    """Note a call that changed options, as it cannot be read from them; None for options of another session."""
+    with applier.lock:
+        history = applier.history.setdefault(options, {"calls": {}})
+        if call is None:
+            history["foreign"] = True
+        else:
+            # A later call with the same first argument counts.
+            key = repr(call[:2]) if not is_plain(*call) else (call[0], call[1][0])
+            history["calls"].pop(key, None)
+            history["calls"][key] = call
+
+
+def wrapped_call(original: Callable[..., Any], method: str) -> Callable[..., Any]:
+    """Return a method that gives calls with other shapes to the program's own model."""
+    feed_name = CALLS[method]
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        applier = _APPLIER
+        held = None if applier is None else applier.held.get(id(self))
+        if applier is None or held is None or not held.replaced or not applier.changes[held.number]["shapes"]:
+            return original(self, *args, **kwargs)
+        feed = args[1] if feed_name and len(args) > 1 else kwargs.get(feed_name)
+        chosen = applier.guarded(applier.other, held, self, method, feed)
+        return original(self if chosen is None else chosen, *args, **kwargs)
+
+    return call
+
+
+class ApplyFinder:
+    """Finds nothing itself: when onnxruntime's classes are imported, they are wrapped next."""
+
+    def __init__(self, applier: Applier) -> None:
+        self.applier, self.busy = applier, False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return what the other finders find, with a loader that wraps the module."""
+        if name != MODULE or self.busy:
+            return None
+        self.busy = True
+        while WARNING in sys.warnoptions:  # not earlier: the list may still be walked over
+            sys.warnoptions.remove(WARNING)
+        try:
+            finders = [
+                finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")
+            ]
+            specs = (finder.find_spec(name, path, target) for finder in finders)
+            spec = next((spec for spec in specs if spec is not None), None)
+        finally:
+            self.busy = False
+        if spec is not None and spec.loader is not None:
+            self.applier.guarded(self.follow, spec.loader)
+        return spec
+
+    def follow(self, loader: Any) -> None:
+        """Make a loader wrap the module that it executes next."""
+        original = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            vars(loader).pop("exec_module", None)
+            original(module)
+            self.applier.guarded(patch, module, self.applier)
+
+        loader.exec_module = exec_module
+
+
+def version_in(home: str) -> str:
+    """Return the version that a package states in its ``__init__``, which is not finished yet."""
+    with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("__version__"):
+                return line.partition("=")[2].strip().strip("\"'")
+    return ""
+
+
+_APPLIER: Optional[Applier] = None
+
+
+def begin() -> None:
+    """Change this process, if the variable names a folder and nothing changes it yet."""
+    global _APPLIER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
+    folder = os.environ.get(VARIABLE, "")
+    if _APPLIER is not None or not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, CHANGES)):
+        return
+    if any(type(finder).__name__ == "ApplyFinder" for finder in sys.meta_path):
+        return
+    applier = _APPLIER = Applier(folder)
+    os.register_at_fork(after_in_child=applier.forked)
+    if MODULE in sys.modules:
+        applier.guarded(patch, sys.modules[MODULE], applier)
+    else:
+        sys.meta_path.insert(0, ApplyFinder(applier))
+
+
+begin()

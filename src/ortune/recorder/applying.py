@@ -1,0 +1,140 @@
+"""Runs a program with changed sessions, and collects what was changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ortune import files, temporary
+from ortune.recorder import apply_hook, doors
+from ortune.recorder.following import follow, require_proc
+from ortune.records import AppliedRun, ChangedModel, SessionChange
+
+
+class Process(msgspec.Struct, tag_field="e", tag="process"):
+    """A process that imported onnxruntime."""
+
+    pid: int
+    home: str
+    version: str
+
+
+class Session(msgspec.Struct, tag_field="e", tag="session"):
+    """A session that was created, or uses one that was."""
+
+    n: int
+    how: str
+    name: str = ""
+    what: list[str] = []
+    kept: list[str] = []
+
+
+class Own(msgspec.Struct, tag_field="e", tag="own"):
+    """An object that has a session of its own, and why."""
+
+    n: int
+    why: str
+
+
+class Guard(msgspec.Struct, tag_field="e", tag="guard"):
+    """Calls of an object with other shapes than those of the replacement."""
+
+    n: int
+    calls: int
+    of: int
+
+
+class Off(msgspec.Struct, tag_field="e", tag="off"):
+    """The changes have stopped."""
+
+    why: str
+
+
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Process | Session | Own | Guard | Off)
+
+
+def apply(
+    command: Sequence[str],
+    changes: Sequence[SessionChange],
+    *,
+    variables: Mapping[str, str],
+    given: Mapping[str, str],
+) -> AppliedRun:
+    """Run a program to its end with changed sessions.
+
+    Args:
+        command: Program and arguments.
+        changes: By model.
+        variables: Added to its environment.
+        given: Its environment without the changes.
+
+    Raises:
+        UsageError: This system has no /proc, or the program cannot be started.
+    """
+    require_proc()
+    with temporary.folder() as scratch:
+        folder = scratch / "changes"
+        door = prepare(scratch, folder, changes)
+        environment = doors.environment(folder, door, {**given, **variables}, doors.APPLY_VARIABLE)
+        ended = follow(command, environment, folder, door, variable=doors.APPLY_VARIABLE)
+        events = list(_events(folder))
+        processes = [event for event in events if isinstance(event, Process)]
+        sessions = [event for event in events if isinstance(event, Session)]
+        return AppliedRun(
+            command=tuple(command),
+            elapsed_ns=ended.elapsed_ns,
+            cpu_ns=ended.cpu_ns,
+            code=ended.code,
+            seen=len(
+                {ended.watch.root, *(pid for pid, _ in ended.watch.seen), *(each.pid for each in processes)}
+            ),
+            processes=len(processes),
+            onnxruntime=tuple(dict.fromkeys(process.version for process in processes)),
+            models=tuple(_model(number, change, events) for number, change in enumerate(changes)),
+            unmatched=dict(Counter(event.name for event in sessions if event.n < 0)),
+            missed=ended.watch.missed({process.pid: process.home for process in processes}),
+            stopped=tuple(event.why.strip() for event in events if isinstance(event, Off)),
+        )
+
+
+def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Path:
+    """Write the changes and the files that a program finds on its search path, and return the folder of these."""
+    folder.mkdir(mode=0o700)
+    files.write(folder / apply_hook.CHANGES, msgspec.json.encode({"sessions": list(changes)}))
+    return doors.prepare(scratch)
+
+
+def _events(folder: Path) -> Iterator[Any]:
+    """Read what all processes wrote; a last line that is cut off is left out."""
+    for path in sorted(folder.glob("*.log")):
+        for line in files.read(path).split(b"\n"):
+            try:
+                yield _DECODER.decode(line)
+            except msgspec.DecodeError:
+                continue
+
+
+def _model(number: int, change: SessionChange, events: Sequence[Any]) -> ChangedModel:
+    sessions = [event for event in events if isinstance(event, Session) and event.n == number]
+    how = Counter(event.how for event in sessions)
+    kept = Counter(why for event in sessions for why in event.kept)
+    kept.update(
+        f"not shared: {event.why}" for event in events if isinstance(event, Own) and event.n == number
+    )
+    calls: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, Guard) and event.n == number:
+            calls[event.of] = max(event.calls, calls.get(event.of, 0))
+    return ChangedModel(
+        name=change.name,
+        created=how["created"],
+        shared=how["shared"],
+        failed=how["failed"],
+        what=tuple(dict.fromkeys(what for event in sessions for what in event.what)),
+        kept=dict(kept),
+        other_shapes=sum(calls.values()),
+    )

@@ -1,0 +1,113 @@
+"""Runs a program to its end and watches its processes from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune import launcher, monotonic
+from ortune.errors import UsageError
+from ortune.recorder.doors import VARIABLE
+from ortune.recorder.watch import ProcessWatch
+
+GRACE_S = 40.0
+"""What a program gets to end after its time, before it is killed."""
+SIGNALLED = 128
+"""Shells add this to the number of the signal that ended a program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A program that has ended.
+
+    Attributes:
+        start_ns, elapsed_ns: Its start on the monotonic clock, and its time.
+        cpu_ns: Its CPU time, with that of children that it waited for.
+        status: Its exit code, minus the number of the signal that ended it.
+        late: Whether it was asked to end because its time was over.
+        watch: Its processes.
+    """
+
+    start_ns: int
+    elapsed_ns: int
+    cpu_ns: int
+    status: int
+    late: bool
+    watch: ProcessWatch
+
+    @property
+    def code(self) -> int:
+        """Its exit code as a shell says it: 128 plus the number of the signal that ended it."""
+        return SIGNALLED - self.status if self.status < 0 else self.status
+
+
+def require_proc() -> None:
+    """Refuse a system without /proc.
+
+    Raises:
+        UsageError: This is one.
+    """
+    if not Path("/proc/self/task").is_dir():
+        raise UsageError("recording needs Linux and /proc", do="run it on Linux, or in a container")
+
+
+def follow(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    door: Path,
+    *,
+    variable: str = VARIABLE,
+    limit_s: float = math.inf,
+    also: Callable[[], None] = lambda: None,
+) -> Ended:
+    """Run a program in the foreground to its end.
+
+    Args:
+        command: Program and arguments.
+        environment: Its whole environment.
+        folder: Where its processes report.
+        door: The folder that comes first on its search path.
+        variable: The variable that names ``folder``.
+        limit_s: Ask the program to end after this time.
+        also: Called at intervals.
+
+    Raises:
+        UsageError: The program cannot be started.
+    """
+    before, start_ns = _children_cpu_ns(), monotonic.now_ns()
+    try:
+        program = launcher.Foreground(command, environment=environment)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be started: {error.strerror}", where=command[0], do="check the command after --"
+        ) from error
+    watch = ProcessWatch(program.pid, folder, door, variable)
+
+    def tick() -> float:
+        again_s = watch.look()
+        also()
+        return again_s
+
+    status = program.wait(tick, limit_s=limit_s)
+    late = status is None
+    if status is None:
+        status = program.end(GRACE_S, tick)
+    watch.look_closely()
+    return Ended(
+        start_ns=start_ns,
+        elapsed_ns=monotonic.now_ns() - start_ns,
+        cpu_ns=_children_cpu_ns() - before,
+        status=status,
+        late=late,
+        watch=watch,
+    )
+
+
+def _children_cpu_ns() -> int:
+    import resource  # Windows has none, and does not record
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * 1e9)

@@ -1,0 +1,1 @@
+"""The folder of ``ortune run``: its options, its steps, its words."""

@@ -1,0 +1,22 @@
+"""What a bundle changed in a program."""
+
+from __future__ import annotations
+
+from ortune.records import AppliedRun, MemoryChange
+
+
+class RunResult(AppliedRun, frozen=True, kw_only=True):
+    """``result`` of ``ortune run --json``.
+
+    Attributes:
+        headline: What was changed where, in one sentence.
+        bundle: The folder of the bundle.
+        contains: The gain that the bundle states.
+        memory: The peak memory that was measured when it was created.
+    """
+
+    headline: str = ""
+    bundle: str = ""
+    contains: str = ""
+    memory: MemoryChange | None = None
+    notes: tuple[str, ...] = ()
