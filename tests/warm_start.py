@@ -116,7 +116,13 @@ def main() -> None:
     """The top frame, of the process itself and of every fork."""
     descriptor, folder, *modules = [word for word in sys.argv[1:] if word.strip("-")]
     sys.path[0] = folder
-    for name in ("onnxruntime", "ortune_worker.main", "ortune_worker.tool", "ortune_worker.probes"):
+    for name in (
+        "onnxruntime",
+        "ortune_worker.main",
+        "ortune_worker.tool",
+        "ortune_worker.replay",
+        "ortune_worker.probes",
+    ):
         importlib.import_module(name)
     if SPINS in modules:
         modules.remove(SPINS)
@@ -132,7 +138,8 @@ def main() -> None:
     asked = serve(socket.socket(fileno=int(descriptor)))
     try:
         become(asked)
-        importlib.import_module(f"ortune_worker.{'tool' if sys.argv[1:] == ['tool'] else 'main'}").main()
+        entry = {"tool": "tool", "play": "replay"}.get("".join(sys.argv[1:]), "main")
+        importlib.import_module(f"ortune_worker.{entry}").main()
     except BaseException:  # noqa: BLE001 -- as an interpreter ends with what nobody caught
         traceback.print_exc()
         os._exit(1)

@@ -152,7 +152,7 @@ def child(
     environment = worker.environment(settings)
     if real or os.getpid() != _PID or not _is_plain(worker, program, settings):
         return _start(worker, program, settings, arguments, log)
-    modules = (*((SPINS,) if spins else ()), *(TOOLS if arguments else ()))
+    modules = (*((SPINS,) if spins else ()), *(TOOLS if "tool" in arguments else ()))
     if _FIRST_SESSION.isdisjoint(text for item in settings for text in (item.channel, item.key)):
         modules = (SESSION, *modules)
     key = (modules, frozenset((n, v) for n, v in environment.items() if n not in _OWN))

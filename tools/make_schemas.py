@@ -17,6 +17,7 @@ import msgspec
 from ortune import records
 from ortune.api import verbs
 from ortune.records import Record
+from ortune.verbs._app_bench.result import AppBenchResult
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schema"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,6 +28,7 @@ def documents() -> dict[str, type[Record]]:
     return {
         **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
         "many/1": envelope(records.ManyResult),
+        "app-bench/1": envelope(AppBenchResult),
         "snapshot/1": records.Snapshot,
         "plan/1": records.Plan,
         "workload/1": named(records.RecordedWorkload, "Workload"),

@@ -101,6 +101,8 @@ class _BenchOptions(TypedDict, total=False):
     "One thread pool for all sessions."
     shared_arena: bool
     "One memory arena for all sessions."
+    models: Sequence[str | Path] | str | Mapping[str, object]
+    "Models of a recording that are not where they were: files, or folders to search. Repeatable."
     rate: str | float | None
     "Start calls at this rate, whether or not earlier ones have ended (50/s)."
     arrival: str | None

@@ -18,7 +18,6 @@ from ortune import files
 from ortune.cli.output import write_answer, write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError, UsageError
-from ortune.show.verb_modules import MANY
 
 if TYPE_CHECKING:
     from ortune import Watcher
@@ -74,7 +73,6 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if several is not None:
                 module, place = importlib.import_module("ortune.verbs._many.run"), output
                 envelope = _watched(asked.STOPPING, partial(module.run, several), quiet=quiet)
-                name = MANY
             else:
                 said = configure(values) if configure is not None else None
                 module = importlib.import_module(f"ortune.verbs.{verb}.run")
@@ -83,8 +81,8 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                     options = with_timeline(options)
                 place = options.answer if own_output else output
                 envelope = _run(module, options, asked.STOPPING, began_s, said, quiet=quiet or aside)
-                name = verb
-            _write(name, envelope, form, place, whole=verbose, aside=aside)
+            # A command answers with another document about several models, or about a recording.
+            _write(envelope.schema.split("/")[1], envelope, form, place, whole=verbose, aside=aside)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)

@@ -55,7 +55,13 @@ def read(path: Path) -> Recording | None:
 
 
 def of_model(
-    recording: Recording, model: OpenModel, number: int | None, *, where: str, seed: int
+    recording: Recording,
+    model: OpenModel,
+    number: int | None,
+    *,
+    where: str,
+    seed: int,
+    most_cases: int = MOST_CASES,
 ) -> Workload:
     """Return how an application uses one model: its shapes by their share of the calls, gap and callers.
 
@@ -65,13 +71,14 @@ def of_model(
         number: The session, counted from 1 in the file; None for all sessions of the model.
         where: The file, for errors.
         seed: Seed of the generated values.
+        most_cases: Shapes that are kept, those of the most calls.
 
     Raises:
         InputError: No session of the model was recorded or called, or the shapes do not fit.
     """
     sessions = _sessions(recording, model, number, where)
     counted = _counted(sessions)
-    shown = counted.most_common(MOST_CASES)
+    shown = counted.most_common(most_cases)
     if not shown:
         raise InputError(
             "the recording has no call of this model with known shapes",
@@ -82,13 +89,17 @@ def of_model(
     cases = []
     for shapes, count in shown:
         (case,) = workload.propose(model.ir, shapes=dict(shapes), seed=seed).cases
-        name = ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
-        cases.append(msgspec.structs.replace(case, name=name, weight=count / total))
+        cases.append(msgspec.structs.replace(case, name=case_name(shapes), weight=count / total))
     gap_ns, callers = _load(recording, sessions)
     notes = [f"recorded: {total:,} calls of {len(sessions)} session{'s' * (len(sessions) != 1)}"]
     if len(counted) > len(shown):
         notes.append(f"the {len(shown)} most frequent of {len(counted)} shapes")
     return Workload(cases=tuple(cases), seed=seed, gap_ns=gap_ns, callers=callers, notes=tuple(notes))
+
+
+def case_name(shapes: Shapes) -> str:
+    """Return the name of the case with these shapes."""
+    return ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
 
 
 def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
@@ -114,7 +125,7 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
     shown = [shapes for shapes, _ in _counted(sessions).most_common(MOST_CASES)]
     found: list[tuple[int, int]] = []
     for process in {session.process for session in sessions}:
-        by_key = {calls.key: _shapes(calls) for s in sessions if s.process == process for calls in s.calls}
+        by_key = {calls.key: shapes_of(calls) for s in sessions if s.process == process for calls in s.calls}
         for call in recording.processes[process].arrivals:
             if by_key.get(call.key) in shown:
                 found.append((call.start_ns, shown.index(by_key[call.key])))
@@ -135,12 +146,13 @@ def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
     """Return how often each combination of shapes was called."""
     counted: Counter[Shapes] = Counter()
     for calls in (calls for session in sessions for calls in session.calls):
-        if calls.method.startswith("run") and _shapes(calls):
-            counted[_shapes(calls)] += calls.count - calls.failed
+        if calls.method.startswith("run") and shapes_of(calls):
+            counted[shapes_of(calls)] += calls.count - calls.failed
     return +counted
 
 
-def _shapes(calls: RecordedCalls) -> Shapes:
+def shapes_of(calls: RecordedCalls) -> Shapes:
+    """Return the known shapes of the inputs by their names."""
     return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
 
 

@@ -33,6 +33,7 @@ from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
 from ortune.records.recording import *
+from ortune.records.replay import *
 from ortune.records.rows import *
 from ortune.records.runtime import *
 from ortune.records.source import *

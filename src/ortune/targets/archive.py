@@ -21,6 +21,8 @@ ENTRY = f"""\
 import sys
 if sys.argv[1:] == ["tool"]:
     from {PACKAGE}.tool import main
+elif sys.argv[1:] == ["play"]:
+    from {PACKAGE}.replay import main
 else:
     from {PACKAGE}.main import main
 main()

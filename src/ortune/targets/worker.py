@@ -16,6 +16,8 @@ from ortune.records import (
     Command,
     FailureReason,
     Loaded,
+    PlayDone,
+    PlayRequest,
     Ready,
     Runtime,
     TimeSource,
@@ -38,9 +40,9 @@ LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
 _GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
-Message = TrialRequest | TimeSource | Command | ToolRequest
+Message = TrialRequest | TimeSource | Command | ToolRequest | PlayRequest
 """Messages to a process or a page."""
-_decoder = msgspec.json.Decoder(WorkerMessage | ToolDone)
+_decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone)
 
 
 class Worker:
@@ -64,7 +66,7 @@ class Worker:
         self.runtime, self.folder, self.scratch = runtime, folder, scratch
         self.limits, self.limit_bytes = limits, limit_bytes
         self.phase = "starting"
-        self.end: TrialDone | ToolDone | TrialError | None = None
+        self.end: TrialDone | ToolDone | PlayDone | TrialError | None = None
         self.elapsed_ns = 0
         self.child: launcher.Child | None = None
         self._chatter = b""
@@ -138,7 +140,9 @@ class Worker:
         self.child.send(msgspec.json.encode(message) + b"\n")
 
     def follow(
-        self, until: type[Loaded | TurnOver | TrialDone | ToolDone], patience_s: float = float("inf")
+        self,
+        until: type[Loaded | TurnOver | TrialDone | ToolDone | PlayDone],
+        patience_s: float = float("inf"),
     ) -> bool:
         """Read what it says until the answer that was waited for, or its end; False if neither came in time."""
         began = self._since = monotonic.now_s()
@@ -146,7 +150,7 @@ class Worker:
         while self.live and answer is None and monotonic.now_s() < began + patience_s:
             # Whoever goes on talking is held to the limits too.
             answer = self._listen(until) or self._over_limits()
-            if isinstance(answer, TrialDone | ToolDone | TrialError):
+            if isinstance(answer, TrialDone | ToolDone | PlayDone | TrialError):
                 self.end = answer
         now = monotonic.now_s()
         self.elapsed_ns += int((now - began) * 1e9)
@@ -173,8 +177,8 @@ class Worker:
         return TrialError(reason=reason, what=what, phase=self.phase)
 
     def _listen(
-        self, until: type[Loaded | TurnOver | TrialDone | ToolDone]
-    ) -> WorkerMessage | ToolDone | None:
+        self, until: type[Loaded | TurnOver | TrialDone | ToolDone | PlayDone]
+    ) -> WorkerMessage | ToolDone | PlayDone | None:
         """Return one message, or what went wrong; None if it is not what was waited for, or none came yet."""
         try:
             line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)

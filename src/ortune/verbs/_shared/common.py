@@ -103,6 +103,15 @@ CustomOps = Annotated[
     Sequence[AnyPath],
     Option("--custom-ops", "LIB", "Shared library with custom operators. Repeatable.", MODEL),
 ]
+ModelsOfRecording = Annotated[
+    Sequence[AnyPath],
+    Option(
+        "--models",
+        "PATH",
+        "Models of a recording that are not where they were: files, or folders to search. Repeatable.",
+        MODEL,
+    ),
+]
 ReplaceBundle = Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)]
 ReplaceFile = Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)]
 WriteBundle = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,9 @@ from ortune.rules.shapes import superlinear_latency
 from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
 from ortune.stats import arrivals
-from ortune.stats.intervals import Interval
-from ortune.stats.processes import pooled_quantile, typical_interval
+from ortune.stats.processes import pooled_quantile
 from ortune.stats.tails import minimum_requests
+from ortune.verbs._shared.estimates import estimate, typical
 from ortune.verbs.bench import note_words
 from ortune.verbs.bench.arrival import Arrival
 from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult, LoadFigures
@@ -127,31 +126,14 @@ def _row(
     )
 
 
-def typical(values: Sequence[float]) -> Estimate:
-    """Return the middle of one figure a process, with its interval where there are enough processes."""
-    interval = typical_interval(values)
-    if interval is None:
-        return Estimate(value=float(np.median(values)), single=True)
-    return _estimate(interval)
-
-
 def _tail(samples: Sequence[np.ndarray], quantile: float, n_requests: int) -> TailEstimate:
     needed = minimum_requests(quantile)
-    estimate = pooled_quantile(samples, quantile)
-    latency = None if estimate is None else _estimate(estimate)
+    interval = pooled_quantile(samples, quantile)
+    latency = None if interval is None else estimate(interval)
     if latency is None and n_requests >= needed:
         # Stopped before the third process: the requests are enough, the processes are not.
         latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
     return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=n_requests)
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(
-        value=interval.centre,
-        low=interval.low if math.isfinite(interval.low) else None,
-        high=interval.high if math.isfinite(interval.high) else None,
-        level=interval.level,
-    )
 
 
 def _process(t: CaseTrial, name: str) -> BenchProcess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from ortune.verbs._shared.common import ModelsOfRecording
 from ortune.verbs._shared.groups import Each, Load, OneBench
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
@@ -26,7 +27,8 @@ class Options(Each, Load, OneBench):
         AnyPath,
         Argument(
             "MODEL...",
-            "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision; several, folders and patterns too.",
+            "model.onnx, model.ort, NAME.ortune, model.onnx@git-revision, or app.workload of a recorded application; "
+            "several, folders and patterns too.",
             each=True,
         ),
     ]
@@ -36,6 +38,7 @@ class Options(Each, Load, OneBench):
     shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
         False
     )
+    models: ModelsOfRecording = ()
     rate: Annotated[
         str | float | None,
         Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
@@ -56,6 +59,7 @@ class Options(Each, Load, OneBench):
         if self.rate is None and self.arrival is None:
             return
         from ortune.catalogue.providers import of_target
+        from ortune.verbs._shared.applications import recording_of
         from ortune.verbs.bench.arrival import check
 
         check(
@@ -63,5 +67,5 @@ class Options(Each, Load, OneBench):
             self.arrival,
             gap=bool(self.feeds.gap_ns),
             in_page=of_target(self.target).in_page,
-            workload=self.workload is not None,
+            workload=self.workload is not None or recording_of(self.model) is not None,
         )

@@ -11,6 +11,7 @@ import math
 import random
 import shlex
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,6 +37,7 @@ from ortune.search.phases import LOOK_SHARE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.groups import OneBench
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
@@ -53,13 +55,20 @@ FAILURES = 2  # of a shape one after the other, before it is given up
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
-    """Measure one plan and return the whole document.
+    """Measure one plan and return the whole document; of a recording, the document of ``verbs/_app_bench``.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
     """
-    check("bench", options)
     watch = watcher or Watcher()
+    recording = recording_of(options.model)
+    if recording is not None:
+        from ortune.verbs._app_bench.run import bench
+
+        application: Envelope[Any] = bench(options, recording, watch)
+        return application
+    require_no_models(options)
+    check("bench", options)
     return measured(
         "bench",
         options,

@@ -1,0 +1,207 @@
+"""From a recording of an application to the steps of its processes, played again: the order, the gaps, the threads.
+
+Time in which no process of the application is in ONNX Runtime is shortened to ``IDLE_NS``: threads that spin have
+given up by then, and nothing else of ONNX Runtime happens. What remains keeps its order and its overlap.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ortune.inputs.recorded import Shapes, shapes_of
+from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recording
+
+IDLE_NS = 100_000_000
+Feed = tuple[int, Shapes]
+"""Inputs of a call: the index of the model in the recording, and their shapes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What one process does.
+
+    Attributes:
+        process: Its index in the recording.
+        sessions: Indices of its sessions in the recording; steps name them by their place here.
+        before: Those of them that existed when it began.
+        feeds: Inputs of its calls; steps name them by their place here.
+        steps: In the order in which they started.
+    """
+
+    process: int
+    sessions: tuple[int, ...]
+    before: frozenset[int]
+    feeds: tuple[Feed, ...]
+    steps: tuple[PlayedStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What is played of a recording.
+
+    Attributes:
+        scripts: The processes that create or call sessions.
+        span_ns: From the first step to the end of the last one, as recorded, with shortened idle time.
+        cut_ns: Idle time that is left out.
+        calls, of_calls: Calls that are played, and that were recorded.
+        without_shapes: Calls whose shapes are not known, and that are left out.
+    """
+
+    scripts: tuple[Script, ...]
+    span_ns: int
+    cut_ns: int
+    calls: int
+    of_calls: int
+    without_shapes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    start_ns: int
+    end_ns: int
+    thread: int
+    do: str
+    session: int
+    feed: Feed | None = None
+
+
+class _Warp:
+    """The time without what is idle in all processes."""
+
+    def __init__(self, events: Iterable[_Event]) -> None:
+        self.ends: list[int] = []  # of the busy stretches before a cut
+        self.cuts: list[int] = []  # what is cut until then, this one included
+        busy_until = None
+        for event in sorted(events, key=lambda event: event.start_ns):
+            if busy_until is not None and event.start_ns - busy_until > IDLE_NS:
+                self.ends.append(busy_until)
+                before = self.cuts[-1] if self.cuts else 0
+                self.cuts.append(before + event.start_ns - busy_until - IDLE_NS)
+            busy_until = event.end_ns if busy_until is None else max(busy_until, event.end_ns)
+
+    def at(self, time_ns: int) -> int:
+        """Return the time without the cuts before it."""
+        n = bisect.bisect_left(self.ends, time_ns)
+        return time_ns - (self.cuts[n - 1] if n else 0)
+
+
+def scripts_of(
+    recording: Recording, models: frozenset[int], most_ns: float, *, open_loop: bool = False
+) -> Played:
+    """Return what the processes of an application do, from its first session on.
+
+    Args:
+        recording: What was recorded.
+        models: Models that can be opened, by their index; sessions of others are left out.
+        most_ns: The recorded time that is played, without idle time.
+        open_loop: Whether calls start at their recorded times, and not after a gap.
+    """
+    events, without_shapes = {}, 0
+    for number, process in enumerate(recording.processes):
+        events[number], missing = _events(recording, number, process, models)
+        without_shapes += missing
+    every = [event for own in events.values() for event in own]
+    warp = _Warp(every)
+    first_ns = min((event.start_ns for event in every), default=0)
+    end_ns = warp.at(first_ns) + most_ns
+    played = {
+        number: [event for event in own if warp.at(event.start_ns) < end_ns] for number, own in events.items()
+    }
+    scripts = tuple(
+        _script(recording, number, own, warp, warp.at(first_ns), open_loop=open_loop)
+        for number, own in played.items()
+        if any(event.do != "close" for event in own)
+    )
+    kept = [event for own in played.values() for event in own]
+    last_ns = max((warp.at(event.start_ns) + event.end_ns - event.start_ns for event in kept), default=0)
+    return Played(
+        scripts=scripts,
+        span_ns=max(0, last_ns - warp.at(first_ns)),
+        cut_ns=warp.cuts[-1] if warp.cuts else 0,
+        calls=sum(event.do == "call" for event in kept),
+        of_calls=sum(session.n_calls for session in recording.sessions),
+        without_shapes=without_shapes,
+    )
+
+
+def _events(
+    recording: Recording, number: int, process: RecordedProcess, models: frozenset[int]
+) -> tuple[list[_Event], int]:
+    """Return what a process did, in the order of the starts, and how many calls have no known shapes."""
+    own = [
+        (index, session)
+        for index, session in enumerate(recording.sessions)
+        if session.process == number and session.model in models and not session.error
+    ]
+    events = [
+        _Event(session.start_ns, session.start_ns + session.creation_ns, session.thread, "create", index)
+        for index, session in own
+        if _is_created(session)
+    ]
+    by_key = {calls.key: (index, session, calls) for index, session in own for calls in session.calls}
+    last: dict[int, _Event] = {}
+    missing = 0
+    for call in process.arrivals:
+        if call.key not in by_key:
+            continue
+        index, session, calls = by_key[call.key]
+        shapes = shapes_of(calls)
+        if not shapes or len(shapes) < len(calls.inputs):
+            missing += 1
+            continue
+        event = _Event(
+            call.start_ns, call.start_ns + call.took_ns, call.thread, "call", index, (session.model, shapes)
+        )
+        events.append(event)
+        if index not in last or event.start_ns > last[index].start_ns:
+            last[index] = event
+    for index, session in own:
+        if session.end_ns is not None:
+            # By the thread that used it last: which one released it is not known.
+            thread = last[index].thread if index in last else session.thread
+            events.append(_Event(session.end_ns, session.end_ns, thread, "close", index))
+    return sorted(events, key=lambda event: (event.start_ns, event.do == "close")), missing
+
+
+def _is_created(session: RecordedSession) -> bool:
+    """Return whether the creation was seen; an inherited session and one from before the recording exist already."""
+    return not session.inherited and session.creation_ns > 0
+
+
+def _script(
+    recording: Recording,
+    number: int,
+    events: Sequence[_Event],
+    warp: _Warp,
+    first_ns: int,
+    *,
+    open_loop: bool,
+) -> Script:
+    sessions = sorted({event.session for event in events})
+    feeds = sorted({event.feed for event in events if event.feed is not None})
+    place = {session: index for index, session in enumerate(sessions)}
+    steps: list[PlayedStep] = []
+    before_ns: dict[int, int] = {}
+    for event in events:
+        start_ns = warp.at(event.start_ns)
+        since_ns = first_ns if open_loop else before_ns.get(event.thread, first_ns)
+        steps.append(
+            PlayedStep(
+                thread=event.thread,
+                do=event.do,  # type: ignore[arg-type]
+                session=place[event.session],
+                feed=feeds.index(event.feed) if event.feed is not None else -1,
+                at_ns=max(0, start_ns - since_ns),
+            )
+        )
+        before_ns[event.thread] = start_ns + event.end_ns - event.start_ns
+    before = frozenset(place[session] for session in sessions if not _is_created(recording.sessions[session]))
+    return Script(
+        process=number,
+        sessions=tuple(sessions),
+        before=before,
+        feeds=tuple(feeds),
+        steps=tuple(steps),
+    )

@@ -1,0 +1,307 @@
+"""An application that was recorded, made ready to be played: its models, inputs, processes, and their settings."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import files
+from ortune.errors import InputError
+from ortune.inputs import recorded
+from ortune.inputs.played import Feed, Played, Script, scripts_of
+from ortune.measuring import recorded_settings
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.opening import Experiment
+from ortune.measuring.sides import SideText
+from ortune.records import (
+    AppPlay,
+    FeedRef,
+    PlayDone,
+    PlayedSession,
+    PlayRequest,
+    RecordedSession,
+    Recording,
+    Runtime,
+    TrialError,
+    Value,
+)
+from ortune.targets.playing import play
+from ortune.targets.task import Limits
+
+RECORDED = "recorded"
+MOST_SHAPES = 64
+"""Of one model; a replay makes and checks inputs for each."""
+_LONGER = 20
+"""How many times as long as it was recorded a play may take before it is called a hang."""
+_MODEL_FILES = (".onnx", ".ort")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What is changed of the recorded sessions; nothing is the application as it was.
+
+    Attributes:
+        settings: Of all sessions, over those that were recorded.
+        share: Whether equal requests of a process get one session.
+    """
+
+    name: str
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    share: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """The times of one play by model: of each creation, and of each call."""
+
+    created_ns: dict[int, list[int]]
+    called_ns: dict[int, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One play: its totals, and its times by model."""
+
+    play: AppPlay
+    details: Details
+
+
+class Application:
+    """A recorded application.
+
+    Attributes:
+        recording: What was recorded.
+        paths: The models that are here, by their index in the recording.
+        missing: Names of the models that are not here, whose sessions are left out.
+    """
+
+    def __init__(
+        self, opened: Experiment, recording: Recording, *, where: Path, models: Sequence[Path]
+    ) -> None:
+        """Find the models.
+
+        Args:
+            opened: The experiment.
+            recording: What was recorded.
+            where: Its file, for errors.
+            models: Files and folders with models that are not where they were.
+
+        Raises:
+            InputError: None of its models is here.
+        """
+        self.opened, self.recording, self.where = opened, recording, where
+        self.paths = find_models(recording, models)
+        self.bases: dict[int, Measuring] = {}
+        self.refs: dict[Feed, FeedRef] = {}
+        self.open_loop = False
+        self._plays = 0
+        used = {session.model for session in recording.sessions if session.n_calls}
+        self.missing = [
+            Path(recording.models[index].path).name or f"sha256 {recording.models[index].sha256[:12]}"
+            for index in sorted(used - set(self.paths))
+        ]
+        if not used & set(self.paths):
+            raise InputError(
+                f"none of its models is here ({', '.join(self.missing[:4]) or 'no calls'})",
+                where=str(where),
+                do="pass the files that the application loads with --models",
+            )
+
+    @property
+    def runtime(self) -> Runtime:
+        """The ONNX Runtime that plays it."""
+        return next(iter(self.bases.values())).side.runtime
+
+    def open(self, runtime: str | None, limit_s: float) -> None:
+        """Open each model, and find inputs with the recorded shapes that run.
+
+        Args:
+            runtime: ``--runtime``.
+            limit_s: Seconds that a first run may take.
+        """
+        opened, seed = self.opened, self.opened.terms.feeds.seed
+        for index, path in sorted(self.paths.items()):
+            if not any(session.model == index and session.n_calls for session in self.recording.sessions):
+                continue
+            side = opened.resolve(SideText(text=str(path), runtime=runtime))
+            work = recorded.of_model(
+                self.recording, side.model, None, where=str(self.where), seed=seed, most_cases=MOST_SHAPES
+            )
+            scratch = opened.scratch / f"model-{index}"
+            scratch.mkdir()
+            work = msgspec.structs.replace(work, gap_ns=0, callers=1)  # it is only tried
+            base = opened.base(
+                side,
+                feeds=replace(opened.terms.feeds, workload=self.where),
+                scratch=scratch,
+                load=lambda _, work=work: work,  # type: ignore[misc]
+                say=lambda _: None,
+            )
+            base.settle(limit_s)
+            self.bases[index] = base
+            by_name = {ref.name: ref for ref in base.refs}
+            for session in self.recording.sessions:
+                if session.model == index:
+                    for shapes in map(recorded.shapes_of, session.calls):
+                        ref = by_name.get(recorded.case_name(shapes))
+                        if ref is not None:
+                            self.refs[index, shapes] = ref
+
+    def script(self, most_ns: float, *, open_loop: bool = False) -> Played:
+        """Return what is played of the recording in so many nanoseconds."""
+        played = scripts_of(self.recording, frozenset(self.bases), most_ns, open_loop=open_loop)
+        self.open_loop = open_loop
+        scripts = tuple(
+            replace(
+                script,
+                steps=tuple(s for s in script.steps if s.do != "call" or script.feeds[s.feed] in self.refs),
+            )
+            for script in played.scripts
+        )
+        return replace(played, scripts=scripts)
+
+    def play(
+        self, played: Played, variant: Variant, outputs: Path | None = None
+    ) -> Trial | TrialError | None:
+        """Play it once; None after a stop.
+
+        Args:
+            played: What is played.
+            variant: What is changed.
+            outputs: A folder for the outputs of the first call with each of the inputs.
+        """
+        opened = self.opened
+        self._plays += 1
+        folder = opened.scratch / f"play-{self._plays:04d}"
+        requests = [
+            self._request(script, variant, "" if outputs is None else str(outputs / str(number)))
+            for number, script in enumerate(played.scripts)
+        ]
+        variables = [
+            recorded_settings.variables_of(self.recording.processes[script.process])
+            for script in played.scripts
+        ]
+        # One process that never ends must not keep the command for ever.
+        limit_s = max(60.0, _LONGER * played.span_ns / 1e9)
+        limits = Limits(load_s=limit_s, run_s=limit_s)
+        try:
+            ended = play(requests, variables, self.runtime, folder, opened.scratch, limits, opened.watch.stop)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(ended, tuple):
+            return ended
+        trial = totals(variant.name, played.scripts, ended, self.recording.sessions, open_loop=self.open_loop)
+        opened.log.add("play", trial.play)
+        return trial
+
+    def _request(self, script: Script, variant: Variant, outputs: str) -> PlayRequest:
+        """Return what one process plays."""
+        recording = self.recording
+        return PlayRequest(
+            sessions=tuple(
+                self._session(recording.sessions[index], variant, before=place in script.before)
+                for place, index in enumerate(script.sessions)
+            ),
+            feeds=tuple(self.refs.get(each, FeedRef(name="", path="")) for each in script.feeds),
+            steps=script.steps,
+            applied=recorded_settings.affinity_of(
+                recording.processes[script.process], os.sched_getaffinity(0)
+            ),
+            seed=self.opened.terms.feeds.seed,
+            open_loop=self.open_loop,
+            outputs_path=outputs,
+        )
+
+    def _session(self, session: RecordedSession, variant: Variant, *, before: bool) -> PlayedSession:
+        own = recorded_settings.settings_of(session)
+        providers = recorded_settings.providers_of(session, self.runtime.offered)
+        # As a hook does: requests that are equal in what the program asks share a session.
+        asked = (session.model, sorted(own.items()), [each.name for each in providers])
+        return PlayedSession(
+            model=str(Path(self.paths[session.model]).absolute()),
+            applied=recorded_settings.applied({**own, **variant.settings}),
+            providers=providers,
+            shared=repr(asked) if variant.share and not session.inherited else "",
+            before=before,
+        )
+
+
+def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
+    """Return the file of each model that is here, found by its sha256: where it was, or among further files.
+
+    Args:
+        recording: What was recorded.
+        more: Files, and folders that are searched.
+    """
+    wanted = {model.sha256: index for index, model in enumerate(recording.models) if model.sha256}
+    sizes = {model.size_bytes for model in recording.models}
+    was = (Path(model.path) for model in recording.models if model.path)
+    found: dict[int, Path] = {}
+    for path in itertools.chain(was, *map(_model_files, more)):
+        try:
+            if not files.is_file(path) or (all(sizes) and path.stat().st_size not in sizes):
+                continue
+            digest = hashlib.sha256(files.read(path)).hexdigest()
+        except OSError:
+            continue
+        if digest in wanted:
+            found.setdefault(wanted[digest], path)
+    return found
+
+
+def _model_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.rglob("*") if each.suffix in _MODEL_FILES)
+
+
+def totals(
+    name: str,
+    scripts: Sequence[Script],
+    ended: Sequence[PlayDone],
+    sessions: Sequence[RecordedSession],
+    *,
+    open_loop: bool,
+) -> Trial:
+    """Return the totals of a play over its processes, and its times by model."""
+    created: dict[int, list[int]] = {}
+    called: dict[int, list[int]] = {}
+    in_ort_ns = creating_ns = 0
+    late: list[int] = []
+    for script, done in zip(scripts, ended, strict=True):
+        for step, took_ns, waited_ns, late_ns in zip(
+            script.steps, done.took_ns, done.waited_ns, done.late_ns, strict=True
+        ):
+            model = sessions[script.sessions[step.session]].model
+            in_ort_ns += took_ns
+            if step.do == "create":
+                created.setdefault(model, []).append(took_ns)
+                creating_ns += took_ns
+            elif step.do == "call":
+                # From the intended start, which only an open loop has: there nobody waits for a late caller.
+                called.setdefault(model, []).append(took_ns + waited_ns + late_ns * open_loop)
+        late += done.late_ns
+    peaks = [done.peak_bytes for done in ended]
+    threads = [done.most_threads for done in ended]
+    return Trial(
+        play=AppPlay(
+            variant=name,
+            wall_ns=max(done.wall_ns for done in ended),
+            in_ort_ns=in_ort_ns,
+            creating_ns=creating_ns,
+            cpu_ns=sum(done.cpu_ns for done in ended),
+            own_cpu_ns=sum(done.own_cpu_ns for done in ended),
+            late_ns=math.fsum(late) / len(late) if late else 0.0,
+            peak_bytes=None if None in peaks else sum(peak or 0 for peak in peaks),
+            most_threads=None if None in threads else sum(number or 0 for number in threads),
+        ),
+        details=Details(created_ns=created, called_ns=called),
+    )

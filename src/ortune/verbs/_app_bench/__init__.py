@@ -1,0 +1,1 @@
+"""``ortune bench app.workload``: a recorded application, played again."""

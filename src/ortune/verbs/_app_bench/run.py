@@ -1,0 +1,171 @@
+"""``ortune bench app.workload``: what the recorded calls of an application take here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.inputs.played import Played
+from ortune.measuring.application import RECORDED, Application, Trial, Variant
+from ortune.measuring.opening import Experiment
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, Recording, TrialError
+from ortune.stats.arrivals import LATE_SHARE
+from ortune.verbs._app_bench import words
+from ortune.verbs._app_bench.result import AppBenchResult, AppModelRow, PlayedPart
+from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.estimates import typical
+from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.spelling import command, named
+from ortune.verbs.bench.options import Options
+
+PLAYS = 4
+"""That the budget should hold; the recorded time that is played is as long as that allows."""
+FIRST_SHARE = 0.3
+"""Of the time left, what the first run of a model may take."""
+MOST_PLAYS = 100
+
+
+def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppBenchResult]:
+    """Play a recording several times and return the whole document.
+
+    Raises:
+        OrtuneError: Nothing could be measured.
+    """
+    require_taken(options, {"arrival", "processes"})
+    if options.rate is not None or options.arrival not in (None, "recorded"):
+        raise UsageError(
+            "a recording has its own times",
+            where="--rate, --arrival",
+            do="omit them, or pass --arrival recorded",
+        )
+    where = Path(options.model)
+    with experiment("app-bench", options, watch) as opened:
+        application = Application(
+            opened, recording, where=where, models=[Path(path) for path in options.models]
+        )
+        with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
+            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
+            run = _Run(options, opened, application)
+            envelope = run.go()
+        return keep(opened, options, envelope)
+
+
+class _Run:
+    """One bench of a recording."""
+
+    def __init__(self, options: Options, opened: Experiment, application: Application) -> None:
+        self.options, self.opened, self.application = options, opened, application
+
+    def go(self) -> Envelope[AppBenchResult]:
+        """Play it until the budget is spent."""
+        opened, watch = self.opened, self.opened.watch
+        played = self.application.script(
+            1e9 * opened.budget.left_s / PLAYS, open_loop=self.options.arrival == RECORDED
+        )
+        if not played.calls:
+            raise MeasurementError(
+                "no call can be played", where=str(self.options.model), do="record it for longer"
+            )
+        watch.say(words.plan(part(played, open_loop=False)))
+        trials, stopped, longest_s = list[Trial](), False, 0.0
+        most = self.options.processes or MOST_PLAYS
+        while len(trials) < most and (
+            not trials or self.options.processes or longest_s < opened.budget.left_s
+        ):
+            began_s = opened.elapsed_s
+            watch.progress(f"play {len(trials) + 1}", opened.budget.spent_s, opened.budget.total_s)
+            trial = self.application.play(played, Variant(name=RECORDED))
+            if trial is None:
+                stopped = True
+                break
+            trials.append(required(trial, str(self.options.model)))
+            opened.replay.pass_on()
+            longest_s = max(longest_s, opened.elapsed_s - began_s)
+        if not trials:
+            raise Interrupted(words.STOPPED)
+        result = made(self.application, played, trials, self.options.arrival == RECORDED)
+        result = msgspec.structs.replace(
+            result,
+            label=Path(self.options.model).name,
+            reproduce=command("bench", self.options),
+            session=opened.log.id,
+            elapsed_s=opened.elapsed_s,
+        )
+        result = msgspec.structs.replace(result, headline=words.headline(result))
+        return opened.document(result, status="interrupted" if stopped else "ok", verdict=result.verdict)
+
+
+def required(trial: Trial | TrialError, where: str) -> Trial:
+    """Return the trial.
+
+    Raises:
+        MeasurementError: It failed.
+    """
+    if isinstance(trial, TrialError):
+        raise MeasurementError(
+            f"the recorded calls cannot be played: {trial.what}", where=where, code=trial.reason
+        )
+    return trial
+
+
+def part(played: Played, *, open_loop: bool) -> PlayedPart:
+    """Return what was played of a recording."""
+    return PlayedPart(
+        processes=len(played.scripts),
+        sessions=sum(len(script.sessions) for script in played.scripts),
+        calls=sum(step.do == "call" for script in played.scripts for step in script.steps),
+        of_calls=played.of_calls,
+        span_ns=played.span_ns,
+        cut_ns=played.cut_ns,
+        open_loop=open_loop,
+    )
+
+
+def made(
+    application: Application, played: Played, trials: Sequence[Trial], open_loop: bool
+) -> AppBenchResult:
+    """Return the figures of several plays."""
+    plays = [trial.play for trial in trials]
+    peaks = [play.peak_bytes for play in plays if play.peak_bytes is not None]
+    n_steps = sum(len(script.steps) for script in played.scripts)
+    late_ns = float(np.median([play.late_ns for play in plays]))
+    step_ns = float(np.median([play.in_ort_ns / max(1, n_steps) for play in plays]))
+    late_share = late_ns / (late_ns + step_ns) if late_ns else 0.0
+    return AppBenchResult(
+        label="",
+        runtime=application.runtime,
+        played=part(played, open_loop=open_loop),
+        in_ort_ns=typical([float(play.in_ort_ns) for play in plays]),
+        creating_ns=typical([float(max(1, play.creating_ns)) for play in plays]),
+        wall_ns=typical([float(play.wall_ns) for play in plays]),
+        cpu_ns=typical([float(play.cpu_ns) for play in plays]),
+        peak_bytes=typical([float(peak) for peak in peaks]) if len(peaks) == len(plays) else None,
+        most_threads=max((play.most_threads for play in plays if play.most_threads), default=None),
+        late_ns=late_ns,
+        late_share=late_share,
+        own_cpu_share=float(np.median([play.own_cpu_ns / play.cpu_ns for play in plays])),
+        verdict="generator" if open_loop and late_share > LATE_SHARE else "measured",
+        rows=tuple(_row(application, index, trials) for index in sorted(application.bases)),
+        plays=tuple(plays),
+        notes=(*words.missing(application.missing), *words.left_out(played), *words.few(len(trials))),
+    )
+
+
+def _row(application: Application, index: int, trials: Sequence[Trial]) -> AppModelRow:
+    created = [trial.details.created_ns.get(index, []) for trial in trials]
+    called = [trial.details.called_ns.get(index, []) for trial in trials]
+    model = application.recording.models[index]
+    return AppModelRow(
+        model=application.paths[index].name,
+        sha256=model.sha256,
+        sessions=len(created[0]),
+        calls=len(called[0]),
+        create_ns=typical([float(np.median(each)) for each in created]) if all(created) else None,
+        call_ns=typical([float(np.median(each)) for each in called]) if all(called) else None,
+        call_p95_ns=typical([float(np.quantile(each, 0.95)) for each in called]) if all(called) else None,
+    )

@@ -1,0 +1,148 @@
+"""A recorded application that was played again, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ortune.inputs.played import IDLE_NS, Played
+from ortune.printable import operand
+from ortune.records import Envelope, Estimate
+from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
+from ortune.show.numbers import duration
+from ortune.show.stored_kind import StoredKind
+from ortune.stats.processes import LEAST_PROCESSES
+from ortune.verbs._app_bench.result import AppBenchResult, PlayedPart
+from ortune.verbs.bench.words import memory, time
+
+STOPPED = "stopped before the first play was done; there is no result"
+
+
+def missing(models: Sequence[str]) -> Iterator[str]:
+    """Return whose sessions are not played."""
+    if models:
+        yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
+
+
+def plan(part: PlayedPart) -> str:
+    """Return what is played."""
+    return (
+        f"playing {counted(part.calls, 'call')} of {counted(part.sessions, 'session')} in "
+        f"{counted(part.processes, 'process', 'processes')}: {duration(part.span_ns)} as recorded"
+    )
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def left_out(played: Played) -> Iterator[str]:
+    """Return which calls are not played, in sentences."""
+    calls = sum(step.do == "call" for script in played.scripts for step in script.steps)
+    if calls < played.of_calls:
+        yield f"{calls:,} of {played.of_calls:,} recorded calls are played; a longer --budget plays more"
+    if played.without_shapes:
+        yield f"{played.without_shapes:,} calls have no known shapes and are left out"
+    if played.cut_ns:
+        yield (
+            f"{duration(played.cut_ns)} without any call is left out: gaps of the whole application are played as "
+            f"{IDLE_NS / 1e6:.0f} ms at most"
+        )
+
+
+def few(n: int) -> list[str]:
+    """Return why figures have no interval."""
+    if n >= LEAST_PROCESSES:
+        return []
+    return [f"{n} {'play' if n == 1 else 'plays'} fit in the budget, so no figure has an interval"]
+
+
+def headline(result: AppBenchResult) -> str:
+    """Return the answer in one sentence."""
+    if result.verdict == "generator":
+        return (
+            f"{result.label}: no answer: calls started {duration(result.late_ns)} late on average, "
+            f"{100 * result.late_share:.0f} % of their time; use a machine with a free CPU"
+        )
+    spent, interval = time(result.in_ort_ns)
+    cpu, _ = time(result.cpu_ns)
+    creating = result.creating_ns.value / result.in_ort_ns.value
+    share = f", {100 * creating:.0f} % of it creating sessions" if creating >= 0.01 else ""
+    how = interval if result.in_ort_ns.single else f"95 % interval {interval}"
+    calls = counted(result.played.calls, "call")
+    return f"{result.label}: {calls} take {spent} in ONNX Runtime ({how}){share}; {cpu} of CPU time"
+
+
+def document(envelope: Envelope[AppBenchResult]) -> Document:
+    """Return the figures of the whole application, and a row for each model."""
+    result = envelope.result
+    columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
+    rows = [
+        ("time in ONNX Runtime", *time(result.in_ort_ns)),
+        ("creating sessions", *time(result.creating_ns)),
+        ("from start to end", *time(result.wall_ns)),
+        ("CPU time", *time(result.cpu_ns)),
+        ("peak memory", *memory(result.peak_bytes)),
+    ]
+    if result.verdict == "generator":
+        rows = rows[3:]
+    blocks: list[Block] = [
+        *stopped(envelope),
+        Line(result.headline, "strong"),
+        table(columns, rows),
+        *([] if result.verdict == "generator" else [_models(result)]),
+        Pairs(rows=[("note", note) for note in result.notes]),
+        Code(title="next", lines=[f"ortune tune {operand(result.label)}"], commands=True),
+    ]
+    return Document(
+        title=f"ortune bench: {result.label}", blocks=blocks, support=[Pairs(rows=list(_details(result)))]
+    )
+
+
+def _models(result: AppBenchResult) -> Block:
+    heads = ("", "sessions", "a creation", "calls", "p50 a call", "p95 a call")
+    columns = [Column(head, "text") for head in heads]
+    rows: list[list[Cell | str]] = [
+        [
+            row.model,
+            f"{row.sessions:,}",
+            _cell(row.create_ns),
+            f"{row.calls:,}",
+            _cell(row.call_ns),
+            _cell(row.call_p95_ns),
+        ]
+        for row in result.rows
+    ]
+    return table(columns, rows, dense=True)
+
+
+def _cell(item: Estimate | None) -> Cell:
+    if item is None:
+        return Cell("-")
+    value, span = time(item)
+    return Cell(value, span.partition(":")[0].replace(f" {value.rpartition(' ')[2]}", ""))
+
+
+def _details(result: AppBenchResult) -> Iterator[tuple[str, str]]:
+    part = result.played
+    yield "played", f"{plan(part).removeprefix('playing ')}; {counted(len(result.plays), 'time')}"
+    mode = (
+        "calls start at their recorded times"
+        if part.open_loop
+        else "each call follows the one before it after its gap"
+    )
+    yield "arrivals", mode
+    yield "started late", f"{duration(result.late_ns)} on average"
+    yield "replay", f"{100 * result.own_cpu_share:.1f} % of the CPU time is its own"
+    if result.most_threads is not None:
+        yield "threads", f"{result.most_threads:,}"
+    yield "runtime", f"{result.runtime.build}, Python {result.runtime.python_version}"
+    yield "again", result.reproduce
+
+
+STORED = StoredKind(
+    result=AppBenchResult,
+    document=document,
+    headline=lambda result: result.headline,
+    build=lambda result: result.runtime.build,
+)

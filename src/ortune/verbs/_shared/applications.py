@@ -1,0 +1,53 @@
+"""A verb on the recording of an application in the place of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from ortune import files
+from ortune.errors import UsageError
+from ortune.inputs import recorded
+from ortune.records import Recording
+from ortune.verbs._shared.spelling import Option, option_fields
+
+MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
+TAKEN = frozenset({
+    "model", "budget", "seed", "runtime", "models", "no_wait", "wait_quiet", "store", "report", "export",
+})  # fmt: skip
+"""Options that every verb on a recording takes."""
+
+
+def recording_of(model: object) -> Recording | None:
+    """Return the recording in a file; None for everything else."""
+    text = str(model)
+    if text.endswith(MODEL_SUFFIXES) or not files.is_file(text):
+        return None
+    try:
+        return recorded.read(Path(text))
+    except OSError:
+        return None
+
+
+def require_taken(options: Any, more: Collection[str]) -> None:
+    """Check that no option was passed that says something of one model.
+
+    Raises:
+        UsageError: One was.
+    """
+    for field in option_fields(type(options)):
+        if field.name in TAKEN or field.name in more or not isinstance(field.spelling, Option):
+            continue
+        if field.given(options):
+            raise UsageError(
+                "does not apply to a recording, which has models, shapes and callers of its own",
+                where=field.spelling.flag,
+                do="omit it",
+            )
+
+
+def require_no_models(options: Any) -> None:
+    """Raise UsageError if ``--models`` was passed and there is no recording."""
+    if options.models:
+        raise UsageError("applies only to a recording", where="--models", do="omit it")

@@ -1,0 +1,169 @@
+"""A process of a recorded application: creates, calls and releases sessions as its threads did.
+
+It is started like a trial (``ortune-worker play``), loads the inputs and ONNX Runtime, and waits until all processes of
+the application are ready.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import arrivals, channels, failures, protocol, timing
+from . import main as trial
+from .protocol import Link
+from .trial import resident_bytes
+
+
+def main() -> None:
+    """The top frame of a process."""
+    link = Link()
+    failures.conclude(link, lambda: _run(link))
+
+
+def _run(link: Link) -> None:
+    protocol.die_with_parent()
+    request = link.read_request()
+    channels.apply_process(request["applied"])
+    link.phase = "importing"
+    ort = trial.import_onnxruntime()
+    link.phase = "loading"
+    link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
+    player = Player(ort, request)
+    link.send("loaded", load_ns=0)
+    link.next_command()
+    link.phase = "running"
+    link.send("play-done", ort_version=ort.__version__, **player.play())
+
+
+class Player:
+    """Plays the steps of one process."""
+
+    def __init__(self, ort: Any, request: Dict[str, Any], clock: Any = arrivals.Clock) -> None:
+        from . import values  # imports numpy, which must not fail before it can be said
+
+        self.ort, self.request, self.clock, self.values = ort, request, clock, values
+        ort.set_seed(request["seed"])
+        self.steps: List[List[Any]] = request["steps"]
+        self.feeds = [values.read_feeds(feed["path"])[0] for feed in request["feeds"]]
+        self.sessions: Dict[int, Any] = {}
+        self.shared: Dict[str, Any] = {}
+        self.kept: Dict[int, Any] = {}  # by the inputs: what the first call gave, and its session
+        self.lock = threading.Lock()
+        self.exist = [threading.Event() for _ in request["sessions"]]
+        self.failed = False
+        self.most_threads: Optional[int] = None
+        self.took, self.late = [0] * len(self.steps), [0] * len(self.steps)
+        self.waited = [0] * len(self.steps)
+        self.own_cpu_ns = 0
+        self.base_bytes = resident_bytes("VmRSS")
+        for number, session in enumerate(request["sessions"]):
+            if session["before"]:
+                self.create(number)
+
+    def play(self) -> Dict[str, Any]:
+        """Do all steps, each in its thread, and return what was measured."""
+        by_thread: Dict[int, List[int]] = {}
+        for number, step in enumerate(self.steps):
+            by_thread.setdefault(step[0], []).append(number)
+        errors: List[BaseException] = []
+        origin_ns = self.clock.now_ns() + arrivals.AHEAD_NS
+
+        def work(numbers: List[int]) -> None:
+            try:
+                self._thread(numbers, origin_ns)
+            except BaseException as error:
+                errors.append(error)
+                self.failed = True
+                for each in self.exist:
+                    each.set()  # nobody waits for a session that will not come
+
+        threads = [threading.Thread(target=work, args=(numbers,)) for numbers in by_thread.values()]
+        cpu_ns, wall_ns = time.process_time_ns(), timing.CLOCK()
+        if len(threads) == 1:
+            work(next(iter(by_thread.values())))
+        else:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        wall_ns, cpu_ns = timing.CLOCK() - wall_ns, time.process_time_ns() - cpu_ns
+        if errors:
+            raise errors[0]
+        peak = resident_bytes("VmHWM")
+        self._write_outputs()
+        return {
+            "took_ns": self.took, "waited_ns": self.waited, "late_ns": self.late, "wall_ns": wall_ns, "cpu_ns": cpu_ns,
+            "own_cpu_ns": self.own_cpu_ns, "peak_bytes": peak, "base_bytes": self.base_bytes,
+            "most_threads": self.most_threads,
+        }  # fmt: skip
+
+    def _thread(self, numbers: List[int], origin_ns: int) -> None:
+        """Do the steps of one thread."""
+        arrivals.precise_sleep()
+        clock, open_loop = self.clock, self.request["open_loop"]
+        began_ns, inside_ns, before_ns = clock.thread_cpu_ns(), 0, origin_ns
+        for number in numbers:
+            _, do, session, feed, at_ns = self.steps[number]
+            due_ns = (origin_ns if open_loop else before_ns) + at_ns
+            free_ns = clock.now_ns()
+            if due_ns > free_ns:
+                clock.sleep_ns(due_ns - free_ns)
+            if do != "create":
+                self.exist[session].wait()
+            if self.failed:
+                return
+            cpu_ns, start_ns = clock.thread_cpu_ns(), clock.now_ns()
+            if do == "create":
+                self.create(session)
+            elif do == "call":
+                self.call(session, feed)
+            else:
+                self.sessions.pop(session, None)
+            before_ns = clock.now_ns()
+            inside_ns += clock.thread_cpu_ns() - cpu_ns
+            self.took[number] = before_ns - start_ns
+            self.waited[number] = max(0, free_ns - due_ns) if open_loop else 0
+            self.late[number] = max(0, start_ns - max(due_ns, free_ns))
+            if do == "create":
+                self._count_threads()
+        with self.lock:
+            self.own_cpu_ns += clock.thread_cpu_ns() - began_ns - inside_ns
+
+    def create(self, number: int) -> None:
+        """Create a session, or take the one that it shares."""
+        asked = self.request["sessions"][number]
+        if asked["shared"]:
+            with self.lock:  # a second one that asks meanwhile waits for the first
+                if asked["shared"] not in self.shared:
+                    self.shared[asked["shared"]] = self._created(asked)
+            self.sessions[number] = self.shared[asked["shared"]]
+        else:
+            self.sessions[number] = self._created(asked)
+        self.exist[number].set()
+
+    def _created(self, asked: Dict[str, Any]) -> Any:
+        settings = channels.apply(self.ort, asked["applied"])
+        arguments = channels.session_arguments(self.ort, settings, asked["providers"])
+        return self.ort.InferenceSession(asked["model"], settings.session, **arguments)
+
+    def call(self, number: int, feed: int) -> None:
+        """Call a session."""
+        session = self.sessions[number]
+        outputs = session.run(None, self.feeds[feed])
+        if feed not in self.kept and self.request["outputs_path"]:
+            self.kept[feed] = session, outputs
+
+    def _count_threads(self) -> None:
+        now = channels.thread_count()
+        if now is not None:
+            self.most_threads = max(now, self.most_threads or 0)
+
+    def _write_outputs(self) -> None:
+        for feed, (session, outputs) in self.kept.items():
+            named: List[Tuple[str, str]] = [(o.name, o.type) for o in session.get_outputs()]
+            names, types = [name for name, _ in named], [kind for _, kind in named]
+            place = os.path.join(self.request["outputs_path"], str(feed))
+            self.values.write_outputs(place, names, types, outputs)

@@ -1,0 +1,107 @@
+"""From a recording to the steps of its processes."""
+
+from __future__ import annotations
+
+from ortune.inputs.played import IDLE_NS, Played, scripts_of
+from ortune.records import (
+    Arrival,
+    RecordedCalls,
+    RecordedInput,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    Recording,
+)
+
+MS = 1_000_000
+
+
+def calls(key: int, n: int = 1) -> RecordedCalls:
+    return RecordedCalls(key=key, count=10, inputs=(RecordedInput(name="x", shape=(n, 3)),))
+
+
+def session(number: int, *keys: int, start: int = 0, took: int = 10, **more: object) -> RecordedSession:
+    own = tuple(calls(key) for key in keys)
+    return RecordedSession(
+        id=number, model=0, calls=own, start_ns=start * MS, creation_ns=took * MS, **{"process": 0, **more}
+    )  # type: ignore[arg-type]
+
+
+def call(key: int, start: int, took: int = 5, thread: int = 0) -> Arrival:
+    return Arrival(key=key, start_ns=start * MS, took_ns=took * MS, thread=thread, active=1)
+
+
+def played(
+    sessions: list[RecordedSession], *arrivals: list[Arrival], most_ms: float = 1e9, open_loop: bool = False
+) -> Played:
+    recording = Recording(
+        processes=tuple(RecordedProcess(pid=i, arrivals=tuple(own)) for i, own in enumerate(arrivals)),
+        sessions=tuple(sessions),
+        models=(RecordedModel(sha256="aa" * 32), RecordedModel(sha256="bb" * 32)),
+    )
+    return scripts_of(recording, frozenset({0}), most_ms * MS, open_loop=open_loop)
+
+
+def steps(found: Played, process: int = 0) -> list[tuple[int, str, int, float]]:
+    return [(s.thread, s.do, s.session, s.at_ns / MS) for s in found.scripts[process].steps]
+
+
+def test_a_call_follows_the_step_before_it_in_its_thread_after_the_recorded_gap() -> None:
+    found = played([session(1, 1, start=100)], [call(1, 113), call(1, 120), call(1, 130, thread=1)])
+    assert steps(found) == [(0, "create", 0, 0), (0, "call", 0, 3), (0, "call", 0, 2), (1, "call", 0, 30)]
+    assert (found.calls, found.span_ns) == (3, 35 * MS)
+
+
+def test_an_open_loop_counts_from_the_start() -> None:
+    found = played([session(1, 1, start=100)], [call(1, 113), call(1, 120)], open_loop=True)
+    assert steps(found) == [(0, "create", 0, 0), (0, "call", 0, 13), (0, "call", 0, 20)]
+
+
+def test_only_what_is_idle_in_all_processes_is_shortened() -> None:
+    one, other = session(1, 1), session(1, 2, process=1)
+    # The second process works from 300 to 800 ms, so the first one's gap is idle only before and after that.
+    found = played([one, other], [call(1, 1000)], [call(2, 300, took=500)])
+    idle = IDLE_NS / MS
+    assert found.cut_ns / MS == (300 - 10 - idle) + (1000 - 800 - idle)
+    assert steps(found) == [(0, "create", 0, 0), (0, "call", 0, idle + 500 + idle)]
+    assert steps(found, 1) == [(0, "create", 0, 0), (0, "call", 0, idle)]
+    assert found.span_ns / MS == 10 + idle + 500 + idle + 5
+
+
+def test_a_session_is_released_by_the_thread_that_used_it_last() -> None:
+    found = played(
+        [session(1, 1, end_ns=50 * MS), session(2, 2, start=60)],
+        [call(1, 20), call(1, 30, thread=1), call(2, 75)],
+    )
+    assert (1, "close", 0, 15) in steps(found)
+
+
+def test_calls_of_other_models_and_without_shapes_are_left_out() -> None:
+    unknown = RecordedCalls(key=7, count=1, inputs=(RecordedInput(name="x", shape=None),))
+    one = session(1, 1)
+    one = RecordedSession(
+        **{**{n: getattr(one, n) for n in one.__struct_fields__}, "calls": (*one.calls, unknown)}
+    )
+    other = RecordedSession(id=2, process=0, model=1, creation_ns=1, calls=(calls(3),))
+    found = played([one, other], [call(1, 20), call(7, 30), call(3, 40)])
+    assert [step[1] for step in steps(found)] == ["create", "call"]
+    assert (found.calls, found.without_shapes) == (1, 1)
+
+
+def test_sessions_from_before_a_fork_exist_already() -> None:
+    forked = session(2, 2, process=1, took=0, inherited=1)
+    found = played([session(1, 1), forked], [call(1, 20)], [call(2, 30)])
+    assert found.scripts[1].before == {0}
+    assert [step[1] for step in steps(found, 1)] == ["call"]
+
+
+def test_sessions_that_could_not_be_created_are_left_out() -> None:
+    found = played([session(1, error="Fail"), session(2, 2, start=40)], [call(2, 55)])
+    assert [step[1] for step in steps(found)] == ["create", "call"]
+
+
+def test_a_shorter_time_plays_the_beginning() -> None:
+    arrivals = [call(1, 20 + 10 * i) for i in range(20)]
+    found = played([session(1, 1)], arrivals, most_ms=60)
+    assert (found.calls, found.of_calls) == (4, 10)
+    assert played([session(1, 1)], [], most_ms=60).calls == 0

@@ -1,0 +1,163 @@
+"""``ortune bench app.workload``: a recorded program, played again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import onnx
+import pytest
+
+from facts import facts
+from onnx_text import model_of
+from ortune import files
+from ortune.graph.model.open import open_model
+from ortune.measuring.application import find_models
+from ortune.measuring.recorded_settings import affinity_of, providers_of, settings_of, variables_of
+from ortune.records import (
+    Arrival,
+    RecordedCalls,
+    RecordedInput,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    RecordedWorkload,
+    Recording,
+)
+from ortune.verbs._app_bench.result import AppBenchResult
+from within import program
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ORTUNE_LOCK", str(tmp_path_factory.mktemp("lock") / "lock"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of two processes: one has a session per call, one calls from two threads."""
+    folder = tmp_path_factory.mktemp("app")
+    onnx.save(model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"), folder / "m.onnx")
+    sha256 = open_model(folder / "m.onnx").sha256
+    size = (folder / "m.onnx").stat().st_size
+    recording = Recording(
+        processes=(
+            RecordedProcess(pid=1, arrivals=tuple(_call(i, 10 * i + 5) for i in range(3))),
+            RecordedProcess(pid=2, arrivals=tuple(_call(9, 10 * i + 5, thread=i % 2) for i in range(4))),
+        ),
+        sessions=(
+            *(_session(i + 1, 0, i, start_ns=10 * i * MS, end_ns=(10 * i + 8) * MS) for i in range(3)),
+            _session(1, 1, 9, n=4, options={"intra_op_num_threads": 1}),
+        ),
+        models=(RecordedModel(path=str(folder / "m.onnx"), sha256=sha256, size_bytes=size),),
+    )
+    files.write(folder / "app.workload", msgspec.json.encode(RecordedWorkload(cases=(), recording=recording)))
+    return folder
+
+
+def _call(key: int, start: int, thread: int = 0) -> Arrival:
+    return Arrival(key=key, start_ns=start * MS, took_ns=MS, thread=thread, active=1)
+
+
+def _session(number: int, process: int, key: int, *, n: int = 1, **more: object) -> RecordedSession:
+    calls = RecordedCalls(key=key, count=4 if process else 1, inputs=(RecordedInput(name="x", shape=(n, 3)),))
+    return RecordedSession(id=number, process=process, model=0, creation_ns=2 * MS, calls=(calls,), **more)  # type: ignore[arg-type]
+
+
+def test_sessions_threads_and_processes_are_played(folder: Path, tmp_path: Path) -> None:
+    words = ("bench", str(folder / "app.workload"), "--processes", "3", "--store", str(tmp_path / "store"))
+    code, out, said = program([*words, "--json"])
+    assert code == 0, said
+    document = json.loads(out)
+    assert document["schema"] == "ortune/app-bench/1"
+    result = msgspec.convert(document["result"], AppBenchResult)
+    assert (result.played.processes, result.played.sessions, result.played.calls) == (2, 4, 7)
+    (row,) = result.rows
+    assert (row.model, row.sessions, row.calls) == ("m.onnx", 4, 7)
+    assert [play.variant for play in result.plays] == ["recorded"] * 3
+    for play in result.plays:
+        assert 0 < play.creating_ns < play.in_ort_ns
+        # The last call starts 35 ms after the beginning.
+        assert play.wall_ns > 30 * MS
+    code, out, said = program(["report", result.session, "--store", str(tmp_path / "store")])
+    assert code == 0, said
+    facts(out, "app.workload", "7 calls", "time in ONNX Runtime")
+
+
+def test_a_model_elsewhere_is_found_by_its_content(folder: Path, tmp_path: Path) -> None:
+    recording = msgspec.json.decode((folder / "app.workload").read_bytes(), type=RecordedWorkload).recording
+    assert recording is not None
+    (model,) = recording.models
+    moved = msgspec.structs.replace(
+        recording, models=(msgspec.structs.replace(model, path="/nowhere/m.onnx"),)
+    )
+    assert find_models(moved, []) == {}
+    shutil.copy(folder / "m.onnx", tmp_path / "other.onnx")
+    assert find_models(moved, [tmp_path]) == {0: tmp_path / "other.onnx"}
+    (tmp_path / "other.onnx").write_bytes(b"x" * model.size_bytes)
+    assert find_models(moved, [tmp_path]) == {}
+
+
+@pytest.mark.parametrize(
+    "words", [("--callers", "2"), ("--rate", "5/s"), ("--arrival", "constant"), ("--set", "spin=0")]
+)
+def test_options_of_one_model_do_not_apply(words: tuple[str, ...], folder: Path) -> None:
+    code, _, said = program(["bench", str(folder / "app.workload"), *words])
+    assert code == 2 and "--" in said
+
+
+def test_no_model_here_is_an_error_that_says_what_to_pass(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "app.workload").read_text().replace(str(folder), "/nowhere")
+    (tmp_path / "app.workload").write_text(text)
+    code, _, said = program(["bench", str(tmp_path / "app.workload"), "--budget", "5s"])
+    assert code == 2
+    facts(said, "m.onnx", "--models")
+
+
+def test_models_belong_to_a_recording_alone(folder: Path) -> None:
+    code, _, said = program(["bench", str(folder / "m.onnx"), "--models", str(folder)])
+    assert code == 2 and "--models" in said
+
+
+def test_recorded_settings_are_those_that_a_plan_could_have() -> None:
+    options = {
+        "intra_op_num_threads": 0, "enable_cpu_mem_arena": False, "enable_mem_pattern": True,
+        "execution_mode": "ORT_PARALLEL", "graph_optimization_level": "ORT_ENABLE_ALL",
+        "session.intra_op.allow_spinning": "0", "optimized_model_filepath": "/tmp/x", "enable_profiling": True,
+        "session.intra_op_thread_affinities": "$(evil)",
+    }  # fmt: skip
+    session = RecordedSession(id=1, process=0, model=0, options=options)  # type: ignore[arg-type]
+    assert settings_of(session) == {
+        "enable_cpu_mem_arena": False,
+        "execution_mode": "parallel",
+        "allow_spinning": False,
+    }
+    forked = RecordedSession(id=1, process=0, model=0, inherited=1)
+    assert settings_of(forked) == {"intra_op_num_threads": 1}
+
+
+def test_a_recording_sets_no_variable_but_numbers_of_threads() -> None:
+    variables = {"ORT_INTRA_OP_NUM_THREADS": "2", "OMP_NUM_THREADS": "x", "LD_PRELOAD": "/tmp/evil.so"}
+    process = RecordedProcess(pid=1, variables=variables, cpus=(0,))
+    assert [(each.key, each.value) for each in variables_of(process)] == [("ORT_INTRA_OP_NUM_THREADS", "2")]
+    assert [each.value for each in affinity_of(process, {0, 1})] == ["0"]
+    assert affinity_of(process, {0}) == () == affinity_of(RecordedProcess(pid=1), {0, 1})
+
+
+def test_only_providers_that_exist_here_are_played() -> None:
+    session = RecordedSession(
+        id=1, process=0, model=0, providers_used=("CUDAExecutionProvider", "CPUExecutionProvider")
+    )
+    assert providers_of(session, {"CPUExecutionProvider"}) == ()
+    both = {"CUDAExecutionProvider", "CPUExecutionProvider"}
+    assert [each.name for each in providers_of(session, both)] == [
+        "CUDAExecutionProvider",
+        "CPUExecutionProvider",
+    ]
