@@ -35,7 +35,9 @@ def sentences(tree: ast.AST) -> Iterator[str]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Call) and _name(node.func).endswith(NO_SENTENCES):
+        if isinstance(node, ast.Raise) or (
+            isinstance(node, ast.Call) and _name(node.func).endswith(NO_SENTENCES)
+        ):
             continue
         # A text by itself documents what it follows.
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
