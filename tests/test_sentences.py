@@ -26,7 +26,7 @@ ELSEWHERE = {
     "measuring/failures.py": "errors of ONNX Runtime, with what to do about each",
     "engines/conversion/kinds.py": "why a source is refused, and what to do: parts of errors",
 }
-WRITTEN = {"measuring": 38, "engines": 94, "search": 40, "outputs": 38, "stats": 2, "verbs": 81}
+WRITTEN = {"measuring": 37, "engines": 88, "search": 24, "outputs": 38, "stats": 2, "verbs": 79}
 """Sentences that these rooms still write. A number falls with each that moves; none rises."""
 
 

@@ -11,6 +11,7 @@ from ortune.records import Block, Comparison
 from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios
 from ortune.search.figures import WORDS
 from ortune.search.halving import CURRENT, FAILURES_ELIMINATE, Entry, Halving
+from ortune.search.reasons import Reason
 from ortune.search.schedule import NextBlock, Steps
 from ortune.search.trial_counts import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.stats import detect, intervals, pairs
@@ -94,8 +95,8 @@ def confirm(
         blocks.append(block)
         failed = failures(blocks, winner.arm)
         if len(failed) >= FAILURES_ELIMINATE:
-            why = f"failed {len(failed)} times during confirmation: {failed[-1].reason}: {failed[-1].what}"
-            winner.eliminate("failed", why)
+            error = f"{failed[-1].reason}: {failed[-1].what}"
+            winner.eliminate("failed", Reason(code="failed-while-confirmed", n=len(failed), text=error))
             break
 
 

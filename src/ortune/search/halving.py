@@ -15,11 +15,12 @@ import numpy as np
 
 from ortune.errors import MeasurementError
 from ortune.objectives import Objective
-from ortune.records import WORSENS, Block, Failed, Measured, OutputDifference, Plan, PlanStatus
+from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.figures import without_latencies
 from ortune.search.guards import broken, waived
 from ortune.search.phases import NEXT_TIMES
+from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 from ortune.search.trial_counts import FIELD, ROUNDS
 from ortune.stats import evidence
@@ -30,7 +31,6 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that eliminate a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
-ENDED = "the budget ran out first"
 USUAL_GAIN = 0.05
 """Of a plan that pays, as a log ratio."""
 PLANS_DIFFER = 0.03
@@ -68,7 +68,7 @@ class Entry:
     outputs: OutputDifference | None = None
     ran: bool = False
     status: PlanStatus | None = None
-    why: str = ""
+    why: Reason | None = None
     worsens: str = ""
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Entry:
         """Median log ratio so far; 0 (as the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
-    def eliminate(self, status: PlanStatus, why: str) -> None:
+    def eliminate(self, status: PlanStatus, why: Reason) -> None:
         """Take it out of the race, with the reason."""
         self.status, self.why = status, why
 
@@ -206,9 +206,7 @@ class Halving(Schedule):
         # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
         if entry.live and entry.ratios and entry.middle > limit:
-            entry.eliminate(
-                "eliminated", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %"
-            )
+            entry.eliminate("eliminated", Reason(code="slower-at-once", share_ratio=math.expm1(entry.middle)))
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
@@ -278,11 +276,11 @@ class Halving(Schedule):
             # Half of the least gain that matters: what may still reach it together with others stays.
             idle = entry.middle > -0.5 * math.log1p(self.worth)
             if entry.live and behind and idle:
-                entry.eliminate("eliminated", f"no better than the default in {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", Reason(code="no-better", n=len(entry.ratios)))
             elif entry.live and place >= keep and behind and not last:
-                entry.eliminate("eliminated", f"in the slower half after {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", Reason(code="slower-half", n=len(entry.ratios)))
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
-                entry.eliminate("eliminated", f"slower than the default in {len(entry.ratios)} blocks")
+                entry.eliminate("eliminated", Reason(code="slower", n=len(entry.ratios)))
 
     def refuse(self, entry: Entry) -> bool:
         """Eliminate a plan that worsens another metric more than its guard allows, and returns whether it did."""
@@ -291,7 +289,7 @@ class Halving(Schedule):
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
             entry.worsens = why
-            entry.eliminate("eliminated", f"{WORSENS}: {why}")
+            entry.eliminate("eliminated", Reason(code="worsens", text=why))
         return bool(why)
 
     def _eliminate_on_evidence(self, entry: Entry) -> None:
@@ -299,7 +297,7 @@ class Halving(Schedule):
         # One-sided, and against the gain that matters instead of 0: a plan that gains less is not worth more time,
         # whether or not it is slower. This evidence may be read after any block, so that looking costs nothing.
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
-            entry.eliminate("eliminated", f"not better than the default by {100 * self.worth:g} % or more")
+            entry.eliminate("eliminated", Reason(code="below-worth", share_ratio=self.worth))
 
     def see(self, block: Block) -> None:
         """Take note of what failed."""
@@ -334,14 +332,14 @@ class Halving(Schedule):
 
     def _fail(self, failed: Entry, why: str) -> None:
         """Eliminate a plan that fails, and with it every plan that is this one and something more."""
-        failed.eliminate("failed", why)
+        failed.eliminate("failed", Reason(code="error", text=why))
         for entry in self.entries.values():
             # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.
             more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
                 spec in entry.plan.rewrites for spec in failed.plan.rewrites
             )
             if more and entry.live and not entry.ran:
-                entry.eliminate("not-tried", f"{failed.plan.describe()} fails")
+                entry.eliminate("not-tried", Reason(code="part-of-a-failure", text=failed.plan.describe()))
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:
         """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""

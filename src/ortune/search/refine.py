@@ -13,9 +13,10 @@ from ortune.catalogue import knobs
 from ortune.records import Plan
 from ortune.search import confirm, trial_counts
 from ortune.search.blocks import log_ratios
-from ortune.search.halving import ENDED, Entry, Halving
+from ortune.search.halving import Entry, Halving
 from ortune.search.plan_edits import changed, only, parts, together
 from ortune.search.proposals.neighbours import neighbours
+from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import Steps
 
 Costs = NDArray[np.float64]
@@ -98,7 +99,7 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
             if plan.id not in race.entries:
                 near.append(race.add(Entry(plan=plan, origin=f"near the leader: {name}={other}")))
     for entry in near[trial_counts.FIELD - 1 :]:
-        entry.eliminate("not-tried", "the leader has more neighbours than fit in one block")
+        entry.eliminate("not-tried", Reason(code="too-many-neighbours"))
     return (yield from _raced_with(race, leader, [e for e in near if e.live], required))
 
 
@@ -216,7 +217,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     ablated = race.add(ablated)
     if not _revive(ablated):
         return winner, costs
-    winner.eliminate("pruned", "some of its settings have no gain")
+    winner.eliminate("pruned", Reason(code="pruned"))
     return ablated, costs
 
 
@@ -232,7 +233,7 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
     if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
         return True
     if ablated.live:
-        ablated.eliminate("eliminated", "slower than the complete winner" if len(shared) else ENDED)
+        ablated.eliminate("eliminated", Reason(code="slower-than-complete") if len(shared) else ENDED)
     return False
 
 
@@ -243,5 +244,5 @@ def _revive(entry: Entry) -> bool:
     """
     if entry.status not in (None, "eliminated", "not-tried"):
         return False
-    entry.status, entry.why = None, ""
+    entry.status = entry.why = None
     return True

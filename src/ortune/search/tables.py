@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -22,7 +22,8 @@ from ortune.records import (
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
-from ortune.search.halving import CURRENT, ENDED, Entry
+from ortune.search.halving import CURRENT, Entry
+from ortune.search.reasons import ENDED, Reason
 from ortune.search.refine import Costs
 from ortune.search.state import Search
 from ortune.stats import pairs
@@ -109,9 +110,19 @@ def candidates(
     shipped: Plan,
     refused: Refused | None,
     *,
+    worded: Callable[[Reason], str],
     exploring: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Return every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
+    """Return every plan that was proposed or made on the way, with its figures and what became of it; fastest first.
+
+    Args:
+        search: The race.
+        proposed: Plans that were proposed and not added to it.
+        shipped: The plan that is shipped.
+        refused: The leader that is not.
+        worded: Gives the sentence for a reason.
+        exploring: Whether nothing is confirmed.
+    """
     rows = []
     only_timed = search.race.timed_only  # no candidate for anything
     listed = {only_timed.arm} if only_timed is not None else set()
@@ -121,22 +132,20 @@ def candidates(
         listed.add(entry.arm)
         status, why = entry.status, entry.why
         if entry.plan == shipped:
-            status, why = "winner", ""
+            status, why = "winner", None
         elif search.race.with_current and entry.plan == search.current:
-            status, why = "current", ""
+            status, why = "current", None
         elif entry.plan == search.default:
-            status, why = "default", ""
+            status, why = "default", None
         elif refused is not None and entry.plan == refused.plan:
-            status, why = "eliminated", refused.why
+            status, why = "eliminated", Reason(code="refused", text=refused.why)
         elif status is None and not entry.ratios:
-            status, why = "not-tried", "not tested: the budget ran out"
+            status, why = "not-tried", Reason(code="budget-before-it-ran")
         elif status == "not-tried" and entry.ratios:
-            status, why = "eliminated", "observed but not confirmed: the budget ran out after 1 block"
+            status, why = "eliminated", Reason(code="budget-after-one-block")
         elif status is None:
-            status, why = (
-                "eliminated",
-                "observed but not confirmed" if exploring else "another configuration was faster",
-            )
+            status = "eliminated"
+            why = Reason(code="not-confirmed" if exploring else "another-faster")
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         # A row of what was seen, even once; where a claim is made one block is none.
         once = float(np.exp(entry.ratios[0])) if exploring and len(entry.ratios) == 1 else None
@@ -145,7 +154,7 @@ def candidates(
                 plan=entry.plan,
                 origin=entry.origin,
                 status=status,
-                why=why,
+                why=worded(why) if why is not None else "",
                 reason=_reason(entry, status),
                 ratio=interval.ratio if interval else once,
                 ratio_low=interval.ratio_low if interval else None,
@@ -160,7 +169,7 @@ def candidates(
 
 def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | None:
     """Return why a plan was not tried or was rejected, where a report depends on it."""
-    if status == "not-tried" and entry.why in ("", ENDED):
+    if status == "not-tried" and entry.why in (None, ENDED):
         return "budget"
     return "guard" if status == "eliminated" and entry.worsens else None
 

@@ -23,11 +23,13 @@ from ortune.records import (
     TradeRow,
     UntestedTarget,
 )
-from ortune.search.halving import ENDED, Entry
+from ortune.search.halving import Entry
+from ortune.search.reasons import ENDED, Reason
 from ortune.search.tables import candidates
 from ortune.show import markdown
 from ortune.show.html import pages
 from ortune.verbs._shared import tune_facts, tune_headline
+from ortune.verbs._shared.tuned_words import reason
 from ortune.verbs.report import brief
 from ortune.verbs.report import several as history
 from ortune.verbs.report.result import StoredSession
@@ -103,9 +105,9 @@ def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed()
         default=Plan(),
         current=None,
     )
-    (row,) = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    (row,) = candidates(cast("Any", search), [], Plan(), None, worded=reason, exploring=True)
     assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)
-    (claimed,) = candidates(cast("Any", search), [], Plan(), None)
+    (claimed,) = candidates(cast("Any", search), [], Plan(), None, worded=reason)
     assert claimed.ratio is None
 
 
@@ -115,7 +117,7 @@ def test_one_block_of_a_plan_is_told_without_a_factor_and_with_what_decides() ->
     entry.eliminate("not-tried", ENDED)
     race = SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None)
     search = SimpleNamespace(race=race, default=Plan(), current=None)
-    rows = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    rows = candidates(cast("Any", search), [], Plan(), None, worded=reason, exploring=True)
     assert [(row.status, row.ratio, row.n_blocks) for row in rows] == [("eliminated", pytest.approx(0.08), 1)]
     envelope = golden_tune.exploratory(candidates=rows)
     text = tune_headline.headline(envelope.result)
@@ -143,14 +145,16 @@ def test_plans_that_the_budget_or_a_guard_left_out_are_known_by_a_code_not_by_th
         Entry(plan=Plan(settings={"intra_op_num_threads": n}), origin="knob") for n in range(1, 6)
     )
     ended.eliminate("not-tried", ENDED)
-    impossible.eliminate("not-tried", "the model could not be rewritten: over its budget of memory")
+    impossible.eliminate("not-tried", Reason(code="not-rewritten", text="over its budget of memory"))
     seen.ratios.append(0.0)
     seen.eliminate("not-tried", ENDED)
     larger.worsens = "peak memory +30 %, limit +26 %"
-    larger.eliminate("eliminated", f"{WORSENS}: {larger.worsens}")
+    larger.eliminate("eliminated", Reason(code="worsens", text=larger.worsens))
     race = SimpleNamespace(entries={}, with_current=False, timed_only=None)
     search = SimpleNamespace(race=race, default=Plan(), current=None)
-    rows = candidates(cast("Any", search), [waiting, ended, impossible, seen, larger], Plan(), None)
+    rows = candidates(
+        cast("Any", search), [waiting, ended, impossible, seen, larger], Plan(), None, worded=reason
+    )
     assert {row.plan.id: row.reason for row in rows} == {
         waiting.arm: "budget", ended.arm: "budget", impossible.arm: None, seen.arm: None, larger.arm: "guard",
     }  # fmt: skip

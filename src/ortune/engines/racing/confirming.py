@@ -13,6 +13,7 @@ from ortune.search import confirm, controls, trial_counts, without_load
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.halving import Entry
 from ortune.search.phases import ALONE_SHARE, BEYOND_TIMES, RACE_TIMES
+from ortune.search.reasons import Reason
 from ortune.search.state import Search
 
 
@@ -134,10 +135,10 @@ def _see_outputs(run: Tuning, winner: Entry) -> None:
     outcome = outcomes[0]
     if isinstance(outcome, Failed):
         winner.failures.append(outcome)
-        winner.eliminate("failed", f"{outcome.reason}: {outcome.what}")
+        winner.eliminate("failed", Reason(code="error", text=f"{outcome.reason}: {outcome.what}"))
     else:
         winner.outputs = run.plan_runs.check(winner, outcome)
         if not winner.outputs.ok:
-            winner.eliminate("wrong-output", winner.outputs.what)
+            winner.eliminate("wrong-output", Reason(code="wrong-outputs", text=winner.outputs.what))
     if run.replay.live:
         run.log.add(SEEN, {"arm": winner.arm})

@@ -19,6 +19,7 @@ from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, P
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE
 from ortune.search.halving import Entry
+from ortune.search.reasons import Reason
 from ortune.search.state import Search
 from ortune.targets.task import Limits
 
@@ -83,7 +84,7 @@ class PlanRuns:
             entry = self.search.race.entries[arm]
             model, failed = self.model_of(entry.plan)
             if model is None:
-                entry.eliminate("not-tried", f"the model could not be rewritten: {failed}")
+                entry.eliminate("not-tried", Reason(code="not-rewritten", text=failed))
             else:
                 self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
             if entry.plan.rewrites:
@@ -100,7 +101,7 @@ class PlanRuns:
                 continue
             entry.outputs = self.check(entry, trial.outcome)
             if not entry.outputs.ok:
-                entry.eliminate("wrong-output", entry.outputs.what)
+                entry.eliminate("wrong-output", Reason(code="wrong-outputs", text=entry.outputs.what))
 
     def check(self, entry: Entry, trial: Measured) -> OutputDifference:
         """Compare a plan's outputs with the default's, and removes them."""

@@ -24,9 +24,10 @@ from ortune.search import controls, trial_counts
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
-from ortune.search.halving import CURRENT, ENDED, Entry, Halving
+from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.phases import LEAST_CHECKS_S, PROFILED_TRIALS, RACE_TIMES, WHY_SHARE
 from ortune.search.progress import explored, nothing_held, race_status, ranking, repeat_status
+from ortune.search.reasons import ENDED
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 

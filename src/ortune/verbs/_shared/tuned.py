@@ -74,7 +74,9 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
     block_points, unspent_ns = tuple(points(search)), run.unspent_ns
     mended = _rewritable(run)
     enough_s = enough_s or run.enough_s or run.checks_s  # an answer names one budget
-    rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
+    rows = candidates(
+        search, run.entries, shipped, refused, worded=tuned_words.reason, exploring=run.exploring
+    )
     winner_figures = describe(won, statistic, alone, written) if won else None
     current_figures = describe(current, statistic, measured(search.alone, CURRENT)) if current else None
     against_default = against_default and with_values(
@@ -289,7 +291,8 @@ def _failed_leader(search: Search) -> str:
     winner = search.winner
     if winner is None or winner.status != "failed" or not search.confirmation:
         return ""
-    return f"{winner.plan.describe()} {winner.why}"
+    assert winner.why is not None
+    return f"{winner.plan.describe()} {tuned_words.reason(winner.why)}"
 
 
 def rejected(search: Search) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ortune.records import WORSENS
+from ortune.search.reasons import Reason
 from ortune.show.numbers import duration
 
 DEFAULT, CURRENT = "the default", "the current configuration"
@@ -78,3 +80,27 @@ def weak_default(cores: int, usable: int) -> str:
 def throttled(share_ratio: float) -> str:
     """Return the note that a CPU quota throttled the measurement."""
     return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods during the measurement"
+
+
+def reason(why: Reason) -> str:
+    """Return the sentence on a plan that is not the winner."""
+    said = {
+        "budget": "the budget ran out first",
+        "budget-before-it-ran": "not tested: the budget ran out",
+        "budget-after-one-block": "observed but not confirmed: the budget ran out after 1 block",
+        "too-many-neighbours": "the leader has more neighbours than fit in one block",
+        "part-of-a-failure": f"{why.text} fails",
+        "not-rewritten": f"the model could not be rewritten: {why.text}",
+        "failed-while-confirmed": f"failed {why.n} times during confirmation: {why.text}",
+        "slower-at-once": f"slower than the default by {100 * why.share_ratio:.0f} %",
+        "slower": f"slower than the default in {why.n} blocks",
+        "no-better": f"no better than the default in {why.n} blocks",
+        "slower-half": f"in the slower half after {why.n} blocks",
+        "below-worth": f"not better than the default by {100 * why.share_ratio:g} % or more",
+        "worsens": f"{WORSENS}: {why.text}",
+        "pruned": "some of its settings have no gain",
+        "slower-than-complete": "slower than the complete winner",
+        "not-confirmed": "observed but not confirmed",
+        "another-faster": "another configuration was faster",
+    }
+    return said.get(why.code, why.text)

@@ -11,6 +11,7 @@ from ortune.records import Plan
 from ortune.search.halving import Entry
 from ortune.search.precision import ALIKE, Interval, front, to_ship
 from ortune.search.proposals.plans import PlanProposal
+from ortune.search.reasons import Reason
 from ortune.show import finding_words
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.held_out import HeldOut
@@ -59,7 +60,8 @@ def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, M
     _choose_confirmed(run, by_arm, held_out)
     if run.search.winner is not None and not right:
         outputs = by_arm[run.search.winner.arm].outputs
-        run.search.winner.eliminate("wrong-output", outputs.what if outputs is not None else "")
+        wrong = Reason(code="wrong-outputs", text=outputs.what if outputs is not None else "")
+        run.search.winner.eliminate("wrong-output", wrong)
     return by_arm
 
 

@@ -34,7 +34,6 @@ def step_down(run: Tuning) -> None:
             plan=baseline.check.wrong_plan,
             origin="the requested default",
             status="wrong-output",
-            why="its outputs are wrong",
         )
     if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
         search.current = None
