@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from onnx_text import model_of
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.inputs import recorded
+from ortune.inputs import recorded, workload
 from ortune.records import (
     Arrival,
     RecordedCalls,
@@ -92,3 +93,40 @@ def test_a_file_of_one_model_is_no_recording(model: OpenModel, tmp_path: Path) -
     named = tmp_path / "a#1"
     named.touch()
     assert recorded.split(named) == (named, None)
+
+
+def _written(path: Path, recorded_: Recording, **damage: object) -> Path:
+    """Write a workload file whose first session is damaged."""
+    content = json.loads(msgspec.json.encode(RecordedWorkload(cases=(), recording=recorded_)))
+    content["recording"]["sessions"][0] |= damage
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("field", ["process", "model", "place"])
+@pytest.mark.parametrize("index", [-2, 7, 10**30])
+def test_a_recording_that_refers_to_what_is_not_in_it_is_refused(
+    model: OpenModel, tmp_path: Path, field: str, index: int
+) -> None:
+    path = _written(tmp_path / "app.workload", recording(model), **{field: index})
+    with pytest.raises(InputError, match=r"recording is damaged.*no " + field) as raised:
+        recorded.read(path)
+    assert "ortune record" in raised.value.do
+    with pytest.raises(InputError):
+        recorded.arrivals_of(path, model)
+
+
+def test_a_recording_of_another_type_is_damaged_and_other_files_are_none(
+    model: OpenModel, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError):
+        recorded.read(_written(tmp_path / "a.workload", recording(model), calls=3))
+    for text in (b"", b"[1]", b'{"cases": 3}', b'{"recording": null}', b"\xff\x00"):
+        (tmp_path / "b.workload").write_bytes(text)
+        assert recorded.read(tmp_path / "b.workload") is None
+
+
+def test_a_workload_without_shapes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_bytes(b'{"cases": []}')
+    with pytest.raises(InputError, match="no shapes"):
+        workload.load(tmp_path / "w.json")

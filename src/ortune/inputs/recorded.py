@@ -47,11 +47,31 @@ def read(path: Path) -> Recording | None:
 
     Raises:
         OSError: The file cannot be read.
+        InputError: It has a recording that is damaged.
     """
+    text = files.read(path)
     try:
-        return read_json(files.read(path), RecordedWorkload).recording
+        return read_json(text, RecordedWorkload).recording
+    except msgspec.DecodeError as error:
+        if not _has_recording(text):
+            return None
+        raise InputError(
+            f"its recording is damaged: {error}", where=str(path), do="create it again with ortune record"
+        ) from None
+
+
+class _Part(msgspec.Struct):
+    """The part of a workload file that tells what it is."""
+
+    recording: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _has_recording(text: bytes) -> bool:
+    """Return whether a file is JSON with a recording, whatever is in that."""
+    try:
+        return bytes(read_json(text, _Part).recording) != b"null"
     except msgspec.DecodeError:
-        return None
+        return False
 
 
 def of_model(

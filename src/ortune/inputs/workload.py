@@ -352,7 +352,8 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
         inside: Its inputs must be in its own folder, as those of a bundle, which comes from elsewhere.
 
     Raises:
-        InputError: The file cannot be read, is no workload, wants libraries and none is named, or has inputs elsewhere.
+        InputError: The file cannot be read, is no workload, has no shapes, wants libraries and none is named, or has
+            inputs elsewhere.
     """
     try:
         saved = read_json(files.read(path), Workload)
@@ -362,6 +363,8 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
         raise InputError(
             f"not a workload file: {error}", where=str(path), do="create one with --save-workload"
         ) from error
+    if not (saved.cases or inside):
+        raise InputError("it has no shapes", where=str(path), do="create it again with --save-workload")
     if saved.custom_ops and not custom_ops:
         wanted = [f"--custom-ops {shlex.quote(str(path.parent / library))}" for library in saved.custom_ops]
         raise InputError(

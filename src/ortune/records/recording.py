@@ -234,6 +234,25 @@ class Recording(Record, frozen=True, kw_only=True):
     missed: tuple[MissedProcess, ...] = ()
     anonymous: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse a recording that refers to what is not in it.
+
+        Raises:
+            ValueError: An index is out of range.
+        """
+        for session in self.sessions:
+            _require_index(session.process, len(self.processes), "process")
+            _require_index(session.model, len(self.models), "model")
+            for place in (session.place, *(calls.place for calls in session.calls)):
+                _require_index(place, len(self.places), "place", least=-1)
+        for process in self.processes:
+            _require_index(process.parent, len(self.processes), "process", least=-1)
+
+
+def _require_index(index: int, count: int, of: str, least: int = 0) -> None:
+    if not least <= index < count:
+        raise ValueError(f"there is no {of} {index}")
+
 
 class RecordedWorkload(Workload, frozen=True, kw_only=True):
     """A workload file: how one model is used, or, with a recording, how a program uses all of its models.
