@@ -275,3 +275,16 @@ def test_a_match_that_is_a_node_is_its_own_end() -> None:
     """
     model = ir.from_proto(parser.parse_model(text))
     assert [node.name for node in plain_arithmetic.PATTERN.ends(model)] == ["the_sum"]
+
+
+def test_a_sum_of_hundreds_of_tensors_is_no_chain_of_additions() -> None:
+    names = ", ".join(["x"] * 300)
+    model = ir.from_proto(
+        parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        sums (float[8] x) => (float[8] z) {{ [the_sum] s = Sum({names}) z = Relu(s) }}
+    """)
+    )
+    assert plain_arithmetic.PATTERN.ends(model) == []
+    result = plain_arithmetic.REWRITE.apply(model)
+    assert not result.modified and "300" in result.reasons[0]

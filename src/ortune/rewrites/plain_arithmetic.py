@@ -20,6 +20,8 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 8  # of a Sum that broadcasts
+_MOST_INPUTS = 256
+"""Of a Sum: of more it would be a chain longer than most models."""
 
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:
@@ -27,6 +29,8 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
         return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
         return f"Sum {node.name!r} has a single input"
+    if len(node.inputs) > _MOST_INPUTS:
+        return f"Sum {node.name!r} has {len(node.inputs)} inputs, more than {_MOST_INPUTS}"
     return node
 
 
