@@ -18,6 +18,7 @@ from ortune import records
 from ortune.api import verbs
 from ortune.records import Record
 from ortune.verbs._app_bench.result import AppBenchResult
+from ortune.verbs._app_tune.result import AppTuneResult
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schema"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -29,6 +30,7 @@ def documents() -> dict[str, type[Record]]:
         **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
         "many/1": envelope(records.ManyResult),
         "app-bench/1": envelope(AppBenchResult),
+        "app-tune/1": envelope(AppTuneResult),
         "snapshot/1": records.Snapshot,
         "plan/1": records.Plan,
         "workload/1": named(records.RecordedWorkload, "Workload"),

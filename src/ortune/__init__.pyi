@@ -1364,6 +1364,8 @@ class _TuneOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     quick: bool
     "A quick look: budget='30s', and no bundle is written."
+    models: Sequence[str | Path] | str | Mapping[str, object]
+    "Models of a recording that are not where they were: files, or folders to search. Repeatable."
     force: bool
     "Replace an existing bundle."
     bundle: bool

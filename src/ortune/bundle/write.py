@@ -70,13 +70,13 @@ def write_bundle(
         UsageError: It cannot be written there, or what is there is not a bundle.
         ModelError, InputError: The model, the feeds or the outputs cannot be read.
     """
-    goal = _goal(directory, model)
+    goal = goal_of(directory, model)
     if force:
         require_replaceable(directory, model)
     work = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        work = _fresh_folder(directory)
+        work = fresh_folder(directory)
         own_ops = _copy_custom_ops(workload, work)
         if rewritten is not None and rewritten.samefile(model):
             rewritten = None
@@ -99,7 +99,7 @@ def write_bundle(
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
         digests.write(work)
-        return _put(work, goal, force)
+        return put(work, goal, force)
     except OSError as error:
         raise UsageError(
             f"the bundle cannot be written: {error.strerror or error}",
@@ -134,7 +134,7 @@ def require_replaceable(directory: Path, model: Path) -> None:
     Raises:
         UsageError: Something else is there.
     """
-    goal = _goal(directory, model)
+    goal = goal_of(directory, model)
     if files.exists(goal) and not files.is_file(goal / INDEX):
         raise UsageError(
             "exists and is not a bundle, so it is not replaced",
@@ -143,7 +143,7 @@ def require_replaceable(directory: Path, model: Path) -> None:
         )
 
 
-def _goal(directory: Path, model: Path) -> Path:
+def goal_of(directory: Path, model: Path) -> Path:
     """Returns where a model's bundle goes."""
     return directory / (model.stem + SUFFIX)
 
@@ -281,7 +281,7 @@ def _json(record: BundleInfo | Workload) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
 
 
-def _fresh_folder(directory: Path) -> Path:
+def fresh_folder(directory: Path) -> Path:
     """Make a new folder next to the goal, so that renaming it is one step."""
     number = 0
     while True:
@@ -294,11 +294,11 @@ def _fresh_folder(directory: Path) -> Path:
         return folder
 
 
-def _put(work: Path, goal: Path, force: bool) -> Path:
+def put(work: Path, goal: Path, force: bool) -> Path:
     """Renames the finished folder to its name, or to the first that is free."""
     if force and goal.exists():
         # Aside first: a folder cannot be renamed over a full one.
-        aside = _fresh_folder(goal.parent)
+        aside = fresh_folder(goal.parent)
         goal.rename(aside / goal.name)
         try:
             work.rename(goal)

@@ -47,7 +47,7 @@ def require_taken(options: Any, more: Collection[str]) -> None:
             )
 
 
-def require_no_models(options: Any) -> None:
+def require_no_models(models: Collection[object]) -> None:
     """Raise UsageError if ``--models`` was passed and there is no recording."""
-    if options.models:
+    if models:
         raise UsageError("applies only to a recording", where="--models", do="omit it")

@@ -67,7 +67,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 
         application: Envelope[Any] = bench(options, recording, watch)
         return application
-    require_no_models(options)
+    require_no_models(options.models)
     check("bench", options)
     return measured(
         "bench",

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from ortune.errors import UsageError
 from ortune.printable import operand
-from ortune.verbs._shared.common import BundleFolder, ReplaceBundle, WriteBundle
+from ortune.verbs._shared.common import BundleFolder, ModelsOfRecording, ReplaceBundle, WriteBundle
 from ortune.verbs._shared.groups import Each
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
@@ -39,7 +39,11 @@ class Options(Each, Searched):
 
     model: Annotated[
         AnyPath,
-        Argument("MODEL...", "model.onnx or model.ort; several, folders and patterns too.", each=True),
+        Argument(
+            "MODEL...",
+            "model.onnx, model.ort, or app.workload of a recorded application; several, folders and patterns too.",
+            each=True,
+        ),
     ]
     budget: Annotated[
         str | float,
@@ -60,6 +64,7 @@ class Options(Each, Searched):
             again=False,
         ),
     ] = False
+    models: ModelsOfRecording = ()
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,7 @@ from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words
 from ortune.verbs._shared import tune_facts, tune_headline
+from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.session import experiment, go_on, keep
@@ -40,6 +42,8 @@ from ortune.verbs.tune.result import TuneResult
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
     """Find the fastest plan and confirm it; write the bundle if one was requested.
 
+    Of a recording, find what makes the application faster: the document of ``verbs/_app_tune``.
+
     Returns:
         The whole document; ``error`` says why there is no bundle where none could be written in the end.
 
@@ -48,6 +52,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
     """
     watch = watcher or Watcher()
     options = options.spelled_out
+    recording = recording_of(options.model)
+    if recording is not None:
+        from ortune.verbs._app_tune.run import tune
+
+        application: Envelope[Any] = tune(options, recording, watch)
+        return application
+    require_no_models(options.models)
     options.check()
     if options.directory is not None:
         require_writable(options.directory)

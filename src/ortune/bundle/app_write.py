@@ -1,0 +1,51 @@
+"""Writes the bundle of an application, under another name first, so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ortune.bundle import digests
+from ortune.bundle.readme import README
+from ortune.bundle.shared import INDEX
+from ortune.bundle.write import fresh_folder, goal_of, put
+from ortune.errors import UsageError
+from ortune.records import AppBundle
+
+
+def write_app_bundle(bundle: AppBundle, workload: Path, directory: Path, *, text: str, force: bool) -> Path:
+    """Write ``NAME.ortune`` of a recording ``NAME.workload``.
+
+    Args:
+        bundle: Its index.
+        workload: The recording.
+        directory: Where the bundle goes; made if needed.
+        text: Its README.
+        force: Whether an existing bundle is replaced; else the new one gets another name.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: It cannot be written there.
+    """
+    goal, work = goal_of(directory, workload), None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        work = fresh_folder(directory)
+        index = msgspec.json.format(msgspec.json.encode(bundle), indent=2)
+        (work / INDEX).write_bytes(index + b"\n")
+        (work / README).write_text(text, encoding="utf-8")
+        digests.write(work)
+        return put(work, goal, force)
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be written: {error.strerror or error}",
+            where=str(error.filename or goal),
+            do="choose another folder with --output",
+        ) from error
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""``ortune tune app.workload``: what makes a recorded application faster."""

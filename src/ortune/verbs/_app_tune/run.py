@@ -1,0 +1,154 @@
+"""``ortune tune app.workload``: plays a recording with changes, confirms the best, and writes ``app.ortune``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune.bundle.app_write import write_app_bundle
+from ortune.bundle.settings import portable
+from ortune.bundle.shared import APP_SCHEMA
+from ortune.bundle.write import require_replaceable, require_writable
+from ortune.errors import MeasurementError, UsageError
+from ortune.measuring.application import Application
+from ortune.measuring.opening import Experiment
+from ortune.measuring.watcher import Watcher
+from ortune.records import AppBundle, AppProof, AppSession, Envelope, ErrorInfo, Plan, Recording
+from ortune.search import application as judging
+from ortune.verbs._app_bench.run import part
+from ortune.verbs._app_tune import words
+from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult
+from ortune.verbs._app_tune.search import Search, Stopped
+from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.spelling import command, named
+from ortune.verbs.tune.options import Options
+
+FIRST_SHARE = 0.2
+"""Of the time left, what the first run of a model may take."""
+
+
+def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppTuneResult]:
+    """Find what makes a recorded application faster, and return the whole document.
+
+    Raises:
+        OrtuneError: Nothing could be measured, or it is plain before that no bundle could be written.
+    """
+    require_taken(options, {"quick", "bundle", "output", "force"})
+    where, directory = Path(options.model), options.directory
+    if directory is not None:
+        require_writable(directory)
+        if options.force:
+            require_replaceable(directory, where)
+    with experiment("app-tune", options, watch) as opened:
+        application = Application(
+            opened, recording, where=where, models=[Path(path) for path in options.models]
+        )
+        with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
+            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
+            search = Search(opened, application, where)
+            if not search.played.calls:
+                raise MeasurementError("no call can be played", where=str(where), do="record it for longer")
+            stopped = False
+            try:
+                search.pilot()
+                watch.say(words.plan(part(search.played, open_loop=False)))
+                search.run()
+            except Stopped:
+                stopped = True
+            result = _result(options, opened, application, search)
+        error = None
+        if directory is not None and result.verdict == "faster" and result.confirmation is not None:
+            bundle = _bundle(opened, application, search, result, result.confirmation)
+            try:
+                place = write_app_bundle(
+                    bundle, where, directory, text=words.readme(result), force=options.force
+                )
+                result = msgspec.structs.replace(result, bundle=str(place))
+            except UsageError as refused:
+                error = ErrorInfo(code=refused.code, what=refused.what, where=refused.where, do=refused.do)
+        result = msgspec.structs.replace(result, headline=words.headline(result))
+        envelope = opened.document(
+            result, status="interrupted" if stopped else "ok", verdict=result.verdict, error=error
+        )
+        return keep(opened, options, envelope)
+
+
+def _result(options: Options, opened: Experiment, application: Application, search: Search) -> AppTuneResult:
+    confirmation = search.confirmation
+    verdict = "inconclusive" if search.candidates or search.kept.share else "nothing-tested"
+    if confirmation is not None:
+        cpu, wall = (
+            judging.Ratio(value=r.value, low=r.low, high=r.high, n_blocks=r.n_blocks)
+            for r in (confirmation.cpu, confirmation.wall)
+        )
+        verdict = judging.judged(cpu, wall, busy=search.busy)
+        if not confirmation.same_ok:
+            verdict = "invalid"
+        elif confirmation.outputs is not None and not confirmation.outputs.ok:
+            verdict = "wrong-output"
+    elif search.candidates and not (search.kept.share or search.kept.settings):
+        verdict = "not-shown"
+    short = confirmation is None and bool(search.kept.share or search.kept.settings)
+    return AppTuneResult(
+        label=Path(options.model).name,
+        verdict=verdict,  # type: ignore[arg-type]
+        runtime=application.runtime,
+        played=part(search.played, open_loop=False),
+        busy=search.busy,
+        used_cpus=sorted(search.used_cpus)[len(search.used_cpus) // 2] if search.used_cpus else None,
+        candidates=tuple(search.candidates),
+        settings=dict(search.kept.settings),
+        share=search.kept.share,
+        confirmation=confirmation,
+        command=application.recording.command,
+        enough_s=search.enough_s if short or not search.candidates else 0.0,
+        n_plays=search.n_plays,
+        notes=(*words.missing(application.missing), *words.left_out(search.played)),
+        reproduce=command("tune", options),
+        session=opened.log.id,
+        elapsed_s=opened.elapsed_s,
+    )
+
+
+def _bundle(
+    opened: Experiment,
+    application: Application,
+    search: Search,
+    result: AppTuneResult,
+    confirmation: AppConfirmation,
+) -> AppBundle:
+    recording = application.recording
+    settings = portable(Plan(settings=dict(search.kept.settings))).settings
+    sessions = tuple(
+        AppSession(
+            name=application.paths[index].name,
+            sha256=(recording.models[index].sha256,),
+            sizes_bytes=(recording.models[index].size_bytes,) if recording.models[index].size_bytes else (),
+            settings=settings,
+            share=search.kept.share,
+        )
+        for index in sorted(application.bases)
+    )
+    return AppBundle(
+        schema=APP_SCHEMA,
+        sessions=sessions,
+        command=recording.command,
+        ort_versions=tuple(sorted({process.onnxruntime for process in recording.processes})),
+        host=opened.machine.seen,
+        proof=(
+            AppProof(
+                change=words.changes(result), wall=_ends(confirmation.wall), cpu=_ends(confirmation.cpu)
+            ),
+        ),
+        memory=confirmation.memory,
+        contains=words.headline(result),
+        session=opened.log.id,
+    )
+
+
+def _ends(ratio: AppRatio) -> tuple[float, float, float] | None:
+    if ratio.low is None or ratio.high is None:
+        return None
+    return ratio.value, ratio.low, ratio.high

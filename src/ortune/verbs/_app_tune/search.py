@@ -1,0 +1,300 @@
+"""The search: stages on top of each other, then a confirmation in blocks of its own."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.errors import MeasurementError
+from ortune.inputs.played import Played
+from ortune.measuring.application import RECORDED, Application, Trial, Variant
+from ortune.measuring.opening import Experiment
+from ortune.measuring.recorded_settings import settings_of
+from ortune.outputs.tolerance import worst_of
+from ortune.records import AppPlay, MemoryChange, OutputDifference, TrialError, Value
+from ortune.search import application as search
+from ortune.search.waiting import quiet_cpus
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio
+
+SCREEN_BLOCKS = 2
+PLAYS = 34
+"""That a budget should hold: a pilot, the stages, and a confirmation."""
+LAST_PLAYS = 6
+PILOT_NS = 1_000_000_000
+LEAST_NS = 200_000_000
+AGAIN = "again"
+SPARE = 1.15
+"""Plays take longer than the last ones on a machine that becomes busier."""
+
+
+class Stopped(Exception):
+    """The user stopped the search."""
+
+
+class Search:
+    """The search of one recording.
+
+    Attributes:
+        played: What is played, once its length is known.
+        kept: The changes that are kept.
+        candidates: What was tried.
+        used_cpus: CPUs that other programs used, of each play.
+    """
+
+    def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
+        self.opened, self.application, self.where = opened, application, where
+        self.rng = random.Random(opened.terms.feeds.seed)
+        self.played: Played = application.script(PILOT_NS)
+        self.kept = Variant(name="kept")
+        self.candidates: list[AppCandidate] = []
+        self.used_cpus: list[float] = []
+        self.play_s = 0.0
+        self._took_s: list[float] = []
+        self.n_plays = 0
+        self.confirmation: AppConfirmation | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether other programs used the CPUs while it played."""
+        most = quiet_cpus(self.opened.machine.seen)
+        return bool(self.used_cpus) and float(np.median(self.used_cpus)) > most
+
+    def pilot(self) -> None:
+        """Find how much of the recording a play can hold.
+
+        Raises:
+            MeasurementError: The recorded calls do not run.
+        """
+        self._played(Variant(name=RECORDED))
+        began_s = self.opened.elapsed_s
+        trial = self._played(Variant(name=RECORDED))
+        start_s = max(0.0, self.opened.elapsed_s - began_s - trial.play.wall_ns / 1e9)
+        each_s = self.opened.budget.left_s / PLAYS
+        self.played = self.application.script(max(LEAST_NS, 1e9 * (each_s - start_s)))
+        self.play_s = start_s + self.played.span_ns / 1e9
+        self._took_s.clear()  # of a shorter play
+
+    def seen(self) -> search.Seen:
+        """Return what the stages depend on."""
+        recording = self.application.recording
+        settings: list[Mapping[str, Value]] = []
+        shareable = False
+        for script in self.played.scripts:
+            sessions = [recording.sessions[index] for index in script.sessions]
+            own = [settings_of(session) for session in sessions]
+            settings += own
+            asked = [repr((s.model, sorted(o.items()))) for s, o in zip(sessions, own, strict=True)]
+            shareable = shareable or len(set(asked)) < len(asked)
+        return search.Seen(
+            cpus=self.opened.machine.seen.effective_cpus,
+            processes=len(self.played.scripts),
+            shareable=shareable,
+            pools=any(own.get(THREADS.name) != 1 for own in settings),
+            arena_off=any(own.get(ARENA.name) is False for own in settings),
+        )
+
+    def run(self) -> None:
+        """Try the stages, then confirm what was kept.
+
+        Raises:
+            Stopped: The user stopped it.
+        """
+        stages = search.stages(self.seen())
+        for number, stage in enumerate(stages):
+            plays = SCREEN_BLOCKS * (1 + len(stage))
+            after = 3 * search.LEAST_BLOCKS if self.kept != Variant(name="kept") else 0
+            if not self._fits(plays + after):
+                break
+            self.opened.watch.line(f"stage {number + 1} of {len(stages)}")
+            self._stage(stage)
+        if self.kept.share or self.kept.settings:
+            n_blocks = min(search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.play_s)))
+            if n_blocks >= search.LEAST_BLOCKS:
+                self._confirm(n_blocks)
+
+    @property
+    def enough_s(self) -> float:
+        """A budget that is expected to hold a confirmation."""
+        left_s = max(0.0, self.opened.budget.left_s)
+        needed_s = 3 * SPARE * search.LEAST_BLOCKS * self.play_s
+        return self.opened.budget.total_s + max(0.0, 1.2 * (needed_s - left_s))
+
+    def _fits(self, plays: int) -> bool:
+        return SPARE * plays * self.play_s < self.opened.budget.left_s
+
+    def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
+        """Try each change on top of what is kept, and keep the best if it is better."""
+        arms = {str(i): self._with(change) for i, change in enumerate(stage)}
+        plays = self._blocks({"kept": self.kept, **arms}, SCREEN_BLOCKS)
+        base = plays.pop("kept")
+        found = []
+        for name, own in plays.items():
+            variant = arms[name]
+            if isinstance(own, str):
+                self.candidates.append(_candidate(stage[int(name)], status="failed", why=own))
+                continue
+            assert not isinstance(base, str)
+            cpu, wall = _ratios(own, base)
+            found.append((search.score(cpu, wall, busy=self.busy), len(self.candidates), variant))
+            self.candidates.append(_candidate(stage[int(name)], cpu=_ratio(cpu), wall=_ratio(wall)))
+        best = min(found, default=None, key=lambda each: each[0])
+        if best is not None and best[0] < 1 - search.WORTH:
+            self.kept = best[2]
+            changed = self.candidates[best[1]]
+            self.candidates[best[1]] = _kept(changed)
+
+    def _with(self, change: Mapping[str, Value]) -> Variant:
+        if "share" in change:
+            return Variant(name="kept", settings=self.kept.settings, share=True)
+        return Variant(name="kept", settings={**self.kept.settings, **change}, share=self.kept.share)
+
+    def _blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
+        """Play blocks of all arms, each in an order of its own; a failed arm has why."""
+        plays: dict[str, list[AppPlay] | str] = {name: [] for name in arms}
+        for _ in range(n):
+            for name in self.rng.sample(sorted(arms), len(arms)):
+                own = plays[name]
+                if isinstance(own, str):
+                    continue
+                trial = self._play(arms[name], None)
+                if isinstance(trial, TrialError):
+                    if name == "kept":
+                        raise MeasurementError(
+                            f"the recorded calls cannot be played: {trial.what}",
+                            where=str(self.where),
+                            code=trial.reason,
+                        )
+                    plays[name] = trial.what
+                else:
+                    own.append(trial.play)
+        return plays
+
+    def _confirm(self, n_blocks: int) -> None:
+        """Play what was kept and the recorded settings, twice, in each of so many blocks."""
+        scratch = self.opened.scratch
+        recorded = Variant(name=RECORDED)
+        arms = {RECORDED: recorded, AGAIN: recorded, "kept": self.kept}
+        plays: dict[str, list[AppPlay]] = {name: [] for name in arms}
+        outputs = {name: scratch / f"outputs-{name}" for name in (RECORDED, "kept")}
+        for block in range(n_blocks):
+            self.opened.watch.progress(
+                f"confirming, block {block + 1} of {n_blocks}",
+                self.opened.budget.spent_s,
+                self.opened.budget.total_s,
+            )
+            for name in self.rng.sample(sorted(arms), len(arms)):
+                trial = self._play(arms[name], outputs.get(name) if block == 0 else None)
+                if isinstance(trial, TrialError):
+                    raise MeasurementError(
+                        f"the recorded calls cannot be played: {trial.what}",
+                        where=str(self.where),
+                        code=trial.reason,
+                    )
+                plays[name].append(trial.play)
+            # A budget that a busier machine spends faster leaves fewer blocks, but never a part of one.
+            if block + 1 >= search.LEAST_BLOCKS and not self._fits(3):
+                break
+        cpu, wall = _ratios(plays["kept"], plays[RECORDED])
+        same_cpu, same_wall = _ratios(plays[AGAIN], plays[RECORDED])
+        figures = [_figures(plays[name]) for name in (AGAIN, RECORDED)]
+        self.confirmation = AppConfirmation(
+            cpu=_ratio(cpu),
+            wall=_ratio(wall),
+            same_cpu=_ratio(same_cpu),
+            same_wall=_ratio(same_wall),
+            same_ok=search.same(figures[0][0], figures[1][0])
+            and (self.busy or search.same(figures[0][1], figures[1][1])),
+            memory=_memory(plays["kept"], plays[RECORDED]),
+            outputs=self._difference(outputs[RECORDED], outputs["kept"]),
+        )
+
+    def _difference(self, reference: Path, outputs: Path) -> OutputDifference | None:
+        """Return the largest difference of the outputs of all models."""
+        differences = []
+        for index, base in self.application.bases.items():
+            places = {}
+            for side, folder in (("a", reference), ("b", outputs)):
+                place = self.opened.scratch / f"compared-{index}-{side}"
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir()
+                for number, script in enumerate(self.played.scripts):
+                    for feed, key in enumerate(script.feeds):
+                        made = folder / str(number) / str(feed)
+                        ref = self.application.refs.get(key)
+                        if key[0] == index and ref is not None and made.is_dir():
+                            target = place / ref.name
+                            if not target.exists():
+                                target.symlink_to(made)
+                places[side] = place
+            refs = [ref for ref in base.refs if all((place / ref.name).is_dir() for place in places.values())]
+            if refs:
+                differences.append(base.comparer.compared(places["a"], places["b"], refs, None))
+        return worst_of(differences) if differences else None
+
+    def _play(self, variant: Variant, outputs: Path | None) -> Trial | TrialError:
+        machine, began_s = self.opened.machine, self.opened.elapsed_s
+        before = machine.sensors()
+        trial = self.application.play(self.played, variant, outputs)
+        used = machine.taken_cpus(before)
+        if used is not None:
+            self.used_cpus.append(used)
+        if trial is None:
+            raise Stopped
+        self.n_plays += 1
+        # As long as the plays of the last block did, whose arms differ.
+        self._took_s.append(self.opened.elapsed_s - began_s)
+        self.play_s = float(np.mean(self._took_s[-LAST_PLAYS:]))
+        self.opened.replay.pass_on()
+        return trial
+
+    def _played(self, variant: Variant) -> Trial:
+        trial = self._play(variant, None)
+        if isinstance(trial, TrialError):
+            raise MeasurementError(
+                f"the recorded calls cannot be played: {trial.what}", where=str(self.where), code=trial.reason
+            )
+        return trial
+
+
+def _figures(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
+    """Return CPU time without the replay's own, and time in ONNX Runtime."""
+    return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
+
+
+def _ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
+    (new_cpu, new_wall), (base_cpu, base_wall) = _figures(new), _figures(base)
+    return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
+
+
+def _ratio(ratio: search.Ratio) -> AppRatio:
+    return AppRatio(value=ratio.value, low=ratio.low, high=ratio.high, n_blocks=ratio.n_blocks)
+
+
+def _memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:
+    peaks = [[play.peak_bytes for play in plays if play.peak_bytes is not None] for plays in (base, new)]
+    if len(peaks[0]) < len(base) or len(peaks[1]) < len(new):
+        return None
+    before, after = (math.floor(float(np.median(each))) for each in peaks)
+    return MemoryChange(before_bytes=before, after_bytes=after)
+
+
+def _candidate(change: Mapping[str, Value], **more: object) -> AppCandidate:
+    settings = {name: value for name, value in change.items() if name != "share"}
+    return AppCandidate(settings=settings, share="share" in change, **more)  # type: ignore[arg-type]
+
+
+def _kept(candidate: AppCandidate) -> AppCandidate:
+    return AppCandidate(
+        settings=candidate.settings,
+        share=candidate.share,
+        cpu=candidate.cpu,
+        wall=candidate.wall,
+        status="kept",
+    )

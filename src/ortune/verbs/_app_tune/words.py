@@ -1,0 +1,191 @@
+"""What makes a recorded application faster, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from ortune.durations import as_option
+from ortune.printable import operand
+from ortune.records import Envelope, assignment
+from ortune.search.application import MEMORY_WORSE
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.numbers import memory
+from ortune.show.stored_kind import StoredKind
+from ortune.verbs._app_bench.words import counted, left_out, missing, plan
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, AppTuneResult
+
+__all__ = ["STORED", "changes", "document", "headline", "left_out", "missing", "plan", "readme"]
+SHARE = "one session for equal requests"
+
+
+def changes(result: AppTuneResult) -> str:
+    """Return what was kept: "one session for equal requests, allow_spinning=0"."""
+    parts = [SHARE] if result.share else []
+    return ", ".join(parts + [assignment(name, value) for name, value in sorted(result.settings.items())])
+
+
+def headline(result: AppTuneResult) -> str:
+    """Return the answer in one sentence."""
+    confirmed = result.confirmation
+    said = _unconfirmed(result) if confirmed is None else _judged(result, confirmed)
+    return f"{result.label}: {said}"
+
+
+def _unconfirmed(result: AppTuneResult) -> str:
+    if result.verdict == "not-shown":
+        tried = counted(len(result.candidates), "change")
+        return f"no gain found; {tried} tried, none saves 2 % or more"
+    budget = f"--budget {as_option(result.enough_s)}"
+    if result.verdict == "nothing-tested":
+        return f"nothing was tested; use {budget}"
+    return f"inconclusive: {changes(result)} could not be confirmed within the budget; rerun with {budget}"
+
+
+def _judged(result: AppTuneResult, confirmed: AppConfirmation) -> str:
+    what = changes(result)
+    if result.verdict == "invalid":
+        return "no answer: the recorded settings differ from themselves; rerun on a quieter machine"
+    if result.verdict == "wrong-output" and confirmed.outputs is not None:
+        return f"{what} changes outputs: {confirmed.outputs.what}"
+    cpu = f"CPU time {_times(confirmed.cpu)}"
+    figures = cpu if result.busy else f"time in ONNX Runtime {_times(confirmed.wall)}; {cpu}"
+    told = {
+        "faster": f"{what}: {figures}; outputs {_outputs(confirmed)}",
+        "not-shown": f"no gain confirmed: {what}: {figures}",
+    }
+    return told.get(result.verdict, f"inconclusive: {what}: {figures}; a longer --budget gives more blocks")
+
+
+def _times(ratio: AppRatio) -> str:
+    """Return a ratio and its interval: "x0.43 (95 % interval 0.41 to 0.45)"."""
+    if ratio.low is None or ratio.high is None:
+        return f"x{ratio.value:.2f} (too few blocks for an interval)"
+    return f"x{ratio.value:.2f} (95 % interval {ratio.low:.2f} to {ratio.high:.2f})"
+
+
+def _outputs(confirmed: AppConfirmation) -> str:
+    if confirmed.outputs is None:
+        return "not compared"
+    same = not confirmed.outputs.relative_l2 and not confirmed.outputs.max_error
+    return "identical" if same else f"equal within {confirmed.outputs.relative_l2:.1g}"
+
+
+def document(envelope: Envelope[AppTuneResult]) -> Document:
+    """Return the answer, what was tried, and how to apply it."""
+    result = envelope.result
+    tone: Tone = "good" if result.verdict == "faster" else "look"
+    blocks: list[Block] = [
+        *stopped(envelope),
+        Line(result.headline, tone),
+        *_confirmed(result),
+        *_candidates(result),
+        Pairs(rows=list(_facts(result))),
+    ]
+    lines = list(_next(result))
+    blocks += [Code(title="next", lines=lines, commands=True)] if lines else []
+    return Document(
+        title=f"ortune tune: {result.label}", blocks=blocks, support=[Pairs(rows=list(_details(result)))]
+    )
+
+
+def _confirmed(result: AppTuneResult) -> list[Block]:
+    confirmed = result.confirmation
+    if confirmed is None:
+        return []
+    columns = [
+        Column("", "label"),
+        Column("changed / recorded"),
+        Column("95 % interval", "text"),
+        Column("A/A", "text"),
+    ]
+    rows = [
+        [name, f"x{ratio.value:.2f}", _span(ratio), _span(same)]
+        for name, ratio, same in (
+            ("CPU time", confirmed.cpu, confirmed.same_cpu),
+            ("time in ONNX Runtime", confirmed.wall, confirmed.same_wall),
+        )
+    ]
+    if confirmed.memory is not None:
+        change = confirmed.memory
+        rows.append([
+            "peak memory",
+            f"x{change.after_bytes / max(1, change.before_bytes):.2f}",
+            f"{memory(change.before_bytes)} to {memory(change.after_bytes)}",
+            "",
+        ])  # fmt: skip
+    return [table(columns, rows)]
+
+
+def _span(ratio: AppRatio) -> str:
+    return "-" if ratio.low is None or ratio.high is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
+
+
+def _candidates(result: AppTuneResult) -> list[Block]:
+    if not result.candidates:
+        return []
+    heads = ("tried, in this order", "CPU time", "time in ONNX Runtime", "")
+    rows = [
+        [
+            _named(each),
+            "-" if each.cpu is None else f"x{each.cpu.value:.2f}",
+            "-" if each.wall is None else f"x{each.wall.value:.2f}",
+            f"failed: {each.why}" if each.status == "failed" else each.status,
+        ]
+        for each in result.candidates
+    ]
+    return [table([Column(head, "text") for head in heads], rows)]
+
+
+def _named(candidate: AppCandidate) -> str:
+    parts = [SHARE] if candidate.share else []
+    return ", ".join(parts + [assignment(name, value) for name, value in sorted(candidate.settings.items())])
+
+
+def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
+    if result.busy and result.used_cpus is not None:
+        yield "machine", f"other programs used {result.used_cpus:.1f} CPUs, so CPU time alone decides"
+    confirmed = result.confirmation
+    if confirmed is not None and confirmed.memory is not None:
+        change = confirmed.memory
+        if change.after_bytes > (1 + MEMORY_WORSE) * change.before_bytes:
+            yield "memory", f"rises from {memory(change.before_bytes)} to {memory(change.after_bytes)}"
+    for note in result.notes:
+        yield "note", note
+    if result.bundle:
+        yield "bundle", result.bundle
+
+
+def _next(result: AppTuneResult) -> Iterator[str]:
+    if result.bundle:
+        program = shlex.join(result.command) or "COMMAND"
+        yield f"ortune run --with {operand(result.bundle)} -- {program}"
+    elif result.enough_s:
+        yield f"ortune tune {operand(result.label)} --budget {as_option(result.enough_s)}"
+
+
+def _details(result: AppTuneResult) -> Iterator[tuple[str, str]]:
+    yield "played", f"{plan(result.played).removeprefix('playing ')}; {counted(result.n_plays, 'time')}"
+    confirmed = result.confirmation
+    if confirmed is not None:
+        yield "confirmed", f"{counted(confirmed.cpu.n_blocks, 'block')} that nothing was chosen by"
+    yield "runtime", f"{result.runtime.build}, Python {result.runtime.python_version}"
+    yield "again", result.reproduce
+
+
+def readme(result: AppTuneResult) -> str:
+    """Return the README of the bundle."""
+    program = shlex.join(result.command) or "COMMAND"
+    return (
+        f"# Changes for an application\n\n{headline(result)}\n\nRun it with them:\n\n"
+        f"    ortune run --with THIS_FOLDER -- {program}\n\n"
+        "`ortune.json` has the changes; sessions are found by the sha256 of their models.\n"
+    )
+
+
+STORED = StoredKind(
+    result=AppTuneResult,
+    document=document,
+    headline=lambda result: result.headline,
+    build=lambda result: result.runtime.build,
+)

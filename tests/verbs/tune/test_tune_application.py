@@ -1,0 +1,171 @@
+"""``ortune tune app.workload``: what is tried, what is kept, and the bundle; the times are drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+
+from facts import facts
+from onnx_text import model_of
+from ortune import files
+from ortune.bundle import app
+from ortune.graph.model.open import open_model
+from ortune.inputs.played import Played
+from ortune.measuring.application import Application, Details, Trial, Variant
+from ortune.records import (
+    AppPlay,
+    Arrival,
+    RecordedCalls,
+    RecordedInput,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    RecordedWorkload,
+    Recording,
+    TrialError,
+)
+from ortune.targets.machine import Machine
+from ortune.verbs._app_tune.result import AppTuneResult
+from within import program
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ORTUNE_LOCK", str(tmp_path_factory.mktemp("lock") / "lock"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with a session per call."""
+    folder = tmp_path_factory.mktemp("app")
+    onnx.save(model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"), folder / "m.onnx")
+    sessions = tuple(
+        RecordedSession(
+            id=i + 1, process=0, model=0, start_ns=10 * i * MS, creation_ns=2 * MS,
+            calls=(RecordedCalls(key=i, count=1, inputs=(RecordedInput(name="x", shape=(1, 3)),)),),
+        )
+        for i in range(3)
+    )  # fmt: skip
+    arrivals = tuple(
+        Arrival(key=i, start_ns=(10 * i + 5) * MS, took_ns=MS, thread=0, active=1) for i in range(3)
+    )
+    recording = Recording(
+        command=("python", "app.py"),
+        processes=(RecordedProcess(pid=1, onnxruntime="1.32.0", arrivals=arrivals),),
+        sessions=sessions,
+        models=(
+            RecordedModel(
+                path=str(folder / "m.onnx"),
+                sha256=open_model(folder / "m.onnx").sha256,
+                size_bytes=(folder / "m.onnx").stat().st_size,
+            ),
+        ),
+    )
+    files.write(folder / "app.workload", msgspec.json.encode(RecordedWorkload(cases=(), recording=recording)))
+    return folder / "app.workload"
+
+
+class Lab:
+    """Draws what plays take: a factor for sharing, and one for a single thread."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, *, share: float = 1.0, one: float = 1.0, others: float = 0.0
+    ) -> None:
+        self.share, self.one, self.rng = share, one, np.random.default_rng(1)
+        self.failing = ""
+        patch.setattr(Application, "play", self.play)
+        patch.setattr(Machine, "taken_cpus", lambda *_: others)
+        monkey_cpus(patch)
+
+    def play(self, played: Played, variant: Variant, outputs: Path | None = None) -> Trial | TrialError:
+        del played, outputs
+        if self.failing in variant.settings:
+            return TrialError(reason="run-error", what="drawn")
+        factor = self.share if variant.share else 1.0
+        factor *= self.one if variant.settings.get("intra_op_num_threads") == 1 else 1.0
+        cpu, wall = (int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal())) for _ in range(2))
+        play = AppPlay(
+            variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
+        )
+        return Trial(play=play, details=Details(created_ns={}, called_ns={}))
+
+
+def monkey_cpus(patch: pytest.MonkeyPatch) -> None:
+    seen = Machine.seen.func  # type: ignore[attr-defined]
+    patch.setattr(
+        Machine, "seen", property(lambda self: msgspec.structs.replace(seen(self), effective_cpus=4))
+    )
+
+
+def tuned(workload: Path, folder: Path, *more: str) -> AppTuneResult:
+    words = ("tune", str(workload), "--output", str(folder), "--store", str(folder / "store"))
+    code, out, said = program([*words, *more, "--json"])
+    assert code == 0, said
+    document = json.loads(out)
+    assert document["schema"] == "ortune/app-tune/1"
+    return msgspec.convert(document["result"], AppTuneResult)
+
+
+def test_sharing_and_a_smaller_pool_are_confirmed_together_and_written(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, share=0.5, one=0.8)
+    result = tuned(workload, tmp_path)
+    assert (result.verdict, result.share, result.settings) == ("faster", True, {"intra_op_num_threads": 1})
+    assert [each.status for each in result.candidates] == ["kept", "kept", "dropped", "dropped"]
+    confirmed = result.confirmation
+    assert confirmed is not None and confirmed.same_ok
+    assert confirmed.cpu.value == pytest.approx(0.4, rel=0.02)
+    facts(result.headline, "one session for equal requests", "intra_op_num_threads=1", "x0.40")
+    bundle = app.read(Path(result.bundle))
+    (session,) = bundle.sessions
+    assert session.share and session.settings == {"intra_op_num_threads": "min(1, cpus)"}
+    assert session.sha256 == (open_model(workload.with_name("m.onnx")).sha256,)
+    assert Path(result.bundle).name == "app.ortune"
+    code, out, said = program(["report", result.session, "--store", str(tmp_path / "store")])
+    assert code == 0, said
+    facts(out, "ortune run --with", "python app.py")
+
+
+def test_without_a_gain_nothing_is_written(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch)
+    result = tuned(workload, tmp_path)
+    assert (result.verdict, result.bundle, result.confirmation) == ("not-shown", "", None)
+    assert not (tmp_path / "app.ortune").exists()
+
+
+def test_next_to_other_programs_cpu_time_decides(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, share=0.5, others=3.0)
+    result = tuned(workload, tmp_path, "--no-bundle")
+    assert result.busy and result.verdict == "faster"
+    assert "time in ONNX Runtime" not in result.headline
+
+
+def test_a_change_that_fails_is_told_and_the_others_go_on(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(monkeypatch, share=0.5)
+    lab.failing = "allow_spinning"
+    result = tuned(workload, tmp_path, "--no-bundle")
+    assert result.verdict == "faster"
+    assert [each.why for each in result.candidates if each.status == "failed"] == ["drawn"]
+
+
+@pytest.mark.parametrize("words", [("--objective", "p95"), ("--callers", "2"), ("--current", "spin=0")])
+def test_options_of_one_model_do_not_apply(words: tuple[str, ...], workload: Path) -> None:
+    code, _, said = program(["tune", str(workload), *words])
+    assert code == 2 and words[0] in said
