@@ -61,7 +61,7 @@ def read(path: Path) -> Recording | None:
 
 
 class _Part(msgspec.Struct):
-    """The part of a workload file that tells what it is."""
+    """The part of a workload file that shows its kind."""
 
     recording: msgspec.Raw = msgspec.Raw(b"null")
 
