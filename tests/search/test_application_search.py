@@ -60,6 +60,7 @@ EQUAL, LESS, MORE, WIDE = (
     ("cpu", "wall", "busy", "verdict"),
     [
         (LESS, WIDE, True, "faster"),
+        (LESS, MORE, True, "not-shown"),
         (LESS, WIDE, False, "inconclusive"),
         (LESS, EQUAL, False, "faster"),
         (EQUAL, LESS, False, "faster"),

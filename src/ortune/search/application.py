@@ -113,18 +113,20 @@ def same(again: Sequence[float], base: Sequence[float]) -> bool:
 def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
     """Return what a confirmation says.
 
-    On a busy machine CPU time decides alone. Elsewhere one of the two must fall, and the other must not rise.
+    On a busy machine CPU time decides alone, unless the time in ONNX Runtime is known to rise. Elsewhere one of the two
+    must fall, and the other must not rise.
     """
     if cpu.n_blocks < LEAST_BLOCKS or cpu.high is None or wall.high is None:
         return "inconclusive"
+    if any(ratio.low is not None and ratio.low > 1 + NOT_WORSE for ratio in (cpu, wall)):
+        return "not-shown"
     if busy:
         return "faster" if cpu.high < 1 - WORTH else _without(cpu)
     for deciding, other in ((wall, cpu), (cpu, wall)):
         assert deciding.high is not None and other.high is not None
         if deciding.high < 1 - WORTH and other.high < 1 + NOT_WORSE:
             return "faster"
-    worse = any(ratio.low is not None and ratio.low > 1 + NOT_WORSE for ratio in (cpu, wall))
-    return "not-shown" if worse or (_without(cpu), _without(wall)) == ("not-shown",) * 2 else "inconclusive"
+    return "not-shown" if (_without(cpu), _without(wall)) == ("not-shown",) * 2 else "inconclusive"
 
 
 def _without(ratio: Ratio) -> Verdict:

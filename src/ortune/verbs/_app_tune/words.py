@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from ortune.catalogue import knobs
 from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.records import Envelope, assignment
@@ -150,6 +151,17 @@ def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
         change = confirmed.memory
         if change.after_bytes > (1 + MEMORY_WORSE) * change.before_bytes:
             yield "memory", f"rises from {memory(change.before_bytes)} to {memory(change.after_bytes)}"
+    if result.verdict == "faster":
+        threads = [name for name in sorted(result.settings) if knobs.find(name).under_load]
+        if result.busy and threads:
+            yield (
+                "threads",
+                f"without other programs, calls may take longer with {', '.join(threads)}: tune there too",
+            )
+        yield (
+            "measured",
+            "ONNX Runtime's part alone; the work of the application between its calls is not played",
+        )
     for note in result.notes:
         yield "note", note
     if result.bundle:

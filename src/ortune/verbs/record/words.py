@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ortune.printable import operand
 from ortune.records import Envelope, RecordedSession, Recording
 from ortune.show import markdown
-from ortune.show.document import Block, Column, Document, Line, Pairs, Points, Section, Tone, table
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Section, Tone, table
 from ortune.show.missed import missed_points
 from ortune.show.numbers import counted, duration, percent, shorten, whole_percent
 from ortune.show.stored_kind import StoredKind
@@ -71,6 +71,8 @@ def document(envelope: Envelope[RecordResult]) -> Document:
         blocks += [_sessions(recording), Pairs(rows=list(_facts(recording)))]
     if result.path:
         blocks.append(Line(f"written to {result.path}", "faint"))
+        if any(session.n_calls for session in recording.sessions):
+            blocks.append(Code(title="next", lines=[f"ortune tune {operand(result.path)}"], commands=True))
     return Document(
         title=f"ortune record: {_command(recording)}",
         blocks=blocks,
