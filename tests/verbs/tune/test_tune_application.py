@@ -146,6 +146,20 @@ def test_without_a_gain_nothing_is_written(
     assert not (tmp_path / "app.ortune").exists()
 
 
+def test_an_application_that_does_all_right_has_nothing_to_try(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, share=0.5)
+    recording = msgspec.json.decode(workload.read_bytes(), type=RecordedWorkload).recording
+    assert recording is not None
+    session = msgspec.structs.replace(recording.sessions[0], options={"intra_op_num_threads": 1})
+    right = msgspec.structs.replace(recording, sessions=(session,))
+    files.write(tmp_path / "app.workload", msgspec.json.encode(RecordedWorkload(cases=(), recording=right)))
+    result = tuned(tmp_path / "app.workload", tmp_path)
+    assert (result.verdict, result.candidates, result.enough_s) == ("nothing-tested", (), 0)
+    facts(result.headline, "nothing to try")
+
+
 def test_next_to_other_programs_cpu_time_decides(
     workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune app.workload --json``.
 
     Attributes:
-        verdict: "nothing-tested" if there was nothing to try.
+        verdict: "nothing-tested" if there was nothing to try (``enough_s`` is 0), or no time for it.
         busy: Whether other programs used the CPUs, so that CPU time alone decides; ``used_cpus`` is how many.
         candidates: In the order in which they were tried.
         confirmation: None if nothing was kept or the budget did not hold it.

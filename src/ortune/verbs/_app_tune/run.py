@@ -103,7 +103,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         share=search.kept.share,
         confirmation=confirmation,
         command=application.recording.command,
-        enough_s=search.enough_s if short or not search.candidates else 0.0,
+        enough_s=search.enough_s if short or (search.n_stages and not search.candidates) else 0.0,
         n_plays=search.n_plays,
         notes=(*words.missing(application.missing), *words.left_out(search.played)),
         reproduce=command("tune", options),

@@ -46,6 +46,7 @@ class Search:
         kept: The changes that are kept.
         candidates: What was tried.
         used_cpus: CPUs that other programs used, of each play.
+        n_stages: Stages that there were to try.
     """
 
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
@@ -57,7 +58,7 @@ class Search:
         self.used_cpus: list[float] = []
         self.play_s = 0.0
         self._took_s: list[float] = []
-        self.n_plays = 0
+        self.n_plays = self.n_stages = 0
         self.confirmation: AppConfirmation | None = None
 
     @property
@@ -107,6 +108,7 @@ class Search:
             Stopped: The user stopped it.
         """
         stages = search.stages(self.seen())
+        self.n_stages = len(stages)
         for number, stage in enumerate(stages):
             plays = SCREEN_BLOCKS * (1 + len(stage))
             after = 3 * search.LEAST_BLOCKS if self.kept != Variant(name="kept") else 0
@@ -121,9 +123,10 @@ class Search:
 
     @property
     def enough_s(self) -> float:
-        """A budget that is expected to hold a confirmation."""
+        """A budget that is expected to hold a confirmation, and the stages if none was tried."""
         left_s = max(0.0, self.opened.budget.left_s)
-        needed_s = 3 * SPARE * search.LEAST_BLOCKS * self.play_s
+        plays = 3 * search.LEAST_BLOCKS if self.candidates else PLAYS
+        needed_s = SPARE * plays * self.play_s
         return self.opened.budget.total_s + max(0.0, 1.2 * (needed_s - left_s))
 
     def _fits(self, plays: int) -> bool:

@@ -37,6 +37,8 @@ def _unconfirmed(result: AppTuneResult) -> str:
     if result.verdict == "not-shown":
         tried = counted(len(result.candidates), "change")
         return f"no gain found; {tried} tried, none saves 2 % or more"
+    if result.verdict == "nothing-tested" and not result.enough_s:
+        return "nothing to try: it creates no session twice, and no session has threads of its own"
     budget = f"--budget {as_option(result.enough_s)}"
     if result.verdict == "nothing-tested":
         return f"nothing was tested; use {budget}"
