@@ -58,6 +58,18 @@ def test_a_thread_waits_for_the_session_of_another(model: Path) -> None:
     assert all(took > 0 for took in done["took_ns"])
 
 
+def test_a_session_is_released_after_the_calls_of_all_threads(model: Path) -> None:
+    steps = [
+        [0, "create", 0, -1, 0],
+        [0, "close", 0, -1, 0],
+        [1, "call", 0, 0, 20 * MS],
+        [1, "call", 0, 0, 0],
+    ]
+    played = player(model, steps)
+    assert all(took > 0 for took in played.play()["took_ns"])
+    assert played.sessions == {}
+
+
 def test_equal_requests_share_one_session(model: Path) -> None:
     create = [[0, "create", number, -1, 0] for number in range(3)]
     played = player(model, create, shared=("a", "a", ""))

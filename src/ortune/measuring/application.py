@@ -241,7 +241,10 @@ def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
         recording: What was recorded.
         more: Files, and folders that are searched.
     """
-    wanted = {model.sha256: index for index, model in enumerate(recording.models) if model.sha256}
+    wanted: dict[str, list[int]] = {}
+    for index, model in enumerate(recording.models):
+        wanted.setdefault(model.sha256, []).append(index)  # one content may be a file here and bytes there
+    wanted.pop("", None)
     sizes = {model.size_bytes for model in recording.models}
     was = (Path(model.path) for model in recording.models if model.path)
     found: dict[int, Path] = {}
@@ -252,8 +255,8 @@ def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
             digest = hashlib.sha256(files.read(path)).hexdigest()
         except OSError:
             continue
-        if digest in wanted:
-            found.setdefault(wanted[digest], path)
+        for index in wanted.get(digest, ()):
+            found.setdefault(index, path)
     return found
 
 

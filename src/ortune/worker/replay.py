@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import arrivals, channels, failures, protocol, timing
 from . import main as trial
@@ -50,8 +50,13 @@ class Player:
         self.feeds = [values.read_feeds(feed["path"])[0] for feed in request["feeds"]]
         self.sessions: Dict[int, Any] = {}
         self.shared: Dict[str, Any] = {}
+        self.closing: Set[int] = set()
         self.kept: Dict[int, Any] = {}  # by the inputs: what the first call gave, and its session
         self.lock = threading.Lock()
+        self.left: Dict[int, int] = {}  # calls that a session will still get, of any thread
+        for step in self.steps:
+            if step[1] == "call":
+                self.left[step[2]] = self.left.get(step[2], 0) + 1
         self.exist = [threading.Event() for _ in request["sessions"]]
         self.failed = False
         self.most_threads: Optional[int] = None
@@ -121,7 +126,7 @@ class Player:
             elif do == "call":
                 self.call(session, feed)
             else:
-                self.sessions.pop(session, None)
+                self.close(session)
             before_ns = clock.now_ns()
             inside_ns += clock.thread_cpu_ns() - cpu_ns
             self.took[number] = before_ns - start_ns
@@ -129,6 +134,8 @@ class Player:
             self.late[number] = max(0, start_ns - max(due_ns, free_ns))
             if do == "create":
                 self._count_threads()
+            elif do == "call":
+                self._called(session)
         with self.lock:
             self.own_cpu_ns += clock.thread_cpu_ns() - began_ns - inside_ns
 
@@ -155,6 +162,20 @@ class Player:
         outputs = session.run(None, self.feeds[feed])
         if feed not in self.kept and self.request["outputs_path"]:
             self.kept[feed] = session, outputs
+
+    def _called(self, number: int) -> None:
+        with self.lock:
+            self.left[number] -= 1
+            if not self.left[number] and number in self.closing:
+                del self.sessions[number]
+
+    def close(self, number: int) -> None:
+        """Release a session, or let its last call do so: threads do not keep the recorded times exactly."""
+        with self.lock:
+            if self.left.get(number):
+                self.closing.add(number)
+            else:
+                del self.sessions[number]
 
     def _count_threads(self) -> None:
         now = channels.thread_count()

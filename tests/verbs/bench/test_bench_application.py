@@ -99,6 +99,8 @@ def test_a_model_elsewhere_is_found_by_its_content(folder: Path, tmp_path: Path)
         recording, models=(msgspec.structs.replace(model, path="/nowhere/m.onnx"),)
     )
     assert find_models(moved, []) == {}
+    as_bytes = msgspec.structs.replace(recording, models=(model, msgspec.structs.replace(model, path="")))
+    assert find_models(as_bytes, []) == {0: folder / "m.onnx", 1: folder / "m.onnx"}
     shutil.copy(folder / "m.onnx", tmp_path / "other.onnx")
     assert find_models(moved, [tmp_path]) == {0: tmp_path / "other.onnx"}
     (tmp_path / "other.onnx").write_bytes(b"x" * model.size_bytes)

@@ -121,6 +121,8 @@ def _bundle(
 ) -> AppBundle:
     recording = application.recording
     settings = portable(Plan(settings=dict(search.kept.settings))).settings
+    # One content may be the file of one session and the bytes of another.
+    models = {recording.models[index].sha256: index for index in sorted(application.bases, reverse=True)}
     sessions = tuple(
         AppSession(
             name=application.paths[index].name,
@@ -129,7 +131,7 @@ def _bundle(
             settings=settings,
             share=search.kept.share,
         )
-        for index in sorted(application.bases)
+        for index in sorted(models.values())
     )
     return AppBundle(
         schema=APP_SCHEMA,
