@@ -39,6 +39,8 @@ from ortune.targets.task import Limits
 RECORDED = "recorded"
 MOST_SHAPES = 64
 """Of one model; a replay makes and checks inputs for each."""
+MOST_PROCESSES, MOST_THREADS = 64, 512
+"""Of a play: a recording may come from elsewhere."""
 _LONGER = 20
 """How many times as long as it was recorded a play may take before it is called a hang."""
 _MODEL_FILES = (".onnx", ".ort")
@@ -156,8 +158,19 @@ class Application:
                             self.refs[index, shapes] = ref
 
     def script(self, most_ns: float, *, open_loop: bool = False) -> Played:
-        """Return what is played of the recording in so many nanoseconds."""
+        """Return what is played of the recording in so many nanoseconds.
+
+        Raises:
+            InputError: It has more processes or threads than are played.
+        """
         played = scripts_of(self.recording, frozenset(self.bases), most_ns, open_loop=open_loop)
+        threads = sum(len({step.thread for step in script.steps}) for script in played.scripts)
+        if len(played.scripts) > MOST_PROCESSES or threads > MOST_THREADS:
+            raise InputError(
+                f"{len(played.scripts)} processes with {threads} threads are more than are played",
+                where=str(self.where),
+                do=f"record at most {MOST_PROCESSES} processes and {MOST_THREADS} threads that call a session",
+            )
         self.open_loop = open_loop
         scripts = tuple(
             replace(

@@ -107,6 +107,19 @@ def test_a_model_elsewhere_is_found_by_its_content(folder: Path, tmp_path: Path)
     assert find_models(moved, [tmp_path]) == {}
 
 
+def test_a_recording_with_thousands_of_threads_is_not_played(folder: Path, tmp_path: Path) -> None:
+    saved = msgspec.json.decode((folder / "app.workload").read_bytes(), type=RecordedWorkload)
+    assert saved.recording is not None
+    many = tuple(_call(0, 5, thread=i) for i in range(600))
+    first = msgspec.structs.replace(saved.recording.processes[0], arrivals=many)
+    changed = msgspec.structs.replace(saved.recording, processes=(first, saved.recording.processes[1]))
+    file = tmp_path / "app.workload"
+    files.write(file, msgspec.json.encode(msgspec.structs.replace(saved, recording=changed)))
+    code, _, said = program(["bench", str(file), "--budget", "10s", "--store", str(tmp_path / "store")])
+    assert code == 2
+    facts(said, "threads", "512")
+
+
 @pytest.mark.parametrize(
     "words", [("--callers", "2"), ("--rate", "5/s"), ("--arrival", "constant"), ("--set", "spin=0")]
 )
