@@ -85,7 +85,7 @@ def looked(error: ErrorInfo | None = None, **changes: object) -> Envelope:
         next_commands=("ortune tune det.onnx", "ortune doctor"),
     )
     return Envelope(
-        schema="ortune/look/1",
+        schema="ortune/look/2",
         ortune="0.1.0",
         model=ModelRef(path="det.onnx", sha256="0" * 64),
         status="error" if error else "ok",

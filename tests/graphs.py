@@ -15,6 +15,23 @@ from onnx_text import assemble, dims
 FLOAT = TensorProto.FLOAT
 
 
+def drawn(
+    rng: np.random.Generator, name: str, *shape: int, times: float = 1.0, dtype: type = np.float32
+) -> onnx.TensorProto:
+    """A tensor of normal random numbers."""
+    return numpy_helper.from_array((rng.standard_normal(shape) * times).astype(dtype), name)
+
+
+def drawn_by_name(name: str, *shape: int, times: float = 1.0) -> onnx.TensorProto:
+    """A tensor of normal random numbers, the same for the same name and shape."""
+    return drawn(np.random.default_rng(sum(name.encode()) + sum(shape)), name, *shape, times=times)
+
+
+def filled(name: str = "w", fill: float = 0.5, dtype: type = np.float32, size: int = 96) -> onnx.TensorProto:
+    """A square matrix of one value."""
+    return numpy_helper.from_array(np.full((size, size), fill, dtype=dtype), name)
+
+
 class Graph:
     """A graph that grows."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from graphs import drawn
 from onnx_text import assemble
 
 MNIST_NODES = (
@@ -20,8 +22,7 @@ def mnist(path: Path) -> Path:
     """The network for digits that ONNX Runtime's pages on phones use: same nodes, names and shapes, random weights."""
     rng = np.random.default_rng(0)
 
-    def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(rng.standard_normal(shape, dtype=np.float32) / 10, name)
+    weight = partial(drawn, rng, times=0.1)
 
     def sizes(name: str, *values: int) -> onnx.TensorProto:
         return numpy_helper.from_array(np.array(values), name)

@@ -27,7 +27,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def documents() -> dict[str, type[Record]]:
     """Every document by its name and number, e.g. ``compare/1``: the answer of each verb, and what else is read."""
     return {
-        **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
+        **{records.schema_of(verb).removeprefix("ortune/"): envelope(result_of(verb)) for verb in verbs()},
         "many/1": envelope(records.ManyResult),
         "app-bench/1": envelope(AppBenchResult),
         "app-tune/1": envelope(AppTuneResult),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
@@ -9,6 +11,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from graphs import drawn
 from onnx_text import assemble
 from ortune.inputs import workload
 from ortune.records import Workload
@@ -21,8 +24,7 @@ def info(name, dtype, shape):
     return h.make_tensor_value_info(name, dtype, shape)
 
 
-def weight(name, *shape, dtype=np.float32):
-    return numpy_helper.from_array((0.1 * RNG.standard_normal(shape)).astype(dtype), name)
+weight = partial(drawn, RNG, times=0.1)
 
 
 def ints(name, *values):

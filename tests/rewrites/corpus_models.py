@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx
 import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
+
+from graphs import drawn_by_name
 
 Feeds = dict[str, np.ndarray]
 FLOAT = TensorProto.FLOAT
@@ -14,10 +18,7 @@ info = helper.make_tensor_value_info
 node = helper.make_node
 
 
-def weight(name: str, *shape: int) -> onnx.TensorProto:
-    seed = sum(name.encode()) + sum(shape)
-    values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32) * 0.3
-    return numpy_helper.from_array(values, name)
+weight = partial(drawn_by_name, times=0.3)
 
 
 def positive(name: str, *shape: int) -> onnx.TensorProto:

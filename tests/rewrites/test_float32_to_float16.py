@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from rewrite_corpus import CORPUS, Sample
 
 import zoo
 from facts import facts
+from graphs import drawn_by_name
 from onnx_text import assemble
 from ortune import rewrites
 from ortune.graph.model.open import OpenModel, open_model
@@ -31,9 +33,7 @@ NAME = "float32-to-float16"
 HALF, SINGLE = TensorProto.FLOAT16, TensorProto.FLOAT
 
 
-def weight(name: str, *shape: int, times: float = 0.1) -> onnx.TensorProto:
-    values = np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32)
-    return numpy_helper.from_array(values * np.float32(times), name)
+weight = partial(drawn_by_name, times=0.1)
 
 
 def saved(

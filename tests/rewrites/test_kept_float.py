@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import warm_workers
 from facts import facts
+from graphs import drawn
 from onnx_text import assemble, dims
 from ortune import rewrites
 from ortune.graph.groups import layer_groups
@@ -32,8 +34,7 @@ def layers(path: Path) -> OpenModel:
     """Convolutions with activations that quantizers fold away, one of them with a skip; a Gemm, and a softmax."""
     rng = np.random.default_rng(1)
 
-    def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.2, name)
+    weight = partial(drawn, rng, times=0.2)
 
     pads = {"pads": [1, 1, 1, 1]}
     nodes = [

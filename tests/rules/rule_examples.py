@@ -59,10 +59,10 @@ from rule_facts import (
     timed,
     unequal,
     watched_page,
-    weight,
     work,
 )
 
+from graphs import filled
 from ortune.platform import Topology
 from ortune.records import (
     BrokenLevel,
@@ -175,7 +175,7 @@ EXAMPLES = {
         bad=lambda folder: facts_of(folder, QUANTIZE, host=OLD_HOST), where=("quantize", "back"), good=plain
     ),
     "PRC001": Example(
-        bad=lambda folder: facts_of(folder, CASTS, [weight(dtype=np.float16)]), where=("w",), good=plain
+        bad=lambda folder: facts_of(folder, CASTS, [filled(dtype=np.float16)]), where=("w",), good=plain
     ),
     "PRC002": Example(
         bad=lambda folder: facts_of(
@@ -183,7 +183,7 @@ EXAMPLES = {
             [node("Cast", ["x"], ["d"], to=DOUBLE, name="widen"), node("Cast", ["d"], ["y"], to=FLOAT)],
         ),
         where=("widen",),
-        good=lambda folder: facts_of(folder, CASTS, [weight(dtype=np.float16)]),
+        good=lambda folder: facts_of(folder, CASTS, [filled(dtype=np.float16)]),
     ),
     "LAY001": Example(
         bad=lambda _: operators(Conv=0.2, Cast=0.2), good=lambda _: operators(Conv=0.2, Cast=0.05)
@@ -261,9 +261,9 @@ EXAMPLES = {
         good=lambda folder: dequantized(folder, "asyncify"),
     ),
     "MEM001": Example(
-        bad=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", size=192)]),
+        bad=lambda folder: facts_of(folder, TWICE, [filled(size=192), filled("v", size=192)]),
         where=("v",),
-        good=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", 0.25, size=192)]),
+        good=lambda folder: facts_of(folder, TWICE, [filled(size=192), filled("v", 0.25, size=192)]),
     ),
     "SES001": Example(bad=lambda folder: plain(folder, external=True), where=("m.data",), good=plain),
     "SES002": Example(

@@ -13,6 +13,7 @@ import onnx
 import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
+from graphs import filled
 from onnx_text import assemble
 from ortune import rules
 from ortune.graph.model.open import OpenModel, open_model
@@ -64,11 +65,6 @@ OLD_HOST = Host(
 )  # fmt: skip
 
 
-def weight(name: str = "w", fill: float = 0.5, dtype: type = np.float32, size: int = 96) -> onnx.TensorProto:
-    """A square matrix of one value."""
-    return numpy_helper.from_array(np.full((size, size), fill, dtype=dtype), name)
-
-
 def facts_of(
     folder: Path,
     nodes: Sequence[onnx.NodeProto],
@@ -100,7 +96,7 @@ PRODUCT = node("MatMul", ["x", "w"], ["y"], name="product")
 
 def plain(folder: Path, **options: Any) -> Facts:
     """A model with nothing wrong in it."""
-    return facts_of(folder, [PRODUCT], [weight()], **options)
+    return facts_of(folder, [PRODUCT], [filled()], **options)
 
 
 def plain_sum(folder: Path, opset: int) -> Facts:
@@ -132,7 +128,7 @@ PAIR = [
 def signed(folder: Path, fill: int, host: Host = OLD_HOST) -> Facts:
     """A product of quantized values with weights of int8."""
     zero = numpy_helper.from_array(np.array(0, np.uint8), "z")
-    return facts_of(folder, SIGNED, [weight("q", fill, np.int8), zero, *SCALE], host=host)
+    return facts_of(folder, SIGNED, [filled("q", fill, np.int8), zero, *SCALE], host=host)
 
 
 ATTENTION = [
@@ -227,7 +223,7 @@ def side_by_side(folder: Path, **settings: Any) -> Facts:
         node("MatMul", ["x", "v"], ["b"]),
         node("Add", ["a", "b"], ["y"]),
     ]
-    return facts_of(folder, nodes, [weight(), weight("v", 0.25)], plan=Plan(settings=settings))
+    return facts_of(folder, nodes, [filled(), filled("v", 0.25)], plan=Plan(settings=settings))
 
 
 def set_to(folder: Path, **settings: Any) -> Facts:

@@ -27,10 +27,10 @@ from rule_facts import (
     plain,
     profile,
     ran,
-    weight,
     work,
 )
 
+from graphs import filled
 from ortune import rules
 from ortune.records import Finding, InputChoice, Plan, ProfiledNode, ProfileResult, RewriteSpec, TraceInfo
 from ortune.rules import Facts
@@ -45,14 +45,14 @@ def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
 
 
 def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
-    small = facts_of(tmp_path, TWICE, [weight(), weight("v")])
+    small = facts_of(tmp_path, TWICE, [filled(), filled("v")])
     assert findings_of(small) == {}, "36 KiB are not worth a word"
     nearly = np.full((192, 192), 0.5, np.float32)
     nearly[-1, -1] = 0.25  # differs in its last value only
     assert (
-        findings_of(facts_of(tmp_path, TWICE, [weight(size=192), numpy_helper.from_array(nearly, "v")])) == {}
+        findings_of(facts_of(tmp_path, TWICE, [filled(size=192), numpy_helper.from_array(nearly, "v")])) == {}
     )
-    found = findings_of(facts_of(tmp_path, TWICE, [weight(size=192), weight("v", size=192)]))[
+    found = findings_of(facts_of(tmp_path, TWICE, [filled(size=192), filled("v", size=192)]))[
         "duplicate-weights"
     ]
     assert "1 duplicate initializer (50 % of the bytes)" in found.what
@@ -66,7 +66,7 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
-    found = findings_of(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["weights-cast-to-float32"]
+    found = findings_of(facts_of(tmp_path, CASTS, [filled(dtype=np.int8, fill=1)]))["weights-cast-to-float32"]
     assert "1 weight is stored in int8" in found.what and "float32" in found.what
 
 
@@ -81,7 +81,7 @@ def test_a_quantized_model_is_worth_a_warning_where_the_processor_is_slow_with_i
 
 
 def test_weights_alone_in_8_bits_are_no_matter_of_the_processor(tmp_path: Path) -> None:
-    weights = [weight(dtype=np.int8, fill=1), numpy_helper.from_array(np.float32(0.1), "s")]
+    weights = [filled(dtype=np.int8, fill=1), numpy_helper.from_array(np.float32(0.1), "s")]
     nodes = [node("DequantizeLinear", ["w", "s"], ["d"]), node("MatMul", ["x", "d"], ["y"])]
     found = findings_of(facts_of(tmp_path, nodes, weights, host=OLD_HOST))["quantized"]
     assert (found.severity, found.fix) == ("note", "")
@@ -91,7 +91,7 @@ def test_weights_alone_in_8_bits_are_no_matter_of_the_processor(tmp_path: Path) 
 def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
     both = [info("x", TensorProto.FLOAT, [8, 96]), info("a", 1, [96, 96]), info("b", 1, [96, 96])]
     nodes = [node("MatMul", ["x", "a"], ["z"]), node("MatMul", ["z", "b"], ["y"])]
-    weights = [weight("a"), weight("b", 0.25)]
+    weights = [filled("a"), filled("b", 0.25)]
     fed = work(InputChoice(name="a", dtype="float", shape=(96, 96)))
     facts = facts_of(tmp_path, nodes, weights, inputs=both, work=fed)
     found = findings_of(facts)["initializers-in-inputs"]
@@ -127,7 +127,7 @@ def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path
         node("MatMul", ["x", "t"], ["z"], name="m"),
         node("Relu", ["z"], ["y"], name="r"),
     ]
-    facts = facts_of(tmp_path, nodes, [weight("a")], inputs=both)
+    facts = facts_of(tmp_path, nodes, [filled("a")], inputs=both)
     assert findings_of(facts)["initializers-in-inputs"].share_ratio is None, "nothing ran"
     ran = tuple(
         ProfiledNode(name=name, op_type=kind, time_ns=ns, share_ratio=ns / 1e6, originals=(name,))

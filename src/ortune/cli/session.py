@@ -200,10 +200,10 @@ def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
     document: Envelope[None] | None = None
     if as_json:
         from ortune import __version__
-        from ortune.records import Envelope, ErrorInfo
+        from ortune.records import Envelope, ErrorInfo, schema_of
 
         document = Envelope(
-            schema=f"ortune/{verb}/1",
+            schema=schema_of(verb),
             ortune=__version__,
             status="interrupted" if error.exit_code == 130 else "error",
             verdict="invalid" if error.code == "invalid" else None,

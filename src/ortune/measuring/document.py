@@ -19,6 +19,7 @@ from ortune.records import (
     ModelRef,
     Record,
     Workload,
+    schema_of,
 )
 
 R = TypeVar("R", bound=Record)
@@ -60,7 +61,7 @@ def document(
     if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN, REFUTED) for alert in alerts):
         status = "default-wrong"
     return Envelope(
-        schema=f"ortune/{verb}/1",
+        schema=schema_of(verb),
         ortune=__version__,
         host=host,
         model=model,

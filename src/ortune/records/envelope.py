@@ -13,6 +13,14 @@ from ortune.records.model import Workload
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 ResultT = TypeVar("ResultT", bound=Record)
 
+NUMBERS = {"look": 2}
+"""Numbers of the documents that are not 1. A number grows if fields change in another way than by an addition."""
+
+
+def schema_of(verb: str) -> str:
+    """Return the name and number of a verb's document: "ortune/compare/1"."""
+    return f"ortune/{verb}/{NUMBERS.get(verb, 1)}"
+
 
 class ErrorInfo(Record, frozen=True, kw_only=True):
     """An error as JSON."""
@@ -46,7 +54,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     """The JSON document that a command prints.
 
     Attributes:
-        schema: "ortune/<verb>/1".
+        schema: "ortune/<verb>/<number>", as ``schema_of`` gives it.
         status: "ok", "interrupted" (with partial results), "error", or "default-wrong": the command succeeded, but ONNX
             Runtime's outputs are wrong, or its optimiser breaks the model, with the requested settings.
         alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.

@@ -6,22 +6,6 @@ from ortune.records.base import Record
 from ortune.records.profile import OperatorTime
 
 
-class LookFact(Record, frozen=True, kw_only=True):
-    """A finding as in documents of older versions, before findings had codes.
-
-    Attributes:
-        name: The rule's name ("dominant-node", "control-flow", ...).
-        what: One sentence.
-        where: Names of nodes, inputs or tensors.
-        do: What to do; "" if nothing is needed.
-    """
-
-    name: str
-    what: str
-    where: tuple[str, ...] = ()
-    do: str = ""
-
-
 class NodeTime(Record, frozen=True, kw_only=True):
     """One node of the optimised graph in a profile.
 

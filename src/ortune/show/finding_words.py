@@ -16,7 +16,6 @@ from ortune.records import (
     Brought,
     Envelope,
     Finding,
-    LookFact,
 )
 from ortune.show.answer_commands import plan_options
 from ortune.show.document import Annotation, Document, Line
@@ -155,11 +154,6 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
         )
         for f in findings
     ]
-
-
-def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
-    """Return the findings, for readers that know no codes."""
-    return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
 
 
 def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from graphs import drawn
 from onnx_text import assemble
 
 
@@ -30,7 +31,7 @@ def model(
     onnx_kind = TensorProto.FLOAT16 if half else TensorProto.FLOAT
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(rng.normal(size=shape).astype(kind), prefix + name)
+        return drawn(rng, prefix + name, *shape, dtype=kind)
 
     weights = [weight("w", 8, 3, 3, 3)]
     weights += [

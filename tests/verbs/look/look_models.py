@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
+from graphs import filled
 from onnx_text import assemble
 from within import program
 
@@ -44,14 +44,9 @@ def save(
     return path
 
 
-def weight(name: str = "w", fill: float = 0.5, dtype: type = np.float32) -> onnx.TensorProto:
-    """96x96 of one number."""
-    return numpy_helper.from_array(np.full((96, 96), fill, dtype=dtype), name)
-
-
 def dense(path: Path, **options: Any) -> Path:
     """One product."""
-    return save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [weight()], **options)
+    return save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [filled()], **options)
 
 
 def ortune(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:

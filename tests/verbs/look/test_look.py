@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from look_models import FLOAT, INFO, dense, ortune, save, weight
+from look_models import FLOAT, INFO, dense, ortune, save
 from onnx import TensorProto, helper, numpy_helper
 
 from facts import facts
+from graphs import filled
 from onnx_text import assemble, saved
 from ortune.engines.profiling import peaks, processes
 from ortune.graph.model.open import open_model
@@ -34,7 +35,7 @@ def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Pa
         tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])], opset=11
     )
     code, document, _ = ortune(tmp_path, str(model), "--dim", "rows=8", "--budget", "60s")
-    assert (code, document["schema"], document["status"]) == (0, "ortune/look/1", "ok")
+    assert (code, document["schema"], document["status"]) == (0, "ortune/look/2", "ok")
     result = msgspec.convert(document["result"], LookResult)
     assert (result.parameters, result.parameter_bytes) == (96 * 96, 4 * 96 * 96)
     assert (result.weight_types, result.operators) == ({"float32": 4 * 96 * 96}, {"MatMul": 1})
@@ -48,17 +49,16 @@ def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Pa
     assert result.profile.nodes[0].name.startswith("product")
     assert {"GRA002", "GRA004"} <= {finding.code for finding in result.findings}
     assert "SHP001" not in {finding.code for finding in result.findings}
-    assert [(f.name, f.do) for f in result.facts] == [(f.name, f.fix) for f in result.findings]
     assert result.next_commands[0] == f"ortune tune {model} --dim rows=8"
     events = Store(tmp_path / "store").events(result.session)
     kinds = [e.kind for e in events]
     assert (kinds.count("trial"), kinds.count("untimed")) == (2, 3)  # one of them without optimisation
-    assert msgspec.json.decode(events[-1].body)["schema"] == "ortune/look/1"
+    assert msgspec.json.decode(events[-1].body)["schema"] == "ortune/look/2"
 
 
 def test_a_model_that_does_not_run_here_still_shows_its_file(tmp_path: Path) -> None:
     nodes = [helper.make_node("Secret", ["x"], ["y"], domain="my.own", name="secret")]
-    code, document, said = ortune(tmp_path, str(save(tmp_path / "m.onnx", nodes, [weight()])))
+    code, document, said = ortune(tmp_path, str(save(tmp_path / "m.onnx", nodes, [filled()])))
     assert (code, document["status"]) == (2, "error")
     assert document["error"]["code"] == "model"
     assert "--custom-ops" in document["error"]["do"]

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from graphs import drawn_by_name
 from ortune.records import ProfiledNode, ProfileResult
 
 pytestmark = pytest.mark.usefixtures("few_runs")
@@ -19,11 +20,6 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 def info(name: str, *shape: int | str, dtype: int = FLOAT) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def weight(name: str, *shape: int) -> onnx.TensorProto:
-    values = np.random.default_rng(len(name)).standard_normal(shape, dtype=np.float32)
-    return numpy_helper.from_array(values, name)
 
 
 def nodes_of(
@@ -45,7 +41,11 @@ def test_padded_channels_are_no_work_of_the_model(tmp_path: Path) -> None:
         helper.make_node("Conv", ["a", "w1"], ["b"], name="each", pads=[1] * 4, group=20),
         helper.make_node("Conv", ["b", "w2"], ["y"], name="single"),
     ]
-    weights = [weight("w0", 20, 3, 3, 3), weight("w1", 20, 1, 3, 3), weight("w2", 1, 20, 1, 1)]
+    weights = [
+        drawn_by_name("w0", 20, 3, 3, 3),
+        drawn_by_name("w1", 20, 1, 3, 3),
+        drawn_by_name("w2", 1, 20, 1, 1),
+    ]
     graph = helper.make_graph(nodes, "padded", [info("x", 1, 3, 40, 40)], [info("y", 1, 1, 40, 40)], weights)
     found, result = nodes_of(tmp_path / "padded.onnx", graph)
     if not any("nchwc" in node.name for node in result.nodes):
@@ -78,7 +78,7 @@ def test_a_loop_that_grows_has_the_work_of_all_its_iterations(tmp_path: Path, tr
         helper.make_node("Loop", ["trips", "", "x"], ["all"], name="loop", body=body),
         helper.make_node("MatMul", ["all", "w"], ["y"], name="last"),
     ]
-    constants = [weight("w", width, width), numpy_helper.from_array(np.int64(trips), "trips")]
+    constants = [drawn_by_name("w", width, width), numpy_helper.from_array(np.int64(trips), "trips")]
     graph = helper.make_graph(nodes, "growing", [info("x", 1, width)], [info("y", "k", width)], constants)
     found, _ = nodes_of(tmp_path / "growing.onnx", graph)
     rows = sum(range(2, 2 + trips))
@@ -93,7 +93,7 @@ def test_products_with_their_batches_elsewhere_and_all_behind_them(tmp_path: Pat
         helper.make_node("Softmax", ["m"], ["y"], name="softmax"),
     ]
     graph = helper.make_graph(
-        nodes, "batches", [info("x", 64, 8, 32)], [info("y", 8, 64, 16)], [weight("w", 8, 32, 16)]
+        nodes, "batches", [info("x", 64, 8, 32)], [info("y", 8, 64, 16)], [drawn_by_name("w", 8, 32, 16)]
     )
     found, result = nodes_of(tmp_path / "batches.onnx", graph)
     assert {node.op_type for node in result.nodes} == {"FusedMatMul", "Softmax"}
@@ -104,7 +104,7 @@ def test_products_with_their_batches_elsewhere_and_all_behind_them(tmp_path: Pat
 
 def test_what_lies_behind_a_sequence_is_no_work(tmp_path: Path) -> None:
     node = helper.make_node("LSTM", ["x", "w", "r", "", "lengths"], ["y"], name="lstm", hidden_size=8)
-    weights = [weight("w", 1, 32, 4), weight("r", 1, 32, 8)]
+    weights = [drawn_by_name("w", 1, 32, 4), drawn_by_name("r", 1, 32, 8)]
     graph = helper.make_graph(
         [node], "lengths", [info("x", 50, 2, 4), info("lengths", 2, dtype=TensorProto.INT32)],
         [info("y", 50, 1, 2, 8)], weights,
@@ -122,7 +122,9 @@ def test_sizes_that_values_decide_are_known_from_the_profile(tmp_path: Path) -> 
         helper.make_node("Transpose", ["f"], ["t"], name="turn", perm=[1, 0]),
         helper.make_node("MatMul", ["t", "w"], ["y"], name="product"),
     ]
-    graph = helper.make_graph(nodes, "values", [info("x", 6, 7)], [info("y", "n", 5)], [weight("w", 2, 5)])
+    graph = helper.make_graph(
+        nodes, "values", [info("x", 6, 7)], [info("y", "n", 5)], [drawn_by_name("w", 2, 5)]
+    )
     mask = np.zeros((6, 7), np.float32)
     mask[:3] = 1
     np.savez(tmp_path / "fed.npz", x=mask)

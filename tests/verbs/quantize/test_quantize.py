@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 import simulated_machine
 import simulated_trial
 from facts import facts
+from graphs import drawn
 from onnx_text import assemble, model_of, saved
 from ortune import records, rules
 from ortune.measuring import limits
@@ -45,7 +46,7 @@ def model(
     n = 64
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array((rng.standard_normal(shape or (n, n)) * 0.12).astype(np.float32), name)
+        return drawn(rng, name, *(shape or (n, n)), times=0.12)
 
     weights, nodes = [], []
     value = "x"

@@ -139,7 +139,7 @@ def test_a_runtime_is_named_with_its_package_whatever_the_verb() -> None:
         ),
     )
     look = Envelope(
-        schema="ortune/look/1",
+        schema="ortune/look/2",
         ortune="0.1.0",
         status="ok",
         result=LookResult(model=side.model, parameters=0, parameter_bytes=0, runtime=golden.RUNTIME),

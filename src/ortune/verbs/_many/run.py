@@ -14,7 +14,7 @@ from ortune import __version__, files, monotonic, verbs
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, StoreError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow
+from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow, schema_of
 from ortune.show.verb_modules import MANY, module_of
 from ortune.step import Step
 from ortune.targets.machine import Machine
@@ -236,7 +236,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
     stopped = isinstance(error, Interrupted)
     verdict = "invalid" if error.code == "invalid" else None
     envelope: Envelope[Any] = Envelope(
-        schema=f"ortune/{job.verb}/1",
+        schema=schema_of(job.verb),
         ortune=__version__,
         status="interrupted" if stopped else "error",
         verdict=verdict,

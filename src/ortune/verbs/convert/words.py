@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from ortune.printable import operand
-from ortune.records import CheckedCase, Conversion, DynamicAxis, Envelope, Finding
+from ortune.records import CheckedCase, Conversion, DynamicAxis, Envelope, Finding, schema_of
 from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.show.numbers import factor, shorten, size
 from ortune.show.output_words import outputs
@@ -79,7 +79,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
     tuned = None
     if result.tuned is not None:
         of_tuning = Envelope(
-            schema="ortune/tune/1",
+            schema=schema_of("tune"),
             ortune=envelope.ortune,
             model=envelope.model,
             workload=envelope.workload,

@@ -8,7 +8,6 @@ from ortune.records import (
     Finding,
     GpuRun,
     Headroom,
-    LookFact,
     ModelInfo,
     OperatorProfile,
     OrtFile,
@@ -87,7 +86,6 @@ class LookResult(Record, frozen=True, kw_only=True):
         estimate: Estimated shares of operators, the largest first, if the budget left out the profile; otherwise ().
         headroom: Upper bound of the gain by settings, from the profile.
         findings: Findings, the most important first.
-        facts: The same in documents of older versions.
         left_out: What was skipped for lack of time, in sentences.
         busy: Load by other programs, in words; "" for none, or if unknown.
         next_commands: Commands to run next, the best first.
@@ -111,7 +109,6 @@ class LookResult(Record, frozen=True, kw_only=True):
     regions: tuple[RepeatedRegion, ...] = ()
     headroom: Headroom | None = None
     findings: tuple[Finding, ...] = ()
-    facts: tuple[LookFact, ...] = ()
     left_out: tuple[str, ...] = ()
     next_commands: tuple[str, ...] = ()
     busy: str = ""

@@ -22,7 +22,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, Finding, LevelCheck, Plan
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show import headroom_words
-from ortune.show.finding_words import as_facts, measurable
+from ortune.show.finding_words import measurable
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import named, words
 from ortune.verbs.look import words as look_words
@@ -133,7 +133,6 @@ class _Look:
             regions=regions,
             headroom=self.look.headroom and headroom_words.worded(self.look.headroom),
             findings=findings,
-            facts=as_facts(findings),
             left_out=tuple(left_out),
             busy=self.look.busy,
             next_commands=tuple(self._next(error, {finding.name for finding in findings})),

@@ -19,7 +19,7 @@ from ortune.inputs import recorded
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder.anonymous import anonymous
-from ortune.records import BundleInfo, Envelope, Host, Recording
+from ortune.records import BundleInfo, Envelope, Host, Recording, schema_of
 from ortune.show.stored_kind import stored_kind
 from ortune.store import reading
 from ortune.store.db import SessionHead
@@ -40,7 +40,7 @@ from ortune.verbs.skeleton import run as skeleton
 from ortune.verbs.skeleton import words as skeleton_words
 
 ISSUE = "issue.md"
-_SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
+_SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/\d+")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
@@ -203,7 +203,7 @@ class _Reader:
             here=self._is_here(host),
         )
         match = _SCHEMA.fullmatch(envelope.schema)
-        if match is None:
+        if match is None or envelope.schema != schema_of(match.group(1)):
             trouble = stored_words.other_format(envelope.schema, envelope.ortune, __version__)
             return msgspec.structs.replace(session, trouble=trouble)
         state = "stopped" if envelope.status == "interrupted" else "done"
