@@ -180,14 +180,14 @@ def test_a_model_that_was_written_again_is_run_again(folder: Path, tmp_path: Pat
 def test_a_bug_that_one_model_shows_is_its_row(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, debug: bool
 ) -> None:
-    real = verbs.run
+    real = verbs.run_verb
 
     def run_with_a_bug(module: Any, options: Any, *more: Any, **named: Any) -> records.Envelope[Any]:
         if Path(options.model).stem == "cos":
             raise KeyError("no such thing")
         return real(module, options, *more, **named)
 
-    monkeypatch.setattr(verbs, "run", run_with_a_bug)
+    monkeypatch.setattr(verbs, "run_verb", run_with_a_bug)
     if debug:
         monkeypatch.setenv("ORTUNE_DEBUG", "1")
     models = [str(folder / f"{name}.onnx") for name in ("abs", "cos", "nomodel", "exp")]
@@ -213,7 +213,7 @@ def test_a_wait_before_a_failure_costs_the_others_no_budget(
         now_s += 5
         raise UsageError("failed")
 
-    monkeypatch.setattr(verbs, "run", fails_after_a_wait)
+    monkeypatch.setattr(verbs, "run_verb", fails_after_a_wait)
     values = {"model": [str(folder)], "store": str(tmp_path), "budget": "40s"}
     asked, _ = batch("bench", BenchOptions, values, {"budget"})
     assert asked is not None
