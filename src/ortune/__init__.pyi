@@ -188,7 +188,7 @@ class _BisectOptions(TypedDict, total=False):
     "Receives progress and sentences, and can stop the measurement."
 
 def bisect(
-    a: str | Path,
+    a: str | Path = ...,
     b: str | Path | None = ...,
     **options: Unpack[_BisectOptions],
 ) -> Answer[BisectResult]:
@@ -373,6 +373,12 @@ class _CompareOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    app: str | None
+    "Compare whole runs of a program, without and with the bundle of b_with."
+    b_with: str | Path | None
+    "Bundle of an application, for app."
+    app_metric: str | None
+    "A number in the output of the program; the last match counts."
     objective: Objective
     "latency, p95, throughput, cold-start, first-result, main-thread, memory or cpu; 'latency' by default."
     tolerance: str | float | None
@@ -402,7 +408,7 @@ class _CompareOptions(TypedDict, total=False):
 
 @overload
 def compare(
-    a: str | Path,
+    a: str | Path = ...,
     b: str | Path | None = ...,
     *more: str | Path,
     each: Literal[False] = ...,
@@ -412,7 +418,7 @@ def compare(
 
 @overload
 def compare(
-    a: str | Path,
+    a: str | Path = ...,
     b: str | Path | None = ...,
     *more: str | Path,
     each: Literal[True],

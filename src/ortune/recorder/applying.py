@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,7 +97,7 @@ def apply(
             onnxruntime=tuple(dict.fromkeys(process.version for process in processes)),
             models=tuple(_model(number, change, events) for number, change in enumerate(changes)),
             unmatched=dict(Counter(event.name for event in sessions if event.n < 0)),
-            missed=ended.watch.missed({process.pid: process.home for process in processes}),
+            missed=ended.watch.missed({each.pid: os.path.realpath(each.home) + os.sep for each in processes}),
             stopped=tuple(event.why.strip() for event in events if isinstance(event, Off)),
         )
 

@@ -77,7 +77,7 @@ def follow(
     Raises:
         UsageError: The program cannot be started.
     """
-    before, start_ns = _children_cpu_ns(), monotonic.now_ns()
+    before, start_ns = children_cpu_ns(), monotonic.now_ns()
     try:
         program = launcher.Foreground(command, environment=environment)
     except OSError as error:
@@ -99,14 +99,15 @@ def follow(
     return Ended(
         start_ns=start_ns,
         elapsed_ns=monotonic.now_ns() - start_ns,
-        cpu_ns=_children_cpu_ns() - before,
+        cpu_ns=children_cpu_ns() - before,
         status=status,
         late=late,
         watch=watch,
     )
 
 
-def _children_cpu_ns() -> int:
+def children_cpu_ns() -> int:
+    """Return the CPU time of all processes that this one has waited for, with theirs."""
     import resource  # Windows has none, and does not record
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

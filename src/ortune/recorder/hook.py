@@ -8,6 +8,8 @@ at once, so that a process that is killed loses nothing:
     One JSON object per line: the process, its sessions, call sites and shapes.
 ``PID-TIME.calls``
     A memory map of 64-bit integers: a header, counters per row, and the first calls one by one.
+``PID-TIME.values``
+    If values were requested: a line of JSON per call, and the bytes of its arrays after it.
 
 An exception in here switches the recorder off, and the program goes on.
 """
@@ -28,13 +30,15 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
 """Names the folder of the recording. Without it this file does nothing."""
+VALUES = "ORTUNE_RECORD_VALUES"
+"""How many calls of each row are written with the values of their inputs and outputs; none without it."""
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_recorded"
 CALLS = ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async")
 
 HEADER, ROWS, FIELDS, KEPT, CALL = 16, 2048, 16, 16384, 4
 """Integers of the header, rows, integers of a row, calls that are kept one by one, and integers of a call."""
-LOG_BYTES = 16 << 20
+LOG_BYTES, VALUE_BYTES = 16 << 20, 64 << 20
 WHOLE, SAMPLED = 200, 64
 """Calls of a call site that are inspected in full, and of how many later ones one is."""
 FRAMES, THREADS, MASK = 6, 16, 1 << 16
@@ -120,6 +124,8 @@ class Recorder:
         self.off = False
         self.home = ""  # of onnxruntime, whose frames are not the program's
         self.version = ""
+        words = os.environ.get(VALUES, "")
+        self.values = int(words) if words.isdigit() else 0
         self.states: Dict[int, State] = {}
         self.local = threading.local()
         self.begin("")
@@ -129,7 +135,8 @@ class Recorder:
         self.lock = threading.RLock()
         self.parent = parent
         self.name = ""
-        self.log_fd = self.log_bytes = -1
+        self.log_fd = self.log_bytes = self.values_fd = -1
+        self.value_bytes = 0
         self.map: Any = None
         self.ints: Any = None
         self.known: Dict[Any, int] = {}
@@ -420,6 +427,8 @@ class Recorder:
                     self.ints[CALLS_AT] = self.kept
             if failed:
                 self.ints[row.at // 8 + FAILED] += 1
+            elif row.count <= self.values:
+                self.keep_values(row, feed, result)
             if pool_ns >= 0:
                 self.note(state, row.at // 8, pool_ns, seen, start_ns, end_ns, active, result)
                 self.ints[OWN_NS] += own_ns + _cpu() - began_ns
@@ -433,6 +442,37 @@ class Recorder:
                 self.ints[PLAIN_NS] = usual_ns + max(-step_ns, min(step_ns, own_ns - usual_ns))
         except Exception:
             self.fail()
+
+    def keep_values(self, row: Counters, feed: Any, result: Any) -> None:
+        """Write the inputs and outputs of a call, as far as they are arrays of numbers."""
+        array = getattr(sys.modules.get("numpy"), "asarray", None)
+        if array is None or type(feed) is not dict or not isinstance(result, list):
+            return
+        inputs = {str(name): array(value) for name, value in feed.items() if not callable(value)}
+        outputs = [array(value) for value in result]
+        arrays = [*inputs.values(), *outputs]
+        size = sum(value.nbytes for value in arrays)
+        if any(value.dtype.kind not in "biufc" for value in arrays):
+            return
+        head = json.dumps(
+            {
+                "row": row.key,
+                "inputs": [(name, value.dtype.str, value.shape) for name, value in inputs.items()],
+                "outputs": [(value.dtype.str, value.shape) for value in outputs],
+            }
+        )
+        data = b"".join([head.encode(), b"\n", *(value.tobytes() for value in arrays)])
+        with self.lock:
+            if self.value_bytes + size > VALUE_BYTES:
+                return
+            self.value_bytes += size
+            if self.values_fd < 0:
+                path = os.path.join(self.folder, self.name + ".values")
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+                self.values_fd = os.open(path, flags, 0o600)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self.values_fd, rest) :]
 
     def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Counters:
         """Return the counters of a signature, new ones if it was not seen before."""
@@ -531,7 +571,8 @@ class Recorder:
         if self.off or not self.home:
             return
         parent, states = self.name, self.states
-        os.close(self.log_fd) if self.log_fd >= 0 else None
+        for fd in (self.log_fd, self.values_fd):
+            os.close(fd) if fd >= 0 else None
         self.begin(parent)
         self.local = threading.local()
         self.states = {}

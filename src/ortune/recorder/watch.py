@@ -127,7 +127,7 @@ class ProcessWatch:
         self.look_closely()
         self._whole_s = monotonic.now_s()
         reported = self.reported()
-        found = {key for pid in _descendants(self.root) if (key := _key(pid))}
+        found = {key for pid in descendants(self.root) if (key := _key(pid))}
         # A daemon leaves its parent and is still of this program.
         found |= {key for key in self._alive if _key(key[0]) == key}
         self._alive = found
@@ -288,7 +288,8 @@ def _environment(data: bytes) -> dict[str, str] | None:
     return {name: value for name, _, value in pairs if name in names}
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
+    """Return the numbers of a process and of all that it started, directly or not."""
     found, waiting = [], [root]
     while waiting:
         pid = waiting.pop()

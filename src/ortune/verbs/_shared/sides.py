@@ -79,8 +79,9 @@ class _Named(OnePlan):
     """A base and one side compared with it, and the options for each."""
 
     a: Annotated[
-        AnyPath, Argument("A", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
-    ]
+        AnyPath,
+        Argument("[A]", "The baseline: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision."),
+    ] = ""
     b: Annotated[
         AnyPath | None,
         Argument("[B]", "The candidate; also a plan.json. Omitted: A's model."),

@@ -7,13 +7,17 @@ from ortune.show import finding_words, sides
 from ortune.show import headline as heads
 from ortune.show.numbers import change, change_words, detectable, enough, speed, waiting
 from ortune.show.output_words import outputs
-from ortune.verbs.compare import source_words
+from ortune.verbs.compare import app_words, source_words
 from ortune.verbs.compare.gate_words import NO_BLOCK
 from ortune.verbs.compare.result import CompareResult
 
 
 def headline(result: CompareResult) -> str:
     """Return the answer in at most two lines: the verdict, the figure with its interval, the outputs."""
+    return _of_models(result) if result.app is None else app_words.headline(result)
+
+
+def _of_models(result: CompareResult) -> str:
     comparison = result.comparison
     if is_wrong(result):
         return heads.headline("wrong-output", _wrong(result))

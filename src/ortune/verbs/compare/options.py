@@ -13,7 +13,7 @@ from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tol
 from ortune.verbs._shared.groups import Downloaded, Each, Load, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.sides import Sides
-from ortune.verbs._shared.spelling import GATE, MODEL, RUN, Option
+from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Option
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
@@ -36,6 +36,22 @@ class Options(Each, RemoteBrowser, Resumable, Load, Downloaded, Sides):
     module:function). Its own framework runs it; PyTorch runs both eagerly and with torch.compile.
     """
 
+    app: Annotated[
+        str | None,
+        Option(
+            "--app",
+            "'COMMAND'",
+            "Compare whole runs of a program, without and with the bundle of --b-with.",
+            MODEL,
+        ),
+    ] = None
+    b_with: Annotated[
+        AnyPath | None, Option("--b-with", "BUNDLE", "Bundle of an application, for --app.", MODEL)
+    ] = None
+    app_metric: Annotated[
+        str | None,
+        Option("--app-metric", "REGEX", "A number in the output of the program; the last match counts.", RUN),
+    ] = None
     each: Annotated[
         bool,
         Option(

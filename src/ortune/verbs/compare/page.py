@@ -21,6 +21,8 @@ TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
 def document(envelope: Envelope[CompareResult]) -> Document:
     """Return the document as a page shows it."""
     result, plain = envelope.result, compare_words.document(envelope)
+    if result.app is not None:
+        return plain
     blocks = list(plain.blocks)
     answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
     blocks.insert(answers, _intervals(result))

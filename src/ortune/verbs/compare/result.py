@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records import (
     CaseResult,
     Comparison,
@@ -11,6 +13,7 @@ from ortune.records import (
     Figures,
     Finding,
     Gate,
+    Guard,
     OperatorCount,
     OutputDifference,
     ProfileDifference,
@@ -44,6 +47,43 @@ class ComparedSide(Record, frozen=True, kw_only=True):
     exact: ExactCheck | None = None
 
 
+class AppMetric(Record, frozen=True, kw_only=True):
+    """A number that an application prints: medians of its runs.
+
+    Attributes:
+        pattern: The regular expression that finds it.
+        ratio_low, ratio_high: 95 % interval of B against A, run by run; None if there are too few runs.
+    """
+
+    pattern: str
+    base: float
+    new: float
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+
+class AppComparison(Record, frozen=True, kw_only=True):
+    """Whole runs of an application, without and with the changes of a bundle.
+
+    Attributes:
+        basis: What the verdict rests on: "wall" is the time, "cpu" the CPU time, if the machine was busy.
+        wall, cpu: Both comparisons.
+        memory: Peak memory of all processes together.
+        others_ratio: Share of the CPUs that other programs used; None if unknown.
+        n_outputs: Number of calls whose outputs were compared.
+    """
+
+    command: str
+    bundle: str
+    basis: Literal["wall", "cpu"]
+    wall: Comparison
+    cpu: Comparison
+    memory: Guard | None = None
+    others_ratio: float | None = None
+    n_outputs: int = 0
+    metric: AppMetric | None = None
+
+
 class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``.
 
@@ -63,6 +103,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
             them.
         enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
+        app: Of an application with and without a bundle, by whole runs; None for models.
     """
 
     base: Side
@@ -89,3 +130,4 @@ class CompareResult(Record, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
     enough_s: float | None = None
     exact: ExactCheck | None = None
+    app: AppComparison | None = None

@@ -52,6 +52,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     watch = watcher or Watcher()
     require_objective(options.objective)
     require_allowed(options.allow, (NON_FINITE,), NON_FINITE)
+    if options.app is not None or options.b_with is not None:
+        from ortune.verbs.compare import app  # few comparisons need it
+
+        return app.run(options, watch)
+    if not str(options.a):
+        raise UsageError("pass a model, or --app with a command", do="ortune compare old.onnx new.onnx")
     if phone.is_phone_result(Path(str(options.a))):
         return _on_a_phone(options, watch)
     options.require_difference(same=options.wait_ratio > 0)

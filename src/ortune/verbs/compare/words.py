@@ -36,6 +36,7 @@ from ortune.show.output_words import by_output
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import cases, setting, spread
 from ortune.show.stored_kind import StoredKind, both
+from ortune.verbs.compare import app_words
 from ortune.verbs.compare.gate_words import gate
 from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
 from ortune.verbs.compare.ranking_words import TONES, ranking
@@ -121,6 +122,8 @@ _BLOCKED = "com.microsoft.nchwc:"
 def document(envelope: Envelope[CompareResult]) -> Document:
     """Return the document of a comparison: the answer, and with ``--verbose`` the evidence."""
     result = envelope.result
+    if result.app is not None:
+        return app_words.document(envelope)
     why = difference_words.brief(result.why) if result.why is not None else []
     # A profile that shows no difference says nothing of one that was proven without it.
     first = 0 if result.why is None or difference_tables.no_difference(result.why) else 1
