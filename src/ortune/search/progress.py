@@ -46,7 +46,11 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
     """Return the sentence that plans are measured and none is confirmed, with the arithmetic."""
-    n = f"at most {plans} of {wanted} configurations are" if wanted > 1 else "the one configuration is"
+    n = (
+        f"at most {plans} of {wanted} configurations {'is' if plans == 1 else 'are'}"
+        if wanted > 1
+        else "the one configuration is"
+    )
     return (
         f"{in_words(left_ns / 1e9)} are left, and confirming a change takes {in_words(needed_ns / 1e9)}: "
         f"{n} measured as exploratory (--budget {as_option(enough_s)} is enough to confirm one)"

@@ -108,23 +108,25 @@ def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
     """Return a row a release, newest first; each value is that of the release before it times the paired change."""
     rows: list[tuple[str, ...]] = []
     before: float | None = None
+    headed = all(row.failed for row in result.rows)
     for row in reversed(result.rows):
         figures, comparison = row.figures, row.since_previous
         if figures is not None:
             number = sides.number(figures, result.statistic)
             before = before * comparison.ratio if comparison is not None and before else number
-        rows.insert(0, _row(row, result.statistic, before))
+        rows.insert(0, _row(row, result.statistic, before, headed))
     return rows
 
 
-def _row(row: ReleaseRow, statistic: str, number: float | None) -> tuple[str, ...]:
-    """Return a release with its value."""
+def _row(row: ReleaseRow, statistic: str, number: float | None, headed: bool) -> tuple[str, ...]:
+    """Return a release with its value; ``headed`` if the headline has the reason why none was compared."""
+    why = row.failed.partition(" (--budget")[0] if headed else row.failed
     if row.figures is None:
-        return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
+        return (row.release, _NOTHING, why, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     comparison, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
-    alone = f"single observation: {row.failed}" if row.failed else _NOTHING
+    alone = f"single observation: {why}" if row.failed else _NOTHING
     since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
     value, correct = sides.text(number, statistic), exact_words.cell(row.exact)
     return (row.release, value, since, duration(figures.load_ns), peak, differ, correct)
