@@ -111,6 +111,7 @@ class Lab:
         threads_log: By how much plans with fewer threads than CPUs differ from the default on a machine of their own,
             log units.
         faster_rewrite: Name of a rewrite whose models take a third less than others.
+        faster_target: Target on which plans take half as long as elsewhere.
         allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.
@@ -125,6 +126,7 @@ class Lab:
     differ: bool = True
     slower_model: str = ""
     faster_rewrite: str = ""
+    faster_target: str = ""
     threads_log: float = 0.0
     allocators: bool = False
     profiles: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from ortune import targets
 from ortune.records import Failed, FailureReason, Measured, Outcome, Plan, Sensors
 from ortune.targets.task import Task
 from simulated_answers import answer, name_of, outputs_of
@@ -56,6 +57,7 @@ class Trial:
         self.threads = int(task.plan.settings.get("intra_op_num_threads", CPUS)) or CPUS
         log_ns += lab.threads_log * (self.threads < CPUS)
         log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
+        log_ns -= 0.7 * (bool(lab.faster_target) and targets.of(task.plan).name == lab.faster_target)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
         self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
         self.latencies: list[int] = []

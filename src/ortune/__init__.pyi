@@ -1001,6 +1001,8 @@ class _QuantizeOptions(TypedDict, total=False):
     "The onnxruntime to use: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, installed once. Default: the first of $VIRTUAL_ENV, ortune's environment and python3 that has onnxruntime."
     data: str | Path | None
     "Real inputs for calibration and for the error: a folder of .npz or test_data_set_*."
+    targets: str | None
+    "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. auto (default): all that run here; all: also those that can be installed."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     metric: str | None

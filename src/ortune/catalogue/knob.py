@@ -102,6 +102,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         safety: Safety class of setting it.
         strict: The value with which the provider computes in the model's own types, where its default may use fewer
             bits on some devices; "" is none. That value is exact whatever ``safety`` says.
+        instructions: By value, the instruction sets of which the processor needs one; without, the value has no effect.
         summary: One line.
         system: The system that alone has it, as ``sys.platform`` calls it; "" is any.
         threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
@@ -147,6 +148,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conflicts: tuple[str, ...] = ()
     safety: Literal["exact", "numerics", "behaviour", "advice"] = "exact"
     strict: str = ""
+    instructions: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     summary: str
     system: str = ""
     threads: Literal["", "intra", "inter"] = ""

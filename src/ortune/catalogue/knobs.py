@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -195,6 +195,29 @@ def check_devices(
 
 def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
     return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")
+
+
+def lower_precisions(provider: str, features: Collection[str]) -> list[dict[str, Value]]:
+    """Return settings with which a provider computes float models in fewer bits, each with a setting that is tried.
+
+    Args:
+        provider: By ONNX Runtime's name.
+        features: Instruction sets of the processor: values without effect there are left out.
+    """
+    strict = strict_settings(provider)
+    return [
+        {**strict, knob.name: parse_value(knob, value)}
+        for knob in all_knobs().values()
+        if knob.strict and knob.provider == provider
+        for value in knob.tries
+        if value != knob.strict and takes_effect(knob, value, features)
+    ]
+
+
+def takes_effect(knob: Knob, value: str, features: Collection[str]) -> bool:
+    """Return whether a processor has an instruction set that a value needs."""
+    needed = knob.instructions.get(value, ())
+    return not needed or any(name in features for name in needed)
 
 
 def strict_settings(provider: str) -> dict[str, Value]:

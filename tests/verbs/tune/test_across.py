@@ -28,7 +28,8 @@ from ortune.runtimes import made
 from ortune.search.plan_edits import is_exact
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.verbs.tune.across import propose_elsewhere, usable_here
+from ortune.verbs._shared.other_runtimes import usable_here
+from ortune.verbs.tune.across import propose_elsewhere
 from ortune.verbs.tune.run import Options
 
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'

@@ -157,6 +157,16 @@ TrustSource = Annotated[
         "cannot confine it (macOS, Windows, Linux before 5.13).", RUN,
     ),
 ]  # fmt: skip
+Targets = Annotated[
+    str | None,
+    Option(
+        "--targets",
+        "T[,T]",
+        "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. "
+        "auto (default): all that run here; all: also those that can be installed.",
+        MODEL,
+    ),
+]
 Metric = Annotated[
     str | None,
     Option(

@@ -13,6 +13,7 @@ from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing import pasted
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
+from ortune.measuring.sides import Resolved
 from ortune.records import (
     BUSY,
     BUSY_MACHINE,
@@ -26,6 +27,7 @@ from ortune.records import (
     Refused,
 )
 from ortune.rewrites import find as find_rewrite
+from ortune.runtimes import made
 from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
@@ -224,6 +226,15 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
     # A bundle holds the untouched model and the winner's.
     in_bundle = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
     return next((plan for plan in in_bundle if plan.provider_names == (WASM.name,)), None)
+
+
+def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
+    """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
+    runtime = side.runtime_of(result.winner)
+    if runtime == side.runtime:
+        return result
+    adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
+    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)
 
 
 def _decide(

@@ -78,7 +78,8 @@ def _inputs_needed(calibration: Calibration) -> int:
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:
     """Return where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
-    spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
+    on_cpu = plan is not None and plan.rewrites and not plan.providers
+    spec = plan.rewrites[-1] if plan is not None and on_cpu else None
     if spec is None or not may_saturate(spec):
         return ""
     return "measured" if saturates(host) else "elsewhere"
@@ -105,7 +106,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
                 plan=model.plan,
                 error=model.error,
                 ok=model.outputs is not None and model.outputs.ok,
-                n_float=len(model.kept),
+                n_float=len(model.kept) if model.plan.rewrites else n_layers,
                 n_layers=n_layers,
                 size_bytes=model.size_bytes,
                 outputs=model.outputs,
@@ -131,7 +132,9 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
 
 
 def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
-    return tuple(sorted(rows, key=lambda row: (row.error, row.comparison.ratio if row.comparison else 2.0)))
+    first, *others = rows
+    others.sort(key=lambda row: (row.error, row.comparison.ratio if row.comparison else 2.0))
+    return first, *others
 
 
 def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:

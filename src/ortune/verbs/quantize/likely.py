@@ -52,6 +52,7 @@ class LikelyMethods:
             models: What became of those that were tested.
             winner: Was confirmed to be faster.
         """
+        models = [model for model in models if not model.plan.providers]
         right = [model for model in models if is_right(model) and model.time_ns is not None]
         best_ns = next((model.time_ns or 0.0 for model in right if model.plan.id == winner.id), 0.0)
         near = [model.plan for model in right if (model.time_ns or 0.0) <= ALIKE * best_ns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from ortune.verbs._shared.common import (
     ReplaceBundle,
     RuntimeOption,
     Settings,
+    Targets,
     Tolerance,
     WriteBundle,
 )
@@ -21,6 +23,7 @@ from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option,
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
+    from ortune.measuring.sides import Resolved
     from ortune.outputs.tolerance import Tolerance as Limit
     from ortune.records import Plan
 
@@ -55,6 +58,7 @@ class Options(Each, Resumable, Load):
             MODEL,
         ),
     ] = None
+    targets: Targets = None
     tolerance: Tolerance = None
     metric: Metric = None
     budget: Annotated[str | float, Option("--budget", "5m", "Total time from start to answer.", RUN)] = "5m"
@@ -81,6 +85,21 @@ class Options(Each, Resumable, Load):
         from ortune.records import Plan
 
         return Plan(settings=parse_settings(list(self.set)))
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """Targets other than the CPU that were named."""
+        from ortune.verbs._shared.other_runtimes import named
+
+        return named(self.targets)
+
+    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
+        """Return the side with a runtime for each further target on which models are raced."""
+        from ortune.verbs._shared.other_runtimes import ALL, AUTO, usable_here, with_targets
+
+        if self.targets not in (None, AUTO, ALL):
+            return with_targets(side, self.others, say)
+        return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
 
     @property
     def directory(self) -> Path | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, targets
 from ortune.engines.quantizing.outputs import QuantizedOutputs
 from ortune.engines.quantizing.quantizing import (
     Inputs,
@@ -38,6 +38,7 @@ BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
 """What outputs have to keep of a metric that was chosen for them."""
 SLOWER = 1.25
 """Of the time of float: a single observation that is above it is believed, for all plans of the same speed."""
+EMULATED = "emulated device"
 LEAST_RIGHT = 10
 """Answers without which a metric is not chosen: of fewer one alone is more than a tolerance."""
 
@@ -71,7 +72,7 @@ class Model:
         return PrecisionRow(
             plan=self.plan,
             within_ratio=within(self.outputs) if self.outputs is not None else None,
-            calibrated=rewrites.find(self.plan.rewrites[-1].name).calibrated,
+            calibrated=any(rewrites.find(spec.name).calibrated for spec in self.plan.rewrites[-1:]),
             ratio=self.ratio,
             size_bytes=self.size_bytes,
             outputs=self.outputs,
@@ -119,6 +120,7 @@ class Precision:
         self.late, self.untested, self.enough_s = False, list[Plan](), 0.0
         self.budget, self._began_s = budget, budget.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
+        self._runs, self._slow = False, dict[tuple[str, ...], Model]()
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
@@ -180,34 +182,34 @@ class Precision:
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
         """Each means for the whole model, tried once; those that run, the fastest first."""
         running: list[Model] = []
-        slow: dict[tuple[str, ...], Model] = {}
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
             # Until a method runs, there is nothing to compare, so the whole budget is for the methods.
-            over = self.rows and (self.spent(WHOLE_MODELS_SHARE) if running else self.watch.stop())
+            over = self.rows and (self.spent(WHOLE_MODELS_SHARE) if self._runs else self.watch.stop())
             # The first model that runs is compared with outputs of the float model, which has to run for these.
-            whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (1 if running else 2)
+            whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (
+                1 if self._runs else 2
+            )
             if over or not self.holds(max(whole_s, self._each_s(whole_s))):
                 self._end([plan, *waiting], whole_s)
                 break
-            if (slower := slow.get(_speed(plan))) is not None:
-                self.rows.append(
-                    _untested(plan, f"{rewrite_words.spec(slower.plan.rewrites[-1])} is slower than float")
-                )
+            if (slower := self._slow.get(_speed(plan))) is not None:
+                self.rows.append(_untested(plan, f"{method(slower.plan)} is slower than float"))
                 continue
-            self.watch.line(f"testing the whole model: {rewrite_words.spec(plan.rewrites[-1])}")
+            self.watch.line(f"testing the whole model: {method(plan)}")
             model = self._whole(plan)
             self.rows.append(model.row)
             if model.ratio is not None and model.ratio > SLOWER:
-                slow.setdefault(_speed(plan), model)
-            if model.failed:
+                self._slow.setdefault(_speed(plan), model)
+            if model.failed and plan.rewrites and not plan.providers:
                 left = left_in_float(plan.rewrites[-1])
                 # An error that names an operator is tried again without it, before the next means.
                 kind = named_operator(self.baseline.side.model.ir, model.failed, left)
                 again = without_operator(plan, kind) if kind else None
                 waiting = [again, *waiting] if again is not None else waiting
-            else:
+            if not model.failed:
+                self._runs = True
                 running.append(model)
         return sorted(running, key=lambda model: model.time_ns or math.inf)
 
@@ -239,14 +241,19 @@ class Precision:
         outcome = baseline.executor.trial(arm, runs=baseline.pilot.look_runs)
         if not isinstance(outcome, Measured):
             return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what)
+        if plan.providers and targets.of(plan).emulated(outcome):
+            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=EMULATED)
         baseline.live_with(outcome)
         difference = self.outputs_of(plan)
         before, after = figure(baseline.pilot.first, "median"), figure(outcome, "median")
         return Model(
             plan=plan, kept=frozenset(), outputs=difference, error=difference.worst_slice_l2, time_ns=after,
-            ratio=after / before if before and after else None, size_bytes=model_bytes(path),
+            ratio=after / before if before and after else None, size_bytes=self._size(plan, path),
             failed="" if math.isfinite(difference.worst_slice_l2) else difference.what,
         )  # fmt: skip
+
+    def _size(self, plan: Plan, path: Path) -> int:
+        return model_bytes(path) if plan.rewrites else self.baseline.side.model.size_bytes
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
         """Return the file of a plan's model; None and why where it cannot be made."""
@@ -293,8 +300,19 @@ def _untested(plan: Plan, why: str) -> PrecisionRow:
 
 def _speed(plan: Plan) -> tuple[str, ...]:
     """Return what plans of about the same speed have in common: the others of their parameters change the error."""
+    where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {}).id
+    if not plan.rewrites:
+        return (where,)
     spec = plan.rewrites[-1]
     return (
+        where,
         spec.name,
         *(spec.params.get(name, "") for name in ("operators", "weights", "bits", "products", "leave")),
     )
+
+
+def method(plan: Plan) -> str:
+    """Return the last rewrite of a plan, and the provider if it is not the CPU's."""
+    where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {})
+    parts = [*map(rewrite_words.spec, plan.rewrites[-1:]), *([where.describe()] if plan.providers else [])]
+    return " on ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
@@ -22,14 +22,24 @@ MOST_RIGHT = 3
 """Of them, the fastest that keep the tolerance, before the rest of the front."""
 MOST_WHOLE = 2
 """Models without a layer in float, which come first: their times were observed, those of all others are predicted."""
+MOST_ELSEWHERE = 3
+"""Models on other execution providers that are raced besides; those of the side's own runtime are then one more."""
 RACE_BLOCKS = 4
 """Of each model, those of the calibration among them: which points of the front are worth fresh blocks."""
 USUAL = 0.95
 """How likely a model in fewer bits is to pay: it was seen to run, and how long it takes."""
 
 
-def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, Model]:
+def race(
+    run: Tuning, models: Sequence[Model], held_out: HeldOut, ships: Callable[[Plan], bool]
+) -> dict[str, Model]:
     """Race the candidates against float; then confirm the winner, and with it the other models of the front.
+
+    Args:
+        run: Before its race.
+        models: All that were made.
+        held_out: Compares the models that may be the answer once more.
+        ships: Whether a plan may be the answer. The best of the others is confirmed too.
 
     Returns:
         What was raced, by plan: a model that may be the answer with its outputs on all held-out inputs.
@@ -51,17 +61,24 @@ def race(run: Tuning, models: Sequence[Model], held_out: HeldOut) -> dict[str, M
         return by_arm
     run.rank(RACE_BLOCKS)
     ranked = [entry for entry in run.search.race.live() if entry.ratios]
-    right = _right(ranked, by_arm, held_out)
+    right = _right([entry for entry in ranked if ships(entry.plan)], by_arm, held_out)
+    elsewhere = _right([entry for entry in ranked if not ships(entry.plan)], by_arm, held_out)
     held_out.end()
     on_front = _on_front(ranked, by_arm)
     # Where nothing keeps the tolerance, the front is confirmed all the same: it tells what another tolerance brings.
-    run.search.winner = next(iter([*right, *on_front]), None)
-    confirm_winner(run, on_front)
-    _choose_confirmed(run, by_arm, held_out)
-    if run.search.winner is not None and not right:
-        outputs = by_arm[run.search.winner.arm].outputs
+    shown = [*elsewhere[:1], *on_front]
+    run.search.winner = next(
+        iter([*right, *(entry for entry in on_front if ships(entry.plan)), *shown]), None
+    )
+    confirm_winner(run, shown)
+    _choose_confirmed(run, by_arm, held_out, ships)
+    best = run.search.winner
+    if best is not None and not ships(best.plan):
+        run.search.winner, run.search.others = None, [best, *run.search.others]
+    elif best is not None and not right:
+        outputs = by_arm[best.arm].outputs
         wrong = Reason(code="wrong-outputs", text=outputs.what if outputs is not None else "")
-        run.search.winner.eliminate("wrong-output", wrong)
+        best.eliminate("wrong-output", wrong)
     return by_arm
 
 
@@ -85,6 +102,12 @@ def contestants(models: Sequence[Model]) -> list[Model]:
 
     Where there is room, what is nearly as fast is raced too: its time is a single observation.
     """
+    elsewhere = _of_one_place([model for model in models if model.plan.providers])[:MOST_ELSEWHERE]
+    most = MOST_RACED + 1 - len(elsewhere) if elsewhere else MOST_RACED
+    return [*_of_one_place([model for model in models if not model.plan.providers])[:most], *elsewhere]
+
+
+def _of_one_place(models: Sequence[Model]) -> list[Model]:
     timed = [m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable]
     on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
     right = sorted(
@@ -96,12 +119,12 @@ def contestants(models: Sequence[Model]) -> list[Model]:
     # Three that are right, as the fastest may not be confirmed; what is left of the six shows the trade.
     wanted = [*whole, *right[:MOST_RIGHT], *on_front]
     near = [m for m in right if (m.time_ns or 0.0) <= ALIKE * (right[0].time_ns or 0.0)]
-    return list({m.plan.id: m for m in (*wanted, *near)}.values())[:MOST_RACED]
+    return list({m.plan.id: m for m in (*wanted, *near)}.values())
 
 
-def is_right(model: Model) -> bool:
-    """Return whether the model's outputs keep the tolerance, and are more than nearly nothing."""
-    outputs = model.outputs
+def is_right(model: Model | None) -> bool:
+    """Return whether a model runs, its outputs keep the tolerance, and they are more than nearly nothing."""
+    outputs = model.outputs if model is not None else None
     return outputs is not None and outputs.ok and not outputs.unjudged
 
 
@@ -113,7 +136,9 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
 
-def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) -> None:
+def _choose_confirmed(
+    run: Tuning, by_arm: dict[str, Model], held_out: HeldOut, ships: Callable[[Plan], bool]
+) -> None:
     """Choose among the right models that are confirmed to be faster the one to ship, whichever the race had first.
 
     If none is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
@@ -124,7 +149,8 @@ def _choose_confirmed(run: Tuning, by_arm: dict[str, Model], held_out: HeldOut) 
         return
     faster: list[tuple[Entry, Interval]] = []
     for entry in (search.winner, *search.others):
-        comparison = search.comparison(entry.arm) if is_right(by_arm[entry.arm]) else None
+        may_ship = ships(entry.plan) and is_right(by_arm[entry.arm])
+        comparison = search.comparison(entry.arm) if may_ship else None
         if comparison is not None and comparison.verdict == "faster":
             error = by_arm[entry.arm].error
             # A bound that is missing or beyond 1 tells no more of a faster model than 1 does.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records import (
+    Adoption,
     Answer,
     Calibration,
     Comparison,
@@ -15,6 +16,8 @@ from ortune.records import (
 )
 from ortune.records.base import Record
 
+WORTH_ADOPTING = 0.1
+"""The smallest gain over the winner for which another package is named."""
 KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
 """Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
 time was left to ask; "" for one in fewer bits."""
@@ -108,6 +111,10 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         saturation: Whether pairs of its products exceed 16 bits, so outputs differ between processors.
         saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with
             float; None on such a processor, and if nothing saturates.
+        elsewhere: The fastest model within the tolerance on a provider of another package, if it is confirmed to be
+            faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
+        elsewhere_needs: What running it takes; None if it needs no package.
+        adoption: What running the winner takes; None if it runs in the user's own runtime.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
     """
@@ -126,6 +133,9 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     saturation: Saturation = ""
     saturated: OutputDifference | None = None
     portable: PrecisionRow | None = None
+    elsewhere: FrontRow | None = None
+    elsewhere_needs: Adoption | None = None
+    adoption: Adoption | None = None
     budget_s: float = 0.0
     no_time: str = ""
     enough_s: float = 0.0

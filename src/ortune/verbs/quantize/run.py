@@ -26,7 +26,8 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, Host, Plan
+from ortune.records import Adoption, Envelope, Host, Plan
+from ortune.runtimes import made
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -41,13 +42,14 @@ from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs.quantize import race as precision_race
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.document import make_result
+from ortune.verbs.quantize.elsewhere import FIRST, Elsewhere, shippable
 from ortune.verbs.quantize.held_out import HeldOut
 from ortune.verbs.quantize.layer_times import layer_times
 from ortune.verbs.quantize.likely import LikelyMethods
 from ortune.verbs.quantize.means import means
 from ortune.verbs.quantize.options import Options
 from ortune.verbs.quantize.precision import Model, Precision
-from ortune.verbs.quantize.result import QuantizeResult
+from ortune.verbs.quantize.result import WORTH_ADOPTING, QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
 MOST_WALKS = 2
@@ -75,7 +77,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         require_writable(options.directory)
     with experiment("quantize", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
-        side = replace(side, plan=options.plan)
+        side = options.elsewhere(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
         plans, model = means(side.model.ir, side.plan, opened.machine.host)
@@ -164,25 +166,26 @@ class _Quantization:
         task = None if asked else precision.judge_by_task()
         likely = LikelyMethods(precision)
         first, others = likely.split(self.plans)
-        models, walks = self._models(precision, first)
+        elsewhere = Elsewhere(precision, list(baseline.side.elsewhere))
+        models, walks = self._models(precision, first, elsewhere)
         if others and not any(precision_race.is_right(model) for model in models):
             # The model is of another kind after all.
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
+        models += elsewhere.more(models)
         if models:  # one budget in all messages
             run.checks_s = max(run.checks_s, self._untested_s(precision, models))
         held_out = HeldOut(precision, run)
-        raced = precision_race.race(run, models, held_out)
+        raced = precision_race.race(run, models, held_out, lambda plan: shippable(plan, self.options.others))
         require_unchanged(baseline.side)
         models = [raced.get(model.plan.id, model) for model in models]
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
         run.precision = [*rows, *(model.row for model in models if model.kept)]
         question_winner(run)
         no_time, enough_s = self._lack(run, precision, models)
-        answer = tuned.make_result(run, enough_s)
-        # What the bundle says of the winner's error is what the answer says.
-        calibration = held_out.calibration(answer.winner)
+        answer = tuned.with_runtime(tuned.make_result(run, enough_s), baseline.side)
+        calibration = held_out.calibration(answer.winner)  # in the bundle too
         answer = msgspec.structs.replace(answer, calibration=calibration)
         result = make_result(
             run, answer, models, walks, rows=rows, calibration=calibration,
@@ -195,7 +198,7 @@ class _Quantization:
             result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
         if result.changes and result.against_default and result.against_default.verdict == "faster":
             likely.keep(self.plans, models, result.winner)
-        result = self._elsewhere(precision, result)
+        result = self._with_better(self._without_vnni(precision, result), answer.adoption)
         if result.checked_needed:
             enough_s = max(enough_s, held_out.enough_s)
         result = msgspec.structs.replace(
@@ -232,7 +235,27 @@ class _Quantization:
         """Kept for emulating a processor without VNNI: nothing if this is one."""
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
-    def _elsewhere(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
+    def _with_better(self, result: QuantizeResult, adoption: Adoption | None) -> QuantizeResult:
+        """Add what the winner needs, and the best model that may not be the answer, if it is worth another package."""
+        claim = result.against_default
+        now, least = (claim.ratio, claim.ratio_low) if claim is not None and result.changes else (1.0, 1.0)
+        rows = [
+            (row.comparison.ratio, row)
+            for row in result.front
+            if row.ok
+            and not shippable(row.plan, self.options.others)
+            and row.comparison is not None
+            and row.comparison.phase == "confirm"
+            and row.comparison.verdict == "faster"
+            and row.comparison.ratio <= (1 - WORTH_ADOPTING) * now
+            and (row.comparison.ratio_high or 1.0) < least
+        ]
+        _, best = min(rows, key=lambda row: row[0], default=(0.0, None))
+        side = self.baseline.side
+        needs = made.adoption(side.runtime_of(best.plan), side.runtime) if best is not None else None
+        return msgspec.structs.replace(result, adoption=adoption, elsewhere=best, elsewhere_needs=needs)
+
+    def _without_vnni(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
         """Add the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
@@ -281,11 +304,16 @@ class _Quantization:
             return 0
         return self.budget.enough_s(precision.enough_s)
 
-    def _models(self, precision: Precision, plans: Sequence[Plan]) -> tuple[list[Model], list[Sensitivity]]:
-        """Return the whole models of methods, and those between them and float."""
-        wholes = precision.whole_models(plans)
+    def _models(
+        self, precision: Precision, plans: Sequence[Plan], elsewhere: Elsewhere | None = None
+    ) -> tuple[list[Model], list[Sensitivity]]:
+        """Return the whole models of methods, those on other providers, and those between them and float."""
+        # A budget that does not hold all methods has seen every provider.
+        wholes = precision.whole_models(plans[:FIRST])
+        others = elsewhere.models(wholes) if elsewhere is not None else []
+        wholes += precision.whole_models(plans[FIRST:])
         walks = self._walks(precision, wholes)
-        by_plan = {model.plan.id: model for model in wholes}
+        by_plan = {model.plan.id: model for model in (*wholes, *others)}
         for walk in walks:
             by_plan |= {model.plan.id: model for model in walk.models.values()}
         return list(by_plan.values()), walks

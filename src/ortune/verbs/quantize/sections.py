@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
+from ortune.catalogue.knobs import find as find_knob
+from ortune.catalogue.providers import short
 from ortune.records import OutputDifference, Plan
 from ortune.show import rewrite_words, sides
 from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
@@ -141,7 +144,20 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
 
 def method_name(plan: Plan) -> str:
     """Return the method of a model: all its rewrites, with the layers that it leaves in float."""
-    return model(Plan(rewrites=plan.rewrites))
+    return model(Plan(rewrites=plan.rewrites, **_where(plan)))
+
+
+def _where(plan: Plan) -> dict[str, Any]:
+    """Return where a plan runs, if that is another provider than the CPU's."""
+    return {"providers": plan.providers, "settings": plan.settings} if plan.providers else {}
+
+
+def _provider(plan: Plan) -> str:
+    """Name the provider of a plan and the number type in which it computes floats; "" for the CPU's."""
+    if not plan.providers:
+        return ""
+    types = [str(value) for name, value in plan.settings.items() if find_knob(name).strict]
+    return " in ".join([short(plan.provider_names[0]), *types])
 
 
 def _cell(plan: Plan, *, counted: bool = False) -> Cell:
@@ -151,14 +167,15 @@ def _cell(plan: Plan, *, counted: bool = False) -> Cell:
         plan: Makes the model.
         counted: Another column counts the layers in float.
     """
+    where = _provider(plan)
     if not plan.rewrites:
-        return Cell("float")
+        return Cell(where or "float")
     *before, last = plan.rewrites
     params = [f"{name}={value}" for name, value in last.params.items() if name != "leave" or not counted]
-    after = ", ".join(map(rewrite_words.spec, before))
+    after = f"after {', '.join(map(rewrite_words.spec, before))}" if before else ""
     return Cell(
         f"{last.name}: {', '.join(params)}" if params else last.name,
-        beneath=f"after {after}" if after else "",
+        beneath=" ".join(filter(None, [after, f"on {where}" if where else ""])),
     )
 
 
@@ -172,8 +189,8 @@ def _beyond(outputs: OutputDifference | None) -> str:
 
 
 def is_float(row: FrontRow) -> bool:
-    """Return whether a row is the float model's."""
-    return not row.plan.rewrites
+    """Return whether a row is the float model's on the CPU provider."""
+    return not row.plan.rewrites and not row.plan.providers
 
 
 def is_confirmed(row: FrontRow) -> bool:
@@ -188,6 +205,8 @@ def is_silent(outputs: OutputDifference | None) -> bool:
 
 def layers_in_float(row: FrontRow) -> str:
     """Count the layers that a model keeps in float."""
+    if not row.plan.rewrites:
+        return "no layer quantized"
     if not row.n_float:
         return "all layers quantized"
     return f"{row.n_float} of {row.n_layers} layers kept in float"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.catalogue.providers import find as of_provider
+from ortune.catalogue.providers import short
 from ortune.durations import as_option
 from ortune.records import Envelope, PrecisionRow, VerdictName
 from ortune.show import finding_words, others_words, sides
@@ -24,6 +26,7 @@ from ortune.show.document import (
 from ortune.show.numbers import factor, listed, percent, size
 from ortune.show.output_words import limit_missed
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, rests_on, saturation
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
@@ -88,7 +91,24 @@ def headline(result: QuantizeResult) -> str:
     if result.judged_by and row.outputs is not None:
         after, before = metric_words.values(result, row.outputs)
         error += f", {metric_words.name(result)} {after} (float: {before})"
-    return heads.headline(comparison.verdict, figure, error, sections.layers_in_float(row), unsure)
+    return heads.headline(
+        comparison.verdict, figure, error, sections.layers_in_float(row), _where(row), unsure
+    )
+
+
+def _where(row: FrontRow) -> str:
+    """Name the provider of a row; "" for the CPU's."""
+    return f"on {short(row.plan.provider_names[0])}" if row.plan.providers else ""
+
+
+def better_elsewhere(result: QuantizeResult) -> str:
+    """Say which model is faster with another package, and what that takes; "" if none is."""
+    row = result.elsewhere
+    if row is None or row.comparison is None:
+        return ""
+    figure = heads.measured(row.comparison, heads.count(row.comparison.n_blocks, "block"))
+    needs = f"; {adopting(result.elsewhere_needs)}" if result.elsewhere_needs else ""
+    return f"with another package: {figure}, error {error_text(row.error)}, {sections.method_name(row.plan)}{needs}"
 
 
 def _why_float(result: QuantizeResult) -> str:
@@ -178,6 +198,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
+        Line(better_elsewhere(result), "good"),
         *others_words.lines([("", result.against_default)]),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
@@ -227,10 +248,19 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
         with_budget(result.reproduce, result.enough_s) if result.enough_s and not _all_silent(result) else []
     )
     compare = ["ortune", "compare", result.bundle] if result.bundle else []
+    other = on_target(result)
     quiet = others_words.wait_options(result.against_default)
     if quiet:
         again = [*(again or words_of(result.reproduce)), *quiet]
-    return lines(again, compare, told_line(result.session, envelope.store))
+    return lines(again, compare, other, told_line(result.session, envelope.store))
+
+
+def on_target(result: QuantizeResult) -> list[str]:
+    """Return the command that may ship the better model of another package; [] if there is none."""
+    if result.elsewhere is None:
+        return []
+    target = of_provider(result.elsewhere.plan.provider_names[0]).target
+    return [*words_of(result.reproduce), "--targets", target]
 
 
 def _full_names(result: QuantizeResult) -> list[str]:
@@ -254,6 +284,7 @@ def _head(result: QuantizeResult) -> Head:
 
 def _details(result: QuantizeResult) -> list[tuple[str, str]]:
     rows = [("tolerance", result.tolerance), ("statistic", result.statistic)]
+    rows += [("adopting it", adopting(result.adoption))] if result.adoption else []
     rows += [("noise", text) for text in control_words(result.controls)]
     rows += finding_words.rows(result.findings)
     rows += [("note", text) for text in result.notes]

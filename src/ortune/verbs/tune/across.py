@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -12,120 +10,18 @@ import msgspec
 from ortune import rewrites, targets
 from ortune.catalogue.facts import ModelFacts
 from ortune.catalogue.knobs import strict_settings
-from ortune.catalogue.providers import CPU, find, of_target
-from ortune.errors import RuntimeNotFound, UsageError
+from ortune.catalogue.providers import find, of_target
 from ortune.measuring import output_check
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved, in_pages
 from ortune.objectives import Objective
-from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, UntestedTarget
-from ortune.runtimes import made
+from ortune.records import Failed, Measured, Plan, RewriteSpec, UntestedTarget
 from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, grounded, propose_on
-from ortune.targets import Target
-from ortune.targets.browser.setup import BrowserSetup
 from ortune.verbs._shared.tune_facts import left_out, tried
 from ortune.verbs.tune.hybrids import hybrids
 from ortune.verbs.tune.result import TuneResult
 
 FIRST_RUN_TRIALS = 3
 """Trials of the default that the first run on a target may take, if the user did not name the target."""
-
-
-def with_targets(
-    side: Resolved, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
-) -> Resolved:
-    """The side with a runtime for each target whose provider its own runtime lacks, made where it is not there yet.
-
-    Raises:
-        UsageError: No target is called so.
-        RuntimeNotFound: None has the provider, and none can be made.
-    """
-    wanted = [targets.find(name) for name in names]
-    if side.runtime.host is not None and any(target.providers for target in wanted):
-        raise UsageError(
-            "other runtimes are on this machine, and --runtime is on another one",
-            where=f"--targets {','.join(names)}",
-            do="omit --targets",
-        )
-    runtimes = {
-        target.name: _runtime(target, side.runtime, say, browser) for target in wanted if target.providers
-    }
-    return replace(side, elsewhere=runtimes)
-
-
-def usable_here(
-    side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
-) -> Resolved:
-    """Return the side with a runtime for each other target that bundles can be made for and that runs here.
-
-    A device that is emulated is none: what it takes says nothing of speed.
-
-    Args:
-        side: The base of the comparison; if its own plan names a provider, no other is raced.
-        say: Callback for progress messages.
-        alone: Look at the side's own runtime, not at those that ortune has made.
-        install: Make what can be made here and is not there yet.
-    """
-    if side.plan.providers or side.runtime.host is not None:
-        return side
-    wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
-    runtimes: dict[str, Runtime] = {}
-    for target in wanted:
-        if target.provider.name in side.runtime.offered:
-            report = target.discover(side.runtime)
-            if report.usable and not report.emulated:
-                runtimes[target.name] = side.runtime
-    # What the side's own runtime has needs no other package, so environments that ortune made come second.
-    there = [] if alone else [environment for environment in made.made() if not environment.emulated]
-    runtimes |= {
-        environment.name: environment.runtime
-        for environment in there
-        for t in wanted
-        if t.name == environment.name not in runtimes
-    }
-    skipped: list[str] = []
-    if install:
-        for addition in made.addable():
-            if addition.name in {t.name for t in wanted} - set(runtimes):
-                try:
-                    one = made.require(addition.name, say)
-                except RuntimeNotFound as error:
-                    say(f"{addition.name} is skipped: {error.what}")
-                    skipped.append(addition.name)
-                    continue
-                runtimes |= {} if one.emulated else {one.name: one.runtime}
-    for name, runtime in runtimes.items():
-        wheel = runtime.plugins.get(targets.find(name).provider.name, runtime.native)
-        say(f"{name} is also compared, with {wheel}; to exclude it: --targets {CPU.target}")
-    if install:
-        _say_others([t for t in wanted if t.name not in (*runtimes, *skipped)], say)
-    return replace(side, elsewhere=runtimes)
-
-
-def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
-    """Report the targets that are not compared although all were requested, grouped by reason."""
-    emulated = {environment.name for environment in made.made() if environment.emulated}
-    names: dict[str, list[str]] = {}
-    for target in others:
-        builds = target.provider.builds
-        software = target.name in emulated or platform.machine() in {m for b in builds for m in b.emulated_on}
-        why = "emulated on this machine" if software else target.where_it_is(platform.system())
-        names.setdefault(why, []).append(target.name)
-    for why, alike in names.items():
-        say(f"not compared: {', '.join(alike)} ({why})")
-
-
-def _runtime(
-    target: Target, own: Runtime, say: Callable[[str], None], browser: BrowserSetup | None
-) -> Runtime:
-    report = target.discover(own, browser)
-    if report.usable:
-        return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
-    if not target.provider.builds:
-        raise RuntimeNotFound(
-            report.why, where=f"--targets {target.name}", do="pass a build that has it: --runtime PATH"
-        )
-    return made.find(target.name, say)
 
 
 def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
@@ -305,12 +201,3 @@ def without_feature(
         features=gpu_features(ran),
     )
     return tuple(f"rewrite {name}: the browser's GPU has no {feature}" for name, feature in lacking)
-
-
-def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
-    """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
-    runtime = side.runtime_of(result.winner)
-    if runtime == side.runtime:
-        return result
-    adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
-    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)

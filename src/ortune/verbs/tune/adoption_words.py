@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ortune.catalogue.providers import short
-from ortune.records import Adoption, Candidate, ProviderCost
+from ortune.records import Candidate, ProviderCost
 from ortune.show import headline as heads
-from ortune.show.numbers import change, duration, memory, size, three
+from ortune.show.numbers import change, duration, memory, three
 from ortune.show.transfer_words import included
+from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs.tune.result import TuneResult
 
 AS_MUCH = 1.05
@@ -26,18 +27,6 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
         ("runs on", f"{cost.device}; {_figures(cost)}"),
         ("drawbacks", ", ".join(lost) or "none measured"),
     ]
-
-
-def adopting(adoption: Adoption) -> str:
-    """Return what it takes to run with another build: the command, its size, its licence, and what it replaces."""
-    licenses = (
-        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
-    )
-    place = (
-        f", in an environment without {adoption.instead_of}, which it replaces" if adoption.instead_of else ""
-    )
-    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
-    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"
 
 
 def elsewhere(result: TuneResult) -> list[tuple[str, str]]:

@@ -30,9 +30,9 @@ from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
-from ortune.verbs._shared.tuned import make_result
+from ortune.verbs._shared.tuned import make_result, with_runtime
 from ortune.verbs.tune import wrong_default
-from ortune.verbs.tune.across import late, with_runtime
+from ortune.verbs.tune.across import late
 from ortune.verbs.tune.options import Options
 from ortune.verbs.tune.profiles import default_headroom, winner_difference
 from ortune.verbs.tune.proposing import look_in_browser, search

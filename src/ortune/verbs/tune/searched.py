@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.verbs._shared.browsers import RemoteBrowser
-from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Tolerance, require_allowed
+from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Targets, Tolerance, require_allowed
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option, path
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ortune.measuring.sides import Resolved
     from ortune.records import Plan, RewriteSpec
     from ortune.verbs.tune.proposing import TuneRequest
-
-AUTO, ALL = "auto", "all"
-"""What ``--targets`` calls all that run here, and with them all that can be installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +40,7 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
             MODEL,
         ),
     ] = None
-    targets: Annotated[
-        str | None,
-        Option(
-            "--targets",
-            "T[,T]",
-            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. "
-            "auto (default): all that run here; all: also those that can be installed.",
-            MODEL,
-        ),
-    ] = None
+    targets: Targets = None
     objective: Goal = "latency"
     tolerance: Tolerance = None
     data: Annotated[
@@ -104,26 +92,20 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
     @cached_property
     def others(self) -> tuple[str, ...]:
         """Targets other than the CPU on which plans are raced, if they were named."""
-        from ortune import targets
+        from ortune.verbs._shared import other_runtimes
 
-        if self.targets is None or self.targets in (AUTO, ALL):
-            return ()
-        if self.target != CPU.target:
+        if self.target != CPU.target and self.targets not in (None, other_runtimes.AUTO, other_runtimes.ALL):
             raise UsageError(
                 "--target already selects one execution provider", where="--targets", do="pass one of them"
             )
-        names = dict.fromkeys(name.strip() for name in self.targets.split(","))
-        for name in names:
-            if not targets.find(name).provider.ships:
-                raise UsageError(f"bundles are not supported for {name} yet", where="--targets")
-        return tuple(name for name in names if name != CPU.target)
+        return other_runtimes.named(self.targets)
 
     def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
         """Return the side with a runtime for each further target on which plans are raced."""
-        from ortune.verbs.tune.across import usable_here, with_targets
+        from ortune.verbs._shared.other_runtimes import ALL, AUTO, usable_here, with_targets
 
         of_ours = self.target == CPU.target and self.feeds.pod is None
-        if self.others or not of_ours or (self.targets is not None and self.targets not in (AUTO, ALL)):
+        if self.others or not of_ours or self.targets not in (None, AUTO, ALL):
             return with_targets(side, self.others, say, self.in_browser)
         return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
 

@@ -1,0 +1,18 @@
+"""What running with another build of ONNX Runtime takes, in words."""
+
+from __future__ import annotations
+
+from ortune.records import Adoption
+from ortune.show.numbers import size
+
+
+def adopting(adoption: Adoption) -> str:
+    """Return what it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    licenses = (
+        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
+    )
+    place = (
+        f", in an environment without {adoption.instead_of}, which it replaces" if adoption.instead_of else ""
+    )
+    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
+    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"

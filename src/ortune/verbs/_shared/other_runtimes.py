@@ -1,0 +1,131 @@
+"""Runtimes for the execution providers that a comparison is held on, other than the side's own."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ortune import targets
+from ortune.catalogue.providers import CPU
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.measuring.sides import Resolved, in_pages
+from ortune.records import Plan, Runtime
+from ortune.runtimes import made
+from ortune.targets import Target
+from ortune.targets.browser.setup import BrowserSetup
+
+AUTO, ALL = "auto", "all"
+"""What ``--targets`` calls all that run here, and with them all that can be installed."""
+
+
+def named(text: str | None) -> tuple[str, ...]:
+    """Return the targets other than the CPU that ``--targets`` names; () for all that run here.
+
+    Raises:
+        UsageError: A name is no target, or bundles cannot be made for it.
+    """
+    if text is None or text in (AUTO, ALL):
+        return ()
+    names = dict.fromkeys(name.strip() for name in text.split(","))
+    for name in names:
+        if not targets.find(name).provider.ships:
+            raise UsageError(f"bundles are not supported for {name} yet", where="--targets")
+    return tuple(name for name in names if name != CPU.target)
+
+
+def with_targets(
+    side: Resolved, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
+) -> Resolved:
+    """The side with a runtime for each target whose provider its own runtime lacks, made where it is not there yet.
+
+    Raises:
+        UsageError: No target is called so.
+        RuntimeNotFound: None has the provider, and none can be made.
+    """
+    wanted = [targets.find(name) for name in names]
+    if side.runtime.host is not None and any(target.providers for target in wanted):
+        raise UsageError(
+            "other runtimes are on this machine, and --runtime is on another one",
+            where=f"--targets {','.join(names)}",
+            do="omit --targets",
+        )
+    runtimes = {
+        target.name: _runtime(target, side.runtime, say, browser) for target in wanted if target.providers
+    }
+    return replace(side, elsewhere=runtimes)
+
+
+def usable_here(
+    side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
+) -> Resolved:
+    """Return the side with a runtime for each other target that bundles can be made for and that runs here.
+
+    A device that is emulated is none: what it takes says nothing of speed.
+
+    Args:
+        side: The base of the comparison; if its own plan names a provider, no other is raced.
+        say: Callback for progress messages.
+        alone: Look at the side's own runtime, not at those that ortune has made.
+        install: Make what can be made here and is not there yet.
+    """
+    if side.plan.providers or side.runtime.host is not None:
+        return side
+    wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
+    runtimes: dict[str, Runtime] = {}
+    for target in wanted:
+        if target.provider.name in side.runtime.offered:
+            report = target.discover(side.runtime)
+            if report.usable and not report.emulated:
+                runtimes[target.name] = side.runtime
+    # What the side's own runtime has needs no other package, so environments that ortune made come second.
+    there = [] if alone else [environment for environment in made.made() if not environment.emulated]
+    runtimes |= {
+        environment.name: environment.runtime
+        for environment in there
+        for t in wanted
+        if t.name == environment.name not in runtimes
+    }
+    skipped: list[str] = []
+    if install:
+        for addition in made.addable():
+            if addition.name in {t.name for t in wanted} - set(runtimes):
+                try:
+                    one = made.require(addition.name, say)
+                except RuntimeNotFound as error:
+                    say(f"{addition.name} is skipped: {error.what}")
+                    skipped.append(addition.name)
+                    continue
+                runtimes |= {} if one.emulated else {one.name: one.runtime}
+    for name, runtime in runtimes.items():
+        wheel = runtime.plugins.get(targets.find(name).provider.name, runtime.native)
+        say(f"{name} is also compared, with {wheel}; to exclude it: --targets {CPU.target}")
+    if install:
+        _say_others([t for t in wanted if t.name not in (*runtimes, *skipped)], say)
+    return replace(side, elsewhere=runtimes)
+
+
+def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
+    """Report the targets that are not compared although all were requested, grouped by reason."""
+    emulated = {environment.name for environment in made.made() if environment.emulated}
+    names: dict[str, list[str]] = {}
+    for target in others:
+        builds = target.provider.builds
+        software = target.name in emulated or platform.machine() in {m for b in builds for m in b.emulated_on}
+        why = "emulated on this machine" if software else target.where_it_is(platform.system())
+        names.setdefault(why, []).append(target.name)
+    for why, alike in names.items():
+        say(f"not compared: {', '.join(alike)} ({why})")
+
+
+def _runtime(
+    target: Target, own: Runtime, say: Callable[[str], None], browser: BrowserSetup | None
+) -> Runtime:
+    report = target.discover(own, browser)
+    if report.usable:
+        return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
+    if not target.provider.builds:
+        raise RuntimeNotFound(
+            report.why, where=f"--targets {target.name}", do="pass a build that has it: --runtime PATH"
+        )
+    return made.find(target.name, say)

@@ -1,0 +1,126 @@
+"""``ortune quantize`` on other execution providers, in the same blocks as the methods of the CPU provider."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import made_runtimes
+from facts import facts
+from onnx_text import assemble
+from ortune.catalogue.knobs import lower_precisions
+from ortune.records import OutputDifference, Plan, ProviderSpec, RewriteSpec
+from ortune.verbs.quantize import words
+from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.race import MOST_ELSEWHERE, contestants
+from ortune.verbs.quantize.result import FrontRow, QuantizeResult
+from simulated_machine import Lab, measuring_on
+from within import program
+
+pytestmark = pytest.mark.xdist_group("quantize")
+
+OPENVINO = "OpenVINOExecutionProvider"
+ON_OPENVINO = (ProviderSpec(name=OPENVINO),)
+
+
+def saved(folder: Path) -> Path:
+    """Two products, and inputs for them."""
+    rng = np.random.default_rng(5)
+    weights = [
+        numpy_helper.from_array((rng.standard_normal((64, 64)) * 0.12).astype(np.float32), name)
+        for name in "ab"
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["m"], name="first"),
+        helper.make_node("Relu", ["m"], ["r"]),
+        helper.make_node("MatMul", ["r", "b"], ["y"], name="second"),
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])
+    onnx.save(assemble(nodes, "float[8,64] x", [y], weights, name="products"), folder / "m.onnx")
+    (folder / "data").mkdir()
+    for seed in range(8):
+        x = np.random.default_rng(seed).standard_normal((8, 64)).astype(np.float32)
+        np.savez(folder / "data" / f"{seed}.npz", x=x)
+    return folder / "m.onnx"
+
+
+def float_row(result: QuantizeResult) -> FrontRow:
+    return next(row for row in result.front if not row.plan.rewrites and not row.plan.providers)
+
+
+def quantized(folder: Path, *options: str) -> QuantizeResult:
+    made_runtimes.require("openvino")
+    with measuring_on(Lab(1, faster_rewrite="static-int8", faster_target="openvino")):
+        code, out, said = program([
+            "quantize", str(saved(folder)), "--data", str(folder / "data"), "--tolerance", "0.05",
+            "--budget", "100s", "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
+        ])  # fmt: skip
+    assert code == 0, said
+    return msgspec.convert(json.loads(out)["result"], QuantizeResult)
+
+
+def test_what_another_package_gains_is_named_and_the_answer_runs_in_the_users_own_runtime(
+    tmp_path: Path,
+) -> None:
+    result = quantized(tmp_path, "--no-bundle")
+    assert result.winner.rewrites and not result.winner.providers
+    better = result.elsewhere
+    assert better is not None and better.plan.provider_names == (OPENVINO,) and better.ok
+    assert better.comparison is not None and result.against_default is not None
+    assert better.comparison.phase == "confirm"
+    assert better.comparison.ratio < 0.9 * result.against_default.ratio
+    assert result.elsewhere_needs is not None
+    facts(
+        words.better_elsewhere(result), "with another package", "error", "OpenVINO", "pip install", "openvino"
+    )
+    assert float_row(result) is result.front[0]
+    assert "--targets openvino" in " ".join(words.on_target(result))
+
+
+def test_a_target_that_is_named_may_be_the_answer_and_its_bundle_names_the_packages(tmp_path: Path) -> None:
+    result = quantized(tmp_path, "--targets", "openvino")
+    assert result.winner.provider_names == (OPENVINO,)
+    assert result.elsewhere is None and result.adoption is not None
+    index = json.loads((Path(result.bundle) / "ortune.json").read_text(encoding="utf-8"))
+    assert any("openvino" in name for name in result.adoption.requirements)
+    assert OPENVINO in json.dumps(index)
+    # The number type of what stays in float is part of the plan: the default differs between processors.
+    assert "openvino_precision" in result.winner.settings
+    own = [row for row in result.front if row.plan.rewrites and not row.plan.providers]
+    assert own  # the row without another package
+
+
+@pytest.mark.parametrize(
+    ("features", "types"),
+    [((), []), (("avx512_vnni",), []), (("amx_bf16",), ["bf16"]), (("avx512_bf16",), ["bf16"])],
+)
+def test_a_number_type_is_tried_where_the_processor_has_instructions_for_it(
+    features: tuple[str, ...], types: list[str]
+) -> None:
+    assert [settings["openvino_precision"] for settings in lower_precisions(OPENVINO, features)] == types
+
+
+def test_models_of_other_providers_take_no_place_of_the_users_own() -> None:
+    def model(number: int, *, elsewhere: bool) -> Model:
+        plan = Plan(
+            rewrites=(RewriteSpec(name="static-int8", params={"leave": str(number)}),),
+            providers=ON_OPENVINO if elsewhere else (),
+        )
+        outputs = OutputDifference(ok=True, relative_l2=0.01)
+        return Model(
+            plan=plan, kept=frozenset(), outputs=outputs, error=0.01, time_ns=1e6 + number, ratio=0.5
+        )
+
+    own = [model(number, elsewhere=False) for number in range(8)]
+    others = [replace(model(number, elsewhere=True), time_ns=1e5) for number in range(8)]
+    chosen = contestants([*others, *own])
+    assert sum(bool(one.plan.providers) for one in chosen) == MOST_ELSEWHERE
+    assert sum(not one.plan.providers for one in chosen) >= MOST_ELSEWHERE
+    assert own[0] in chosen
