@@ -27,6 +27,10 @@ NAMED = {
         "CPUExecutionProvider",
         "ExecutionProvider",
     },  # it is sent to another interpreter
+    "recorder/apply_hook.py": {
+        "CPUExecutionProvider",
+        "AzureExecutionProvider",
+    },  # the program's own interpreter has it
     "catalogue/computed/web_build.py": {"wasm", "webgl"},  # builds of onnxruntime-web are called so too
     "rules/__init__.py": {"cuda"},  # and so is a family of rules
 }

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from ortune.catalogue import knobs
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.catalogue.providers import CPU
 from ortune.records import Applied, ProviderSpec, RecordedProcess, RecordedSession, Value
 
 _CHANNELS = ("session_option", "session_config")
@@ -48,7 +49,7 @@ def _defaults(text: str) -> Collection[str]:
 def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[ProviderSpec, ...]:
     """Return the execution providers that the session had, as far as they exist here; () for the CPU alone."""
     names = [name for name in session.providers_used if name in available]
-    return () if names == ["CPUExecutionProvider"] else tuple(ProviderSpec(name=name) for name in names)
+    return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
 
 
 def variables_of(process: RecordedProcess) -> tuple[Applied, ...]:
