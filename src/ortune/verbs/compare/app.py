@@ -24,6 +24,7 @@ from ortune.search.guards import guards
 from ortune.stats import calibration
 from ortune.stats.pairs import wilcoxon_interval
 from ortune.targets.machine import Machine
+from ortune.verbs.compare import app_words
 from ortune.verbs.compare.app_runs import ARMS, AppRuns
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.result import AppComparison, AppMetric, CompareResult
@@ -63,7 +64,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
         block_s = 3 * first.wall_ns / 1e9
         left_s = options.budget_s - watch.clock.spent_s
         n_blocks = max(1, min(options.max_blocks or MOST_BLOCKS, int(left_s / block_s)))
-        watch.say(f"each run takes {first.wall_ns / 1e9:.1f} s; {n_blocks} blocks of 3 runs")
+        watch.say(app_words.within(first.wall_ns, n_blocks))
         rng = np.random.default_rng(options.seed)
         others = OtherPrograms()
         blocks: list[Block] = []

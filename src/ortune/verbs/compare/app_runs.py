@@ -19,6 +19,7 @@ from ortune.recorder.applying import prepare
 from ortune.recorder.whole_run import WholeRun
 from ortune.records import Block, BlockTrial, CaseTimes, Measured, OutputDifference, SessionChange, TrialDone
 from ortune.search.blocks import BASE, IDENTICAL, NEW
+from ortune.verbs.compare.app_words import NOT_COMPARED
 
 SAMPLED_CALLS = "3"
 """Calls of each row whose outputs are compared."""
@@ -134,8 +135,7 @@ class AppRuns:
         base, new = found
         common = [key for key in base if key in new][:MOST_ARRAYS]
         if not common:
-            what = "outputs were not compared: no call had the same inputs in both runs"
-            return OutputDifference(ok=False, what=what), 0, runs[0]
+            return OutputDifference(ok=False, what=NOT_COMPARED), 0, runs[0]
         folders = [
             _written([side[key] for key in common], self.scratch / f"outputs-{n}")
             for n, side in enumerate(found)

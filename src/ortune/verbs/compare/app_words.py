@@ -48,6 +48,14 @@ def headline(result: CompareResult) -> str:
     return f"{word}: {claim}; {_outputs(result)}{busy}{again}"
 
 
+NOT_COMPARED = "outputs were not compared: no call had the same inputs in both runs"
+
+
+def within(run_ns: int, n_blocks: int) -> str:
+    """Return what a run takes, and how many blocks the budget holds."""
+    return f"each run takes {duration(run_ns)}; {heads.count(n_blocks, 'block')} of 3 runs"
+
+
 def _outputs(result: CompareResult) -> str:
     assert result.app is not None
     if not result.app.n_outputs:
