@@ -30,7 +30,7 @@ NAMED = {
     "recorder/apply_hook.py": {
         "CPUExecutionProvider",
         "AzureExecutionProvider",
-    },  # the program's own interpreter has it
+    },  # of another interpreter
     "catalogue/computed/web_build.py": {"wasm", "webgl"},  # builds of onnxruntime-web are called so too
     "rules/__init__.py": {"cuda"},  # and so is a family of rules
 }
