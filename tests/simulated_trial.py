@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ortune import targets
-from ortune.records import Failed, FailureReason, Measured, Outcome, Plan, Sensors
+from ortune.records import Failed, FailureReason, Measured, MemoryKept, Outcome, Plan, Sensors
 from ortune.targets.task import Task
 from simulated_answers import answer, name_of, outputs_of
 
@@ -131,6 +131,7 @@ class Trial:
             n_runs=len(cases) * len(self.latencies),
             peak_bytes=int(60e6 * np.exp(0.01 * self.draw.standard_normal())),
             base_bytes=int(30e6),
+            kept=MemoryKept(idle_bytes=int(55e6), released_bytes=int(50e6)),
             idle_cpu_ratio=None,
             involuntary_switches=0,
             turn_waits_ns=tuple(self.turn_waits),

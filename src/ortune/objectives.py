@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Objective = Literal[
-    "latency", "p95", "throughput", "cold-start", "first-result", "main-thread", "memory", "cpu"
+    "latency",
+    "p95",
+    "throughput",
+    "cold-start",
+    "first-result",
+    "main-thread",
+    "memory",
+    "memory:idle",
+    "memory:released",
+    "cpu",
 ]
 
+OF_MEMORY: tuple[Objective, ...] = ("memory", "memory:idle", "memory:released")
+"""Objectives that are sizes: the peak, what is held between runs, and what stays when sessions are deleted."""
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +20,29 @@ from ortune import platform
 from ortune.records import Value
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}
+SETTINGS: dict[str, Value] = {"intra_op_num_threads": 2}
+
+
+@pytest.fixture(name="make_bundle")
+def make_bundle_with_a_setting(make_bundle: Bundle) -> Bundle:
+    """Makes bundles with a setting: without any, the code only opens the model."""
+
+    def make(model: Path, feeds: object, settings: object = None, **changes: Any) -> Path:
+        return make_bundle(model, feeds, SETTINGS if settings is None else settings, **changes)
+
+    return make
+
+
+def test_without_settings_it_only_opens_the_model(
+    tmp_path: Path, make_bundle: Bundle, node_modules: Path
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / 'it\'s "mödel" ${x}.onnx'), FEEDS, {})
+    assert len((bundle / "load.mjs").read_text("utf-8").splitlines()) < 20
+    done = node(bundle / "load.mjs", bundle.parent, node_modules)
+    assert done.returncode == 0, done.stderr
+    facts(done.stdout, "loaded", "x")
+    assert ask(bundle, node_modules, "(await load.load({ intraOpNumThreads: 1 })).outputNames") == ["y"]
+    assert ask(bundle, node_modules, "typeof load.ort.Tensor") == "function"
 
 
 def node(

@@ -187,7 +187,7 @@ def test_a_bundle_that_is_not_bound_names_no_plain_model(file: str) -> None:
 )  # fmt: skip
 def test_what_a_language_cannot_set_is_said(file: str, knob: str, value: Value, said: str) -> None:
     assert said in emitted({knob: value})[file]
-    assert said not in emitted({})[file]
+    assert said not in emitted({"intra_op_num_threads": 2})[file]
 
 
 @pytest.mark.parametrize("file", ["load.cpp", "Load.cs", "load.swift"])
@@ -375,3 +375,10 @@ def test_the_cpu_is_taken_only_by_a_call_of_its_own(file: str) -> None:
     (place,) = re.findall(rf"(?s){name}\(.*?\n *}}\n", text)
     assert "plain/net.onnx" in place and "OpenVINO" not in place
     assert name not in emitted({"intra_op_num_threads": 1}, files=(file,))[file]
+
+
+@pytest.mark.parametrize("file", LANGUAGES)
+def test_without_settings_the_code_only_opens_the_model(file: str) -> None:
+    text = emitted({}, (ProviderSpec(name="CPUExecutionProvider"),))[file]
+    assert len(text.splitlines()) < 26 and "net.onnx" in text and "default settings" in text
+    assert len(emitted({"intra_op_num_threads": 2})[file].splitlines()) > 100

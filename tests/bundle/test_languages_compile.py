@@ -75,7 +75,7 @@ def test_java_makes_its_pool_once_and_keeps_operators_loaded(tmp_path: Path) -> 
     plans_of = (
         emitted({"global_thread_pool": 2}),
         emitted({}, custom_ops=("custom_ops/0-a.so",)),
-        emitted({}),
+        emitted({"intra_op_num_threads": 2}),
     )
     body = ['java.nio.file.Path here = java.nio.file.Path.of(".");']
     for number in range(3):
@@ -111,7 +111,7 @@ def test_cpp_reads_the_quotas_of_its_groups(tmp_path: Path) -> None:
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / file).write_text(text)
         body.append(f'std::cout << p0::cpu_quota("{tmp_path / name}") << "\\n";')
-    made = cpp(tmp_path, [emitted({})["load.cpp"]], body)
+    made = cpp(tmp_path, [emitted({"intra_op_num_threads": 2})["load.cpp"]], body)
     assert made.problem == ""
     assert said(*made.command).split() == [expected for _, expected in trees.values()]
 

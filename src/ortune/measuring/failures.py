@@ -9,8 +9,7 @@ from ortune.catalogue.provider import DeviceFailure
 from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
 from ortune.measuring.executor import Arm
 from ortune.records import Failed, Plan
-from ortune.runtimes import made
-from ortune.runtimes.here import lacking
+from ortune.runtimes import lacking
 
 
 def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
@@ -69,14 +68,7 @@ def _made_for(outcome: Failed) -> str:
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""
-    wanted = providers.find(provider)
-    target = wanted.target
-    if any(runtime.name == target for runtime in made.made()):
-        return f"use the runtime {target}, which is installed: add --runtime {target}"
-    hindrances = [lacking(wanted, build) for build in wanted.builds]
-    if not all(hindrances):
-        return f"run ortune runtime add {target} once; --target {target} uses that runtime from then on"
-    return f"omit this execution provider: {hindrances[0]}" if hindrances else ""
+    return lacking.remedy(providers.find(provider))
 
 
 def _too_new(what: str, build: str) -> str:

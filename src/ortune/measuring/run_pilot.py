@@ -16,16 +16,23 @@ from ortune.measuring.pilot import PILOT_RUNS, least_runs_of, run_ns, runs_to_lo
 from ortune.objectives import Objective
 from ortune.records import Measured
 from ortune.search.blocks import BASE, IDENTICAL
-from ortune.search.figures import FROM_START, OF_PAGES
+from ortune.search.figures import FROM_START, KEPT, OF_PAGES, figure
 from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
 
 
 def require_page(objective: Objective, trial: Measured, name: str) -> None:
-    """Check that an objective of web pages is read from a page.
+    """Check that an objective of web pages is read from a page, and one of kept memory from what reports it.
 
     Raises:
         UsageError: It is not.
     """
+    if objective in KEPT and figure(trial, objective) is None:
+        raise UsageError(
+            f"memory after the runs is unknown for {name}: only processes on Linux report it, and memory after release "
+            "only with the CPU's execution provider and without custom operators",
+            where=f"--objective {objective}",
+            do="use --objective memory, which is the peak",
+        )
     if objective in OF_PAGES and trial.done.page is None:
         raise UsageError(
             f"applies to web pages, and {name} is not one",

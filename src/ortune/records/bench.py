@@ -47,6 +47,9 @@ class BenchRow(Record, frozen=True, kw_only=True):
         load_ns: Load time of all sessions of the process together.
         cpu_per_run_ns: CPU time per request; 0 if a browser on another device ran it and does not report it.
         peak_bytes: Peak resident memory; None if the system does not report it.
+        idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part that is no page of a file.
+        released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
+        trimmed_bytes: The same after ``malloc_trim``.
         outputs: Each output in words: its name, its shape and how it would be compared.
         first_load_ns: The load that wrote a setting's cache on disk, a single observation; None if there is no cache.
     """
@@ -66,3 +69,7 @@ class BenchRow(Record, frozen=True, kw_only=True):
     min_ns: float | None = None
     max_ns: float | None = None
     first_load_ns: float | None = None
+    idle_bytes: Estimate | None = None
+    idle_anonymous_bytes: Estimate | None = None
+    released_bytes: Estimate | None = None
+    trimmed_bytes: Estimate | None = None

@@ -34,7 +34,7 @@ class Guard(Record, frozen=True, kw_only=True):
 class FigureChange(Record, frozen=True, kw_only=True):
     """The change of another figure over the same pairs: a description, with a 95 % interval."""
 
-    figure: Literal["p50", "load"]
+    figure: Literal["p50", "load", "idle", "released"]
     ratio: float
     ratio_low: float
     ratio_high: float

@@ -374,6 +374,8 @@ class Figures(Record, frozen=True, kw_only=True):
             None if there is no cache, or that load was not observed.
         spread_ratio: p90 over p10 of the runs within a process, with its 95 % interval over processes; None below six
             processes.
+        idle_bytes: Resident memory between runs; None if unknown, as ``released_bytes``, which is after the sessions
+            were deleted.
     """
 
     latency_ns: float
@@ -393,3 +395,5 @@ class Figures(Record, frozen=True, kw_only=True):
     objective_high_ns: float | None = None
     p95_ns: float | None = None
     first_load_ns: float | None = None
+    idle_bytes: float | None = None
+    released_bytes: float | None = None

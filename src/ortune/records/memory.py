@@ -15,6 +15,27 @@ class MemoryPoint(Record, frozen=True, kw_only=True):
     held_bytes: int | None = None
 
 
+class MemoryKept(Record, frozen=True, kw_only=True):
+    """Memory that a process holds when its runs are over.
+
+    Attributes:
+        idle_bytes: Resident memory between runs; ``idle_anonymous_bytes`` is the part that is no page of a file.
+        children_bytes: Resident memory of its child processes.
+        group_bytes: Memory of its control group, with that of all other processes in it; None if it has none.
+        group_cache_bytes: The part of it that the system uses as a cache of files.
+        released_bytes: Resident memory after sessions and inputs were deleted; None if they were not.
+        trimmed_bytes: The same after ``malloc_trim``; None if the allocator has no such function.
+    """
+
+    idle_bytes: int
+    idle_anonymous_bytes: int | None = None
+    children_bytes: int = 0
+    group_bytes: int | None = None
+    group_cache_bytes: int | None = None
+    released_bytes: int | None = None
+    trimmed_bytes: int | None = None
+
+
 MemoryKind = Literal[
     "value", "values", "rounding", "planned", "shared", "session", "inputs", "weights", "libraries", "runtime"
 ]

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ortune.records.base import PROTOCOL_VERSION, Record, Value
 from ortune.records.fence import Fence
+from ortune.records.memory import MemoryKept
 from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
 
 
@@ -296,6 +297,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         graph: The graph that ran, of a page under the profiler; "" if it was not left.
         page: Of a page in a browser; None for a process.
         open_loop: Of calls that started at given times; None for all others.
+        kept: Memory when the runs were over; None if the system does not report it.
     """
 
     load_ns: int
@@ -324,6 +326,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     graph: str = ""
     page: PageSeen | None = None
     open_loop: OpenLoop | None = None
+    kept: MemoryKept | None = None
 
 
 FailureReason = Literal[

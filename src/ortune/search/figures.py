@@ -28,6 +28,8 @@ Statistic = Literal[
     "first-result",
     "main-thread",
     "memory",
+    "memory:idle",
+    "memory:released",
     "cpu",
 ]
 
@@ -53,6 +55,8 @@ WORDS: dict[str, str] = {
     "first-result": "time to first result (download, start, load and first run)",
     "main-thread": "main thread blocked (longest time, while the model runs)",
     "memory": "peak memory",
+    "memory:idle": "idle memory",
+    "memory:released": "memory after release",
     "cpu": "CPU time per run",
 }
 
@@ -64,6 +68,8 @@ STATISTICS: dict[Objective, Statistic | None] = {
     "first-result": "first-result",
     "main-thread": "main-thread",
     "memory": "memory",
+    "memory:idle": "memory:idle",
+    "memory:released": "memory:released",
     "cpu": "cpu",
 }
 
@@ -121,14 +127,19 @@ def without_latencies(block: Block) -> Block:
     return msgspec.structs.replace(block, trials=tuple(trials))
 
 
+KEPT = {"memory:idle": "idle_bytes", "memory:released": "released_bytes"}
+"""Statistics of the memory that is held when the runs are over, by field."""
+
+
 def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
     """Return the trial's number in nanoseconds (bytes for memory), or None if it was not measured.
 
     Of one input shape, or of the weighted mix; memory, cold start and CPU time are of the whole trial.
     """
     done = trial.done
-    if statistic == "memory":
-        return None if done.peak_bytes is None else float(done.peak_bytes)
+    if statistic == "memory" or statistic in KEPT:
+        held = done.peak_bytes if statistic == "memory" else getattr(done.kept, KEPT[statistic], None)
+        return None if held is None else float(held)
     if statistic == "mean" and case is None and done.n_callers > 1:
         # Callers overlap, so the sum of their latencies is longer than the time that the process took for all
         # runs.
@@ -198,7 +209,7 @@ def describe(
         if statistic in ("paired-low", "p10", "p95", "mean", *OF_PAGES)
         else (None, None, None)
     )
-    peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
+    memory = {name: [v for t in trials if (v := figure(t, name)) is not None] for name in ("memory", *KEPT)}
     # One value a process: runs within one are not independent of each other.
     of_trials = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
     spreads = np.asarray([np.mean(of_trial) for of_trial in of_trials if of_trial])
@@ -210,7 +221,9 @@ def describe(
         load_ns=load_ns,
         first_run_ns=float(np.median([figure(t, "cold-start") or 0.0 for t in starts])) - load_ns,
         cpu_per_run_ns=float(np.median([figure(t, "cpu") or 0.0 for t in trials])),
-        peak_bytes=float(np.median(peaks)) if peaks else None,
+        peak_bytes=_median(memory["memory"]),
+        idle_bytes=_median(memory["memory:idle"]),
+        released_bytes=_median(memory["memory:released"]),
         spread_ratio=float(np.exp(np.median(spreads))) if len(spreads) else None,
         spread_low_ratio=spread.ratio_low if spread else None,
         spread_high_ratio=spread.ratio_high if spread else None,
@@ -222,6 +235,10 @@ def describe(
         p95_ns=_middle_half(trials, "p95")[1],
         first_load_ns=first_load_ns,
     )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
 
 
 def _logged(trial: Measured) -> bool:

@@ -18,6 +18,10 @@ GUARDS = ("mean", "p95", "memory", "cpu")
 NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
+OF_MEMORY: dict[str, Literal["idle", "released"]] = {"memory:idle": "idle", "memory:released": "released"}
+"""What a statistic of memory is called in a list of changes."""
+
+
 def guards(
     blocks: Sequence[Block], objective: Objective, *, arm: str = NEW, base: str = BASE
 ) -> tuple[Guard, ...]:
@@ -43,17 +47,23 @@ def guards(
 def beside(
     blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
-    """Compare what else changed: the p50 where another time of a run was compared, and the load.
+    """Compare what else changed: the p50 where another time of a run was compared, the load, and the other memory.
 
     Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
     ``alone``, one process at a time.
     """
-    ratios_by_figure: dict[Literal["p50", "load"], np.ndarray] = {}
+    ratios_by_figure: dict[Literal["p50", "load", "idle", "released"], np.ndarray] = {}
     if statistic not in ("paired", "median"):
         ratios_by_figure["p50"] = log_ratios(blocks, arm, "paired", base=base)
     starts = blocks if statistic in FROM_START else alone
     loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(starts, arm, base)]
     ratios_by_figure["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
+    if statistic.startswith("memory"):
+        # The peak is a guard, or what was compared.
+        ratios_by_figure["idle"] = log_ratios(blocks, arm, "memory:idle", base=base)
+        ratios_by_figure["released"] = log_ratios(blocks, arm, "memory:released", base=base)
+        if statistic in OF_MEMORY:
+            del ratios_by_figure[OF_MEMORY[statistic]]
     changes = []
     for name, ratios in ratios_by_figure.items():
         if len(ratios) >= LEAST_PROCESSES:

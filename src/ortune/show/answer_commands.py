@@ -20,6 +20,8 @@ from ortune.records import IN_A_POD, InputChoice, Plan, Runtime, Side, Workload
 _OBJECTIVES = {
     "CPU time": "cpu",
     "peak memory": "memory",
+    "idle memory": "memory:idle",
+    "memory after release": "memory:released",
     "cold start": "cold-start",
     "time to first result": "first-result",
     "main thread blocked": "main-thread",

@@ -60,6 +60,10 @@ class Changed:
         return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 
 
+MEMORY = {"peak memory": "peak_bytes", "idle memory": "idle_bytes", "memory after release": "released_bytes"}
+"""Figures of memory by name, with their field."""
+
+
 def statistic_name(statistic: str) -> str:
     """Return which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if match := _LATENCY.match(statistic):
@@ -69,7 +73,7 @@ def statistic_name(statistic: str) -> str:
 
 def kind(statistic: str) -> str:
     """Return what kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
-    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold"}
+    starts = {**dict.fromkeys(MEMORY, "memory"), "CPU time": "cpu", "cold start": "cold"}
     if statistic_name(statistic) in ("p50", "p25", "p10"):
         return "latency"
     return next((name for start, name in starts.items() if statistic.startswith(start)), "other")
@@ -220,8 +224,11 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
         yield "p95", duration, [f.p95_ns for f in figures]
     if first != "CPU time per run":
         yield "CPU time per run", duration, [f.cpu_per_run_ns for f in figures]
-    if first != "peak memory":
-        yield "peak memory", memory, [f.peak_bytes for f in figures]
+    for name, field in MEMORY.items():
+        values: list[float | None] = [getattr(f, field) for f in figures]
+        # What is held afterwards belongs to a question about memory.
+        if first != name and (name == "peak memory" or (first in MEMORY and any(values))):
+            yield name, memory, values
     yield "load time", duration, [f.load_ns for f in figures]
     if any(f.first_load_ns for f in figures):
         yield FIRST_LOAD, duration, [f.first_load_ns or None for f in figures]
@@ -231,7 +238,8 @@ def number(figures: Figures, statistic: str) -> float | None:
     """Return the figure that the statistic names, in nanoseconds or bytes."""
     match kind(statistic):
         case "memory":
-            return figures.peak_bytes
+            held: float | None = getattr(figures, MEMORY[statistic_name(statistic)])
+            return held
         case "cpu":
             return figures.cpu_per_run_ns
         case "cold":
@@ -273,6 +281,8 @@ def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
         "cpu": "CPU time per run",
         "load": "load time",
         "p50": "p50",
+        "idle": "idle memory",
+        "released": "memory after release",
     }
     for also in comparison.beside:
         yield rows[also.figure], Changed(ratio=also.ratio, low=also.ratio_low, high=also.ratio_high)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Any, NoReturn
 
-from ..worker import cases, channels, failures, timing, trial
+from ..worker import cases, channels, failures, held, timing, trial
 from ..worker.protocol import VERSION, Link, Stop
 from .source import Refused, Source
 
@@ -75,7 +75,7 @@ class SourceTrial(trial.Trial):
             )
         if self.request["profile_path"]:
             raise Stop("unsupported", "ONNX Runtime's profiler does not support other frameworks")
-        self.base_bytes = trial.resident_bytes("VmRSS")
+        self.base_bytes = held.resident_bytes("VmRSS")
         start = timing.CLOCK()
         try:
             self.source = open_source({**self.side, "threads": self.threads, "fence": self.fence})

@@ -11,8 +11,9 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import cases, channels, failures, nvidia, protocol, timing, transfers
+from .held import resident_bytes
 from .protocol import Link, Stop
-from .trial import Trial, follow, resident_bytes
+from .trial import Trial, follow
 
 PLACEMENT = "get_provider_graph_assignment_info"
 """The log line that names the provider of each node, from ONNX Runtime 1.24 on."""
@@ -121,6 +122,14 @@ class Session(Trial):
             "gpu_run": transfers.of_run(self.callers[0][0]) if self.request["transfers"] else None,
             "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
+
+    def releases(self) -> bool:
+        """Return whether sessions can be deleted: a driver or a library of the user's may crash where it does so."""
+        return not self.request["providers"] and not self.request["custom_ops"]
+
+    def release(self) -> None:
+        """Delete the sessions and their options."""
+        self.sessions, self.settings = [], None
 
     def _profile(self, session: Any) -> str:
         """Return the path of the profile, with the GPU's part where that was traced."""

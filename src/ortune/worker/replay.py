@@ -13,8 +13,8 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import arrivals, channels, failures, protocol, timing
 from . import main as trial
+from .held import resident_bytes
 from .protocol import Link
-from .trial import resident_bytes
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any, Dict, List, Optional
 
-from . import arrivals, cases, timing, together
+from . import arrivals, cases, held, timing, together
 from .protocol import Link, Stop
 from .waits import CpuWaits
 
@@ -81,10 +81,24 @@ class Trial:
         return {
             "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
             "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
-            "idle_cpu_ratio": self.idle, "peak_bytes": resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
+            "idle_cpu_ratio": self.idle, "peak_bytes": held.resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
             "involuntary_switches": self.switches, "turn_waits_ns": self.turn_waits_ns or [],
             "open_loop": self.open_loop.report() if self.open_loop is not None else None,
         }  # fmt: skip
+
+    def releases(self) -> bool:
+        """Return whether what runs can be deleted without a risk to the answer."""
+        return False
+
+    def release(self) -> None:
+        """Delete what runs."""
+
+    def kept(self, idle: Optional[Dict[str, Optional[int]]]) -> Optional[Dict[str, Optional[int]]]:
+        """Return the memory held while idle, as it was seen before the report, and what stays after the release."""
+        if idle is None:
+            return None
+        self.callers = []
+        return {**idle, **held.released(self.release)} if self.releases() else idle
 
 
 def follow(trial: Trial, link: Link) -> None:
@@ -109,7 +123,9 @@ def follow(trial: Trial, link: Link) -> None:
         waited_cpu += time.process_time_ns() - cpu
         waited += timing.CLOCK() - wall
     link.phase = "reporting"
-    link.send("done", waiting_cpu_ns=waited_cpu, waiting_ns=waited, **trial.report())
+    idle = held.idle()  # before the report, which is memory of its own
+    report = trial.report()
+    link.send("done", waiting_cpu_ns=waited_cpu, waiting_ns=waited, kept=trial.kept(idle), **report)
 
 
 def _idle_cpu_ratio() -> float:
@@ -117,18 +133,6 @@ def _idle_cpu_ratio() -> float:
     cpu, wall = time.process_time_ns(), timing.CLOCK()
     time.sleep(0.02)
     return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)
-
-
-def resident_bytes(field: str) -> Optional[int]:
-    """VmRSS or VmHWM of this process; not ru_maxrss, which Linux inherits from the parent on fork."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as f:
-            for line in f:
-                if line.startswith(field):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def _involuntary_switches() -> Any:

@@ -197,6 +197,25 @@ def test_memory_is_compared_with_guessed_sizes_in_turn(tmp_path: Path) -> None:
     assert len(cases["sizes of the user's"]) == len(cases["another question"]) == 1
 
 
+@pytest.mark.parametrize("objective", ["memory", "memory:idle", "memory:released"])
+def test_a_question_about_memory_shows_all_three_figures(objective: str, tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "a.onnx"))
+    with measuring_on(Lab(1)):
+        words = [model, model, "--objective", objective, "--budget", "60s", "--store", str(tmp_path / "s")]
+        code, out, said = program(["compare", *words, "--json"])
+    assert code == 0, said
+    result = json.loads(out)["result"]
+    guards = {guard["figure"] for guard in result["comparison"]["guards"]}
+    beside = {change["figure"] for change in result["comparison"]["beside"]}
+    other = {"memory:idle": "idle", "memory:released": "released"}
+    # The peak decides, or is a guard; what else is held is shown with its interval.
+    assert ("memory" in guards) == (objective != "memory")
+    assert beside & {"idle", "released"} == {"idle", "released"} - {other.get(objective, "")}
+    code, out, _ = program(["report", result["session"], "--store", str(tmp_path / "s")])
+    for name in ("peak memory", "idle memory", "memory after release"):
+        facts(out, name)
+
+
 def test_wrong_outputs_fail_the_gate_without_timing(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=2.0)
     code, document, _ = compare(tmp_path, str(a), str(b), "--threshold", "5%")

@@ -24,6 +24,7 @@ def _span(part: str) -> range:
 LANGUAGE = Language(
     name="C++",
     file="load.cpp",
+    default="load.default.cpp",
     # Bytes in octal, which never run on into what follows; no trigraphs.
     quote=Quote(file_bytes, "\\{:03o}", {**QUOTES, "?": "\\?"}),
     text="std::to_string({}).c_str()",

@@ -10,6 +10,7 @@ from ortune.bundle.settings import HUGE_PAGES
 LANGUAGE = Language(
     name="C#",
     file="Load.cs",
+    default="Load.default.cs",
     quote=json.dumps,  # JSON of ASCII is a literal
     count="Threads({})",
     text="({}).ToString()",

@@ -25,6 +25,7 @@ KEPT = (
 LANGUAGE = Language(
     name="Java",
     file="Load.java",
+    default="Load.default.java",
     quote=Quote(utf16, "\\u{:04x}", {**CONTROLS, **QUOTES, "\n": "\\n", "\r": "\\r", "\t": "\\t"}),
     text="String.valueOf({})",
     when="if ({}) {{\n  {}\n}}",

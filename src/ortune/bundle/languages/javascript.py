@@ -33,6 +33,7 @@ def grouped(entries: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 LANGUAGE = Language(
     name="Node",
     file="load.mjs",
+    default="load.default.mjs",
     quote=json.dumps,  # a subset of JavaScript, and with ASCII alone line separators are escaped too
     text="String({})",
     when="...({} ? {{ {} }} : {{}})",

@@ -12,6 +12,7 @@ LANGUAGE = replace(
     java.LANGUAGE,
     name="Kotlin",
     file="Load.kt",
+    default="Load.default.kt",
     quote=Quote(utf16, "\\u{:04x}", {**QUOTES, "$": "\\$"}),  # a dollar begins a template
     text="{}.toString()",
     stored="(cache ?: {})",

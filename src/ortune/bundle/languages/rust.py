@@ -11,6 +11,7 @@ CRATE = "2.0.0-rc.13"
 LANGUAGE = Language(
     name="Rust",
     file="load.rs",
+    default="load.default.rs",
     quote=Quote(characters, "\\u{{{:x}}}", QUOTES),
     text="({}).to_string()",
     when="if {} {{\n    {}\n}}",

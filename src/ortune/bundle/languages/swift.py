@@ -9,6 +9,7 @@ from ortune.bundle.settings import HUGE_PAGES
 LANGUAGE = Language(
     name="Swift",
     file="load.swift",
+    default="load.default.swift",
     quote=Quote(characters, "\\u{{{:x}}}", QUOTES),  # no backslash is left bare, so nothing is interpolated
     text="String({})",
     when="if {} {{\n    {}\n}}",

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
-from ortune.objectives import Objective
+from ortune.objectives import OF_MEMORY, Objective
 from ortune.verbs._shared.groups import InBrowser
 from ortune.verbs._shared.spelling import RUN, Option, option_fields
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
-UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")
+UNKNOWN_THERE = (*OF_MEMORY, "cpu", "cold-start", "first-result")
 """Objectives that a page cannot measure, or that need a freshly started browser."""
 
 

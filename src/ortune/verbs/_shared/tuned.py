@@ -289,7 +289,7 @@ def _faster_under_load(search: Search) -> list[str]:
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
     """Return a default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
-    if statistic == "memory" or len(values) < LEAST_SEEN:
+    if statistic.startswith("memory") or len(values) < LEAST_SEEN:
         return []
     low, high = np.quantile(values, (0.1, 0.9))
     if high < PHASES * low:

@@ -103,7 +103,7 @@ def _row(
 ) -> BenchRow:
     samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
     n_requests = sum(s.size for s in samples)
-    peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
+    kept = [t.done.kept for t in trials]
     cpu = [t.done.cpu_ns / t.done.n_runs for t in trials]
     return BenchRow(
         case=case,
@@ -116,14 +116,23 @@ def _row(
         first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
         # A browser on another device reports no CPU time.
         cpu_per_run_ns=typical(cpu) if all(cpu) else Estimate(value=0, single=True),
-        # Where one process could not tell its peak, a median of the others would be that of another set.
-        peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
+        peak_bytes=_of_all([t.done.peak_bytes for t in trials]),
+        idle_bytes=_of_all([held.idle_bytes if held else None for held in kept]),
+        idle_anonymous_bytes=_of_all([held.idle_anonymous_bytes if held else None for held in kept]),
+        released_bytes=_of_all([held.released_bytes if held else None for held in kept]),
+        trimmed_bytes=_of_all([held.trimmed_bytes if held else None for held in kept]),
         outputs=outputs,
         mean_ns=typical([float(s.mean()) for s in samples]),
         min_ns=float(min(s.min() for s in samples)),
         max_ns=float(max(s.max() for s in samples)),
         first_load_ns=first_load_ns,
     )
+
+
+def _of_all(sizes: Sequence[int | None]) -> Estimate | None:
+    """Return the typical size; None where one process could not tell its own, as the others are another set."""
+    known = [float(size) for size in sizes if size]
+    return typical(known) if len(known) == len(sizes) else None
 
 
 def _tail(samples: Sequence[np.ndarray], quantile: float, n_requests: int) -> TailEstimate:

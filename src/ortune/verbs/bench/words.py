@@ -137,11 +137,27 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
     value, interval = memory(row.peak_bytes)
     peak = result.peak_in_turn
     if peak is None:
-        return [("peak memory", value, interval)]
+        return [("peak memory", value, interval), *_kept(row)]
     if peak.peak_bytes is None:
-        return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}")]
+        return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}"), *_kept(row)]
     in_turn = (IN_TURN, gibibytes(peak.peak_bytes), f"{SINGLE}, {memory_words.sizes(peak)}")
-    return [("peak memory", value, interval), in_turn]
+    return [("peak memory", value, interval), in_turn, *_kept(row)]
+
+
+def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
+    """Return what is held between requests and after the session, as far as it is known."""
+    rows = []
+    if row.idle_bytes is not None:
+        value, interval = memory(row.idle_bytes)
+        own = row.idle_anonymous_bytes
+        files = f"; {gibibytes(row.idle_bytes.value - own.value)} of it are pages of files" if own else ""
+        rows.append(("idle memory", value, f"{interval}{files}"))
+    if row.released_bytes is not None:
+        value, interval = memory(row.released_bytes)
+        trimmed = row.trimmed_bytes
+        after = f"; {gibibytes(trimmed.value)} after malloc_trim" if trimmed else ""
+        rows.append(("memory after release", value, f"{interval}{after}"))
+    return rows
 
 
 def throughput(item: Estimate) -> tuple[str, str]:

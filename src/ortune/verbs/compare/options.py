@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ortune.errors import UsageError
+from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.browsers import RemoteBrowser
 from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tolerance, TrustSource
 from ortune.verbs._shared.groups import Downloaded, Each, Load, Resumable, with_tolerance
@@ -98,7 +99,7 @@ class Options(Each, RemoteBrowser, Resumable, Load, Downloaded, Sides):
     def read_feeds(self) -> InputOptions:
         """Read inputs, load and tolerance."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
-        return replace(feeds, in_turn=self.objective == "memory", allow_nonfinite=NON_FINITE in self.allow)
+        return replace(feeds, in_turn=self.objective in OF_MEMORY, allow_nonfinite=NON_FINITE in self.allow)
 
     @property
     def most_blocks(self) -> int:

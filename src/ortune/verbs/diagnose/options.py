@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
+from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
 from ortune.verbs._shared.groups import Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import seconds
@@ -73,7 +74,7 @@ class Options(Resumable, Load, OnePlan):
     def read_feeds(self) -> InputOptions:
         """Read inputs, load and tolerance."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance)
-        return replace(feeds, in_turn=self.objective == "memory", allow_nonfinite=NON_FINITE in self.allow)
+        return replace(feeds, in_turn=self.objective in OF_MEMORY, allow_nonfinite=NON_FINITE in self.allow)
 
     @cached_property
     def allowed(self) -> frozenset[str]:

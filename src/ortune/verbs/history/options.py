@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
+from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.common import Budget, Goal, Settings, Tolerance
 from ortune.verbs._shared.groups import Each, Resumable, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
@@ -50,7 +51,7 @@ class Options(Each, Resumable):
     def read_feeds(self) -> InputOptions:
         """Read inputs and tolerance."""
         return replace(
-            with_tolerance(super().read_feeds(), self.tolerance), in_turn=self.objective == "memory"
+            with_tolerance(super().read_feeds(), self.tolerance), in_turn=self.objective in OF_MEMORY
         )
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
+from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.browsers import RemoteBrowser
 from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Targets, Tolerance, require_allowed
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
@@ -73,7 +74,7 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         return replace(
             feeds,
             data=path(self.data),
-            in_turn=self.objective == "memory",
+            in_turn=self.objective in OF_MEMORY,
             allow_nonfinite=NON_FINITE in self.allow,
         )
 
