@@ -130,6 +130,9 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, command: str, bundle: P
         ortune.compare(str(SIGMOID), app=command, b_with=bundle)
     with pytest.raises(UsageError, match="pass a model"):
         ortune.compare()
+    for option in ({"threshold": "5%"}, {"b_set": {"intra": 1}}, {"tolerance": 0.1}, {"trust_source": True}):
+        with pytest.raises(UsageError, match="no effect on whole runs"):
+            compared(command, bundle, **option)
     with pytest.raises(UsageError, match="cannot be started"):
         compared("/no/such/program", bundle)
     with pytest.raises(UsageError, match="group"):

@@ -24,6 +24,7 @@ from ortune.search.guards import guards
 from ortune.stats import calibration
 from ortune.stats.pairs import wilcoxon_interval
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.spelling import Option, option_fields
 from ortune.verbs.compare import app_words
 from ortune.verbs.compare.app_runs import ARMS, AppRuns
 from ortune.verbs.compare.options import Options
@@ -32,6 +33,10 @@ from ortune.verbs.compare.result import AppComparison, AppMetric, CompareResult
 MOST_BLOCKS = 100
 BUSY_RATIO = 0.1
 """Share of the CPUs that other programs use: from here on the CPU time decides."""
+_OPTIONS = frozenset((
+    "app", "b_with", "app_metric", "budget", "max_blocks", "seed", "no_wait", "store", "no_config", "export",
+))  # fmt: skip
+"""Options that whole runs have."""
 _WALL, _CPU = "median", "cpu"
 
 
@@ -47,6 +52,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
             "--app compares a program without and with a bundle",
             do="ortune compare --app 'python app.py' --b-with app.ortune",
         )
+    _require_effect(options)
     command = shlex.split(options.app)
     if not command:
         raise UsageError("the command is empty", where="--app", do="--app 'python app.py'")
@@ -110,6 +116,16 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     )
     verdict = found.verdict if outputs.comparable else "wrong-output"
     return document("compare", result, host=Machine().host, verdict=verdict)
+
+
+def _require_effect(options: Options) -> None:
+    """Raise UsageError for an option that whole runs of a program do not have."""
+    for option in option_fields(type(options)):
+        spelling = option.spelling
+        if not isinstance(spelling, Option) or option.name in _OPTIONS or not option.given(options):
+            continue
+        flag = spelling.flag.partition("/")[0]
+        raise UsageError("has no effect on whole runs of a program", where=flag, do=f"omit {flag}, or --app")
 
 
 def _judged(blocks: list[Block], statistic: str) -> tuple[Comparison, Control]:
