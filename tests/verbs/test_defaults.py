@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import re
@@ -33,6 +34,8 @@ NEVER = {
     "shared_pool", "budget_each", "each",
     # Of a recording: what is installed into an environment, and what a recording holds.
     "install", "uninstall", "duration", "anonymous",
+    # Of an application: its command, its bundle, and where its models are.
+    "app", "b_with", "app_metric", "models",
 }  # fmt: skip
 SIDES = tuple("cdefgh")
 GRAPH = "g (float[N] x) => (float[N] y) { y = Relu (x) }"
@@ -150,6 +153,9 @@ def test_what_a_file_set_is_in_the_first_lines_and_in_json(
     Path("ortune.toml").write_text(f'[models."{model.name}"]\ndim = {{ N = 3 }}\n')
     code, out, _ = program(["partition", str(model)])
     assert code == 0 and f"set by {tmp_path / 'ortune.toml'}: --dim N=3" in out.replace("\n", " ")
+    code, out, _ = program(["partition", str(model), "--format", "html"])
+    text = html.unescape(re.sub(r"<[^>]*>", "", out))
+    assert code == 0 and f"set by {tmp_path / 'ortune.toml'}: --dim N=3" in text
     code, out, _ = program(["partition", str(model), "--json"])
     assert json.loads(out)["configured"] == {"file": str(tmp_path / "ortune.toml"), "options": ["--dim N=3"]}
     code, out, _ = program(["partition", str(model), "--json", "--no-config"])

@@ -25,8 +25,9 @@ MODELS = "models"
 OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "metric", "target", "budget"})
 """What the table of a model can set."""
 OF_COMMANDS = OF_MODELS | {
-    "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview", "processes",
-    "providers", "runs", "seed", "select", "sessions", "targets", "threshold", "undecided", "wait_quiet", "worth",
+    "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview",
+    "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold", "undecided",
+    "wait_quiet", "worth",
 }  # fmt: skip
 """What the table of a command can set."""
 PATHS = frozenset({"inputs", "data"})
