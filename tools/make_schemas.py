@@ -7,6 +7,7 @@ the same number is refused: it would break who reads the document, so the docume
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -74,9 +75,21 @@ def envelope(result: type[Record]) -> type[Record]:
 
 def schema(name: str, record: type[Record]) -> str:
     """The schema as text, the same bytes for the same records."""
-    made = msgspec.json.schema(record)
+    made = _without_indent(msgspec.json.schema(record))
     document = {"$schema": DIALECT, "title": f"ortune/{name}", **made}
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _without_indent(made: Any) -> Any:
+    """The same with docstrings as a reader sees them: releases of msgspec and of Python indent them differently."""
+    if isinstance(made, dict):
+        return {
+            key: inspect.cleandoc(value)
+            if key == "description" and isinstance(value, str)
+            else _without_indent(value)
+            for key, value in made.items()
+        }
+    return [_without_indent(each) for each in made] if isinstance(made, list) else made
 
 
 def path_of(name: str) -> Path:
