@@ -1,21 +1,23 @@
 """``manifest.json``: a bundle as a model package, which ONNX Runtime opens by itself from 1.32 on.
 
-A package holds entries of the session's configuration, and options of providers that are plug-ins. Nothing else of a
-plan can be written there (ONNX Runtime ignores a number of threads), so a bundle whose plan has more has no manifest:
-loaded as a package it would not be what was measured. Nor has one that replays a captured graph, which needs buffers
-that stay on the device, or whose model is hardware-bound, for a package does not look at the processor. The CPU is no
-second variant: a missing provider must be an error.
+A package holds entries of the session's configuration, session options that ONNX Runtime also reads as such entries
+(numbers of threads, arena, memory pattern, execution mode, level), and options of providers that are plug-ins. A bundle
+whose plan has more has no manifest: loaded as a package it would not be what was measured. Nor has one that replays a
+captured graph, which needs buffers that stay on the device, or whose model is hardware-bound, for a package does not
+look at the processor. The CPU is no second variant: a missing provider must be an error.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
-from ortune.bundle.settings import providers
+from ortune.bundle.settings import measured, providers
 from ortune.bundle.shared import as_text
+from ortune.catalogue import knobs
 from ortune.catalogue.captured_graph import captures
 from ortune.catalogue.providers import CPU, find
-from ortune.records import BundleInfo
+from ortune.records import Applied, BundleInfo
 
 MANIFEST = "manifest.json"
 COMPONENT = "model"
@@ -25,8 +27,8 @@ SCHEMA_VERSION = "1.0"
 
 def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
     """Return the text of the manifest; "" if a package cannot hold the plan."""
-    entries = [s for s in info.applied if s.channel == "session_config"]
-    others = [s for s in info.applied if s not in entries and s.channel != "provider_option"]
+    entries = {key: text for s in measured(info.applied) for key, text in _entry(s)}
+    others = [s for s in info.applied if s.channel != "provider_option" and not any(_entry(s))]
     if others or custom_ops or info.hardware_bound or info.plan.is_web or captures(info.plan, info.applied):
         return ""
     (name, options), *rest = providers(info.plan, info.applied)
@@ -35,7 +37,7 @@ def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
         return ""
     ort: dict[str, object] = {"model_file": info.model}
     if entries:
-        ort["session_options"] = {s.key: as_text(s.value) for s in entries}
+        ort["session_options"] = entries
     if options:
         ort["provider_options"] = options
     variant = {"variant_directory": ".", "ep": name, "executor_info": {"ort": ort}}
@@ -44,3 +46,12 @@ def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
         "components": {COMPONENT: {"variants": {VARIANT: variant}}},
     }
     return json.dumps(package, indent=1) + "\n"
+
+
+def _entry(setting: Applied) -> Iterator[tuple[str, str]]:
+    """Return the entry that a package has for a setting, if it can hold it."""
+    text = as_text(setting.value)
+    if setting.channel == "session_config":
+        yield setting.key, text
+    elif knobs.find(setting.knob).packaged:
+        yield f"session.{setting.key}", text.lower().removeprefix("ort_")
