@@ -1037,6 +1037,8 @@ class _RecordOptions(TypedDict, total=False):
     "Workload file to write. Default: app.workload in the current folder."
     duration: str | float | None
     "End the program after this time, by SIGTERM (2m)."
+    with_inputs: int | None
+    "Also record the input values of up to N calls for each model and shape, 64 MiB in all."
     anonymous: bool
     "Leave paths and arguments out of the workload file."
     install: str | Path | None

@@ -41,12 +41,15 @@ def written(folder: Path, body: str, *, head: str = HEAD) -> Path:
 
 
 def recorded(
-    command: Sequence[str | Path], *, variables: Mapping[str, str] | None = None, limit_s: float = 120.0
+    command: Sequence[str | Path],
+    *,
+    variables: Mapping[str, str] | None = None,
+    limit_s: float = 120.0,
+    with_inputs: int = 0,
 ) -> Recording:
     """Run a command with the recorder in it."""
-    return program.record(
-        list(map(str, command)), duration_s=limit_s, given={**os.environ, **(variables or {})}
-    )
+    given = {**os.environ, **(variables or {})}
+    return program.record(list(map(str, command)), duration_s=limit_s, with_inputs=with_inputs, given=given)
 
 
 def run(folder: Path, body: str, *words: str, variables: Mapping[str, str] | None = None) -> Recording:

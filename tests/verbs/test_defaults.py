@@ -33,7 +33,7 @@ NEVER = {
     "opset", "to", "runs_on", "style", "level", "tune", "verify", "aware", "dynamic", "release", "shared_arena",
     "shared_pool", "budget_each", "each",
     # Of a recording: what is installed into an environment, and what a recording holds.
-    "install", "uninstall", "duration", "anonymous",
+    "install", "uninstall", "duration", "anonymous", "with_inputs",
     # Of an application: its command, its bundle, and where its models are.
     "app", "b_with", "app_metric", "models",
 }  # fmt: skip

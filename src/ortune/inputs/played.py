@@ -7,15 +7,17 @@ given up by then, and nothing else of ONNX Runtime happens. What remains keeps i
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ortune.inputs import recorded
 from ortune.inputs.recorded import Shapes, shapes_of
 from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recording
 
 IDLE_NS = 100_000_000
-Feed = tuple[int, Shapes]
-"""Inputs of a call: the index of the model in the recording, and their shapes."""
+Feed = tuple[int, Shapes, int]
+"""Inputs of a call: the index of the model in the recording, their shapes, and which of the recorded values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,8 @@ def _events(
     by_key = {calls.key: (index, session, calls) for index, session in own for calls in session.calls}
     last: dict[int, _Event] = {}
     missing = 0
+    values = recorded.counted_values(recording)
+    turns: Counter[tuple[int, Shapes]] = Counter()
     for call in process.arrivals:
         if call.key not in by_key:
             continue
@@ -151,9 +155,10 @@ def _events(
         if not shapes or len(shapes) < len(calls.inputs):
             missing += 1
             continue
-        event = _Event(
-            call.start_ns, call.start_ns + call.took_ns, call.thread, "call", index, (session.model, shapes)
-        )
+        turn = turns[session.model, shapes]
+        turns[session.model, shapes] += 1
+        feed = session.model, shapes, turn % max(1, values[session.model, shapes])
+        event = _Event(call.start_ns, call.start_ns + call.took_ns, call.thread, "call", index, feed)
         events.append(event)
         if index not in last or event.start_ns > last[index].start_ns:
             last[index] = event

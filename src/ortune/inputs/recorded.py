@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 import statistics
 from collections import Counter
@@ -11,16 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import onnx_ir as ir
 
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel
-from ortune.inputs import workload
+from ortune.inputs import feed_files, value_files, workload
+from ortune.inputs.feeds import FeedValue, numpy_dtype
 from ortune.records import (
     Arrival,
     ArrivalSchedule,
+    Case,
     RecordedCalls,
     RecordedSession,
+    RecordedValues,
     RecordedWorkload,
     Recording,
     Workload,
@@ -31,6 +37,10 @@ MOST_CASES = 8
 """Shapes that are kept, those of the most calls; a mix of hundreds would take a trial for each."""
 _OFTEN = 0.05
 """Share of the calls during which so many callers must have been active to count."""
+_DTYPES = frozenset(
+    f"{kind}{bits}" for kind, sizes in {"float": (16, 32, 64), "int": (8, 16, 32, 64), "uint": (8, 16, 32, 64)}.items()
+    for bits in sizes
+) | {"bool"}  # fmt: skip
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -160,6 +170,76 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
     return ArrivalSchedule(
         starts_ns=tuple(start - first_ns for start, _ in found), cases=tuple(case for _, case in found)
     )
+
+
+def counted_values(recording: Recording) -> Counter[tuple[int, Shapes]]:
+    """Return how many different inputs were recorded of each model and combination of shapes."""
+    return Counter((values.model, _shapes_of_values(values)) for values in recording.values)
+
+
+def with_values(
+    work: Workload, recording: Recording, model: int, ir_model: ir.Model, folder: Path
+) -> Workload:
+    """Return the workload of ``of_model`` with a case for each recorded input, if there are some.
+
+    Args:
+        work: One case for each combination of shapes.
+        recording: What was recorded.
+        model: The index of the model in it.
+        ir_model: The model.
+        folder: A new folder for the inputs; those of combinations that have none are generated.
+
+    Raises:
+        InputError: A recorded input is damaged or does not fit the model.
+    """
+    by_case: dict[str, list[RecordedValues]] = {}
+    for values in recording.values:
+        if values.model == model:
+            by_case.setdefault(case_name(_shapes_of_values(values)), []).append(values)
+    if not by_case:
+        return work
+    cases, arrays = [], []
+    for case, generated in workload.feeds(ir_model, work):
+        own = [_arrays(values, case) for values in by_case.get(case.name, ())] or [generated]
+        cases += [
+            msgspec.structs.replace(case, name=value_name(case.name, number), weight=case.weight / len(own))
+            for number in range(len(own))
+        ]
+        arrays += own
+    for number, feeds in enumerate(arrays):
+        place = folder / f"feeds-{number}"
+        feed_files.write_feeds(place, feeds)
+        stored = value_files.read_index(place, "feeds")
+        value_files.write_protobufs(stored, folder / f"test_data_set_{number}", "input")
+    return msgspec.structs.replace(work, cases=tuple(cases), inputs_path=str(folder))
+
+
+def value_name(case: str, number: int) -> str:
+    """Return the name of the case with the recorded values of this number."""
+    return f"{case} #{number + 1}" if number else case
+
+
+def _shapes_of_values(values: RecordedValues) -> Shapes:
+    return tuple((value.name, value.shape) for value in values.inputs)
+
+
+def _arrays(values: RecordedValues, case: Case) -> dict[str, FeedValue]:
+    """Return recorded values in the order and with the types of the model's inputs."""
+    by_name = {value.name: value for value in values.inputs}
+    found: dict[str, FeedValue] = {}
+    for choice in case.inputs:
+        value = by_name[choice.name]
+        if value.dtype not in _DTYPES:
+            raise InputError(f"{value.dtype!r} is no element type", where=f"input {value.name!r}")
+        dtype = np.dtype(value.dtype).newbyteorder("<")
+        if len(value.data) != dtype.itemsize * math.prod(value.shape):
+            raise InputError("its recorded values are damaged", where=f"input {value.name!r}")
+        array = np.frombuffer(value.data, dtype).reshape(value.shape).astype(value.dtype)
+        wanted = numpy_dtype(choice.dtype)
+        # A list of whole numbers has 64 bits here, and in ONNX Runtime those of the model's input.
+        same_kind = np.issubdtype(wanted, np.integer) == np.issubdtype(array.dtype, np.integer)
+        found[choice.name] = array.astype(wanted) if same_kind else array
+    return found
 
 
 def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:

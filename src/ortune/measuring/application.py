@@ -130,6 +130,7 @@ class Application:
             limit_s: Seconds that a first run may take.
         """
         opened, seed = self.opened, self.opened.terms.feeds.seed
+        values = recorded.counted_values(self.recording)
         for index, path in sorted(self.paths.items()):
             if not any(session.model == index and session.n_calls for session in self.recording.sessions):
                 continue
@@ -139,6 +140,9 @@ class Application:
             )
             scratch = opened.scratch / f"model-{index}"
             scratch.mkdir()
+            work = recorded.with_values(
+                work, self.recording, index, side.model.ir, opened.scratch / f"values-{index}"
+            )
             work = msgspec.structs.replace(work, gap_ns=0, callers=1)  # it is only tried
             base = opened.base(
                 side,
@@ -153,9 +157,10 @@ class Application:
             for session in self.recording.sessions:
                 if session.model == index:
                     for shapes in map(recorded.shapes_of, session.calls):
-                        ref = by_name.get(recorded.case_name(shapes))
-                        if ref is not None:
-                            self.refs[index, shapes] = ref
+                        for number in range(max(1, values[index, shapes])):
+                            ref = by_name.get(recorded.value_name(recorded.case_name(shapes), number))
+                            if ref is not None:
+                                self.refs[index, shapes, number] = ref
 
     def script(self, most_ns: float, *, open_loop: bool = False) -> Played:
         """Return what is played of the recording in so many nanoseconds.

@@ -12,19 +12,22 @@ from pathlib import Path
 from ortune import launcher, temporary
 from ortune.platform import cgroup
 from ortune.platform.reading import read_text
-from ortune.recorder import doors
+from ortune.recorder import doors, hook, values
 from ortune.recorder.digests import Digests
 from ortune.recorder.following import SIGNALLED, follow, require_proc
 from ortune.recorder.read import read
 from ortune.records import Recording
 
 
-def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mapping[str, str]) -> Recording:
+def record(
+    command: Sequence[str], *, duration_s: float = math.inf, with_inputs: int = 0, given: Mapping[str, str]
+) -> Recording:
     """Run a program to its end, and return how it used ONNX Runtime.
 
     Args:
         command: Program and arguments.
         duration_s: Ask the program to end after this time.
+        with_inputs: Calls of each place and combination of shapes whose inputs are kept.
         given: Its environment without a recording.
 
     Raises:
@@ -36,9 +39,12 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
         folder.mkdir(mode=0o700)
         door = doors.prepare(scratch)
         busy, at, digests = _cpu_ticks(), datetime.now(UTC), Digests()
+        environment = doors.environment(folder, door, given)
+        if with_inputs:
+            environment[hook.VALUES] = str(with_inputs)
         ended = follow(
             command,
-            doors.environment(folder, door, given),
+            environment,
             folder,
             door,
             limit_s=duration_s,
@@ -47,6 +53,7 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
         watch = ended.watch
         cpu_ns = {process.pid: process.cpu_ns for process in watch.seen.values() if process.cpu_ns}
         recorded = read(folder, ended.start_ns, digests, cpu_ns)
+        inputs = values.inputs_of(folder, recorded.models, with_inputs) if with_inputs else ()
         return Recording(
             command=tuple(command),
             at=at.isoformat(timespec="seconds"),
@@ -63,6 +70,7 @@ def record(command: Sequence[str], *, duration_s: float = math.inf, given: Mappi
             models=tuple(recorded.models),
             places=tuple(recorded.places),
             missed=watch.missed(recorded.homes),
+            values=inputs,
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from numpy.typing import NDArray
 
 from ortune import files
 from ortune.recorder.events import Row, Session, Text, parse
+from ortune.records import RecordedModel, RecordedTensor, RecordedValues
 
 Array = NDArray[Any]
+MOST_BYTES = 64 << 20
+"""Of all recorded inputs together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,45 @@ def calls(folder: Path) -> Iterator[CallValues]:
                 inputs=dict(zip(names, arrays, strict=False)),
                 outputs=tuple(arrays[len(names) :]),
             )
+
+
+def inputs_of(folder: Path, models: Sequence[RecordedModel], most: int) -> tuple[RecordedValues, ...]:
+    """Return different inputs of calls, at most so many for each model and combination of shapes.
+
+    All together have at most ``MOST_BYTES``; what is beyond that is left out.
+
+    Args:
+        folder: The folder of a recording that was made with values.
+        models: The recorded models.
+        most: How many are kept.
+    """
+    numbers = {
+        name: number for number, each in enumerate(models) for name in (each.path, each.sha256) if name
+    }
+    seen: set[tuple[str, str]] = set()
+    shapes: Counter[object] = Counter()
+    found: list[RecordedValues] = []
+    size = 0
+    for call in calls(folder):
+        shape = (call.model, tuple((name, value.shape) for name, value in sorted(call.inputs.items())))
+        if call.model not in numbers or call.key in seen or shapes[shape] >= most:
+            continue
+        n_bytes = sum(value.nbytes for value in call.inputs.values())
+        if size + n_bytes > MOST_BYTES:
+            continue
+        seen.add(call.key)
+        shapes[shape] += 1
+        size += n_bytes
+        found.append(
+            RecordedValues(model=numbers[call.model], inputs=tuple(map(_tensor, call.inputs.items())))
+        )
+    return tuple(found)
+
+
+def _tensor(item: tuple[str, Array]) -> RecordedTensor:
+    name, value = item
+    little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+    return RecordedTensor(name=name, dtype=value.dtype.name, shape=value.shape, data=little.tobytes())
 
 
 def _models(log: Path) -> dict[int, str]:

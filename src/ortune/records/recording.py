@@ -91,6 +91,22 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
     pool_between_wall_ns: int = 0
 
 
+class RecordedTensor(Record, frozen=True, kw_only=True):
+    """The value of one input: name, element type as numpy spells it ("float32"), shape, and little-endian bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class RecordedValues(Record, frozen=True, kw_only=True):
+    """The inputs of one call: the index of its model in ``Recording.models``, and their values."""
+
+    model: int
+    inputs: tuple[RecordedTensor, ...]
+
+
 class RecordedSession(Record, frozen=True, kw_only=True):
     """One InferenceSession.
 
@@ -215,6 +231,7 @@ class Recording(Record, frozen=True, kw_only=True):
         busy_ratio: Share of all CPUs that was in use while the program ran, by anybody; None if unknown.
         missed: Processes that use ONNX Runtime and were not recorded.
         anonymous: Whether paths and arguments were removed.
+        values: Inputs of some calls; () without ``--with-inputs``.
     """
 
     command: tuple[str, ...] = ()
@@ -233,6 +250,7 @@ class Recording(Record, frozen=True, kw_only=True):
     places: tuple[tuple[Frame, ...], ...] = ()
     missed: tuple[MissedProcess, ...] = ()
     anonymous: bool = False
+    values: tuple[RecordedValues, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a recording that refers to what is not in it.
@@ -247,6 +265,8 @@ class Recording(Record, frozen=True, kw_only=True):
                 _require_index(place, len(self.places), "place", least=-1)
         for process in self.processes:
             _require_index(process.parent, len(self.processes), "process", least=-1)
+        for values in self.values:
+            _require_index(values.model, len(self.models), "model")
 
 
 def _require_index(index: int, count: int, of: str, least: int = 0) -> None:

@@ -23,8 +23,8 @@ class Options:
     """Record how an application uses ONNX Runtime, and find what costs it time.
 
     Runs COMMAND unchanged: its output, its signals and its exit code are its own. Every session and call of it and of
-    its child processes is counted, without the values of tensors. The exit code is 3 if it succeeded and a process with
-    ONNX Runtime could not be recorded.
+    its child processes is counted. Values of tensors are recorded only with --with-inputs. The exit code is 3 if it
+    succeeded and a process with ONNX Runtime could not be recorded.
     """
 
     command: Annotated[
@@ -40,6 +40,13 @@ class Options:
     duration: Annotated[
         str | float | None, Option("--duration", "2m", "End the program after this time, by SIGTERM.", RUN)
     ] = None
+    with_inputs: Annotated[
+        int | None,
+        Option(
+            "--with-inputs", "N",
+            "Also record the input values of up to N calls for each model and shape, 64 MiB in all.", RUN,
+        ),
+    ] = None  # fmt: skip
     anonymous: Annotated[
         bool, Option("--anonymous", "", "Leave paths and arguments out of the workload file.", OUT)
     ] = False

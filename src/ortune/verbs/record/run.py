@@ -23,6 +23,8 @@ from ortune.verbs.record import words
 from ortune.verbs.record.options import USUAL, Options
 from ortune.verbs.record.result import RecordResult
 
+MOST_INPUTS = 100
+
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResult]:
     """Run a program and records it, or installs the recorder.
@@ -47,7 +49,18 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
         return document("record", msgspec.structs.replace(result, headline=headline), host=host)
     duration_s = math.inf if options.duration is None else seconds(options.duration, "--duration")
     place = path(options.output) or _free(Path(USUAL))
-    recording = program.record(list(options.command), duration_s=duration_s, given=os.environ)
+    if options.with_inputs is not None and not 1 <= options.with_inputs <= MOST_INPUTS:
+        raise UsageError(
+            f"{options.with_inputs} is not a number from 1 to {MOST_INPUTS}",
+            where="--with-inputs",
+            do="e.g. 3",
+        )
+    recording = program.record(
+        list(options.command),
+        duration_s=duration_s,
+        with_inputs=options.with_inputs or 0,
+        given=os.environ,
+    )
     result = told(recording)
     if recording.sessions:
         kept = anonymous(recording) if options.anonymous else recording
@@ -65,9 +78,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
 
 
 def told(recording: Recording) -> RecordResult:
-    """Return what is found in a recording."""
+    """Return what is found in a recording, without the values of its inputs."""
     findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
-    result = RecordResult(recording=recording, findings=findings)
+    result = RecordResult(
+        recording=msgspec.structs.replace(recording, values=()),
+        findings=findings,
+        notes=tuple(words.inputs(recording)),
+    )
     return msgspec.structs.replace(result, headline=words.headline(result))
 
 

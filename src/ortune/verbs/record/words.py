@@ -10,7 +10,7 @@ from ortune.records import Envelope, RecordedSession, Recording
 from ortune.show import markdown
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Section, Tone, table
 from ortune.show.missed import missed_points
-from ortune.show.numbers import counted, duration, percent, shorten, whole_percent
+from ortune.show.numbers import counted, duration, memory, percent, shorten, whole_percent
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.record.result import RecordResult
 
@@ -45,6 +45,13 @@ def headline(result: RecordResult) -> str:
     return f"{more}{first.what}"
 
 
+def inputs(recording: Recording) -> Iterator[str]:
+    """Return how many inputs were recorded with their values."""
+    if recording.values:
+        size = memory(sum(len(value.data) for values in recording.values for value in values.inputs))
+        yield f"the file contains the input values of {counted(len(recording.values), 'call')} ({size})"
+
+
 def _looked_at(recording: Recording) -> str:
     own = [session for session in recording.sessions if not session.inherited]
     calls = sum(session.n_calls for session in recording.sessions)
@@ -70,15 +77,13 @@ def document(envelope: Envelope[RecordResult]) -> Document:
     if recording.sessions:
         blocks += [_sessions(recording), Pairs(rows=list(_facts(recording)))]
     if result.path:
-        blocks.append(Line(f"written to {result.path}", "faint"))
+        blocks.append(Line("; ".join((f"written to {result.path}", *result.notes)), "faint"))
         if any(session.n_calls for session in recording.sessions):
             blocks.append(Code(title="next", lines=[f"ortune tune {operand(result.path)}"], commands=True))
     return Document(
         title=f"ortune record: {_command(recording)}",
         blocks=blocks,
-        support=[
-            Pairs(rows=[("looked for", ", ".join(LOOKED_FOR)), *(("note", note) for note in result.notes)])
-        ],
+        support=[Pairs(rows=[("looked for", ", ".join(LOOKED_FOR))])],
     )
 
 
