@@ -19,6 +19,7 @@ from ortune import records
 from ortune.api import verbs
 from ortune.records import Record
 from ortune.verbs._app_bench.result import AppBenchResult
+from ortune.verbs._app_lock.result import AppLockResult
 from ortune.verbs._app_tune.result import AppTuneResult
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schema"
@@ -32,6 +33,8 @@ def documents() -> dict[str, type[Record]]:
         "many/1": envelope(records.ManyResult),
         "app-bench/1": envelope(AppBenchResult),
         "app-tune/1": envelope(AppTuneResult),
+        "app-lock/1": envelope(AppLockResult),
+        "app-snapshot/1": records.AppSnapshot,
         "snapshot/1": records.Snapshot,
         "plan/1": records.Plan,
         "workload/1": named(records.RecordedWorkload, "Workload"),

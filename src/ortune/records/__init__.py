@@ -7,6 +7,7 @@ are always candidate / baseline: below 1 is faster.
 
 from ortune.records.answer import *
 from ortune.records.app_bundle import *
+from ortune.records.app_lock import *
 from ortune.records.base import *
 from ortune.records.bench import *
 from ortune.records.bisect import *

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from ortune.records.base import Record, Value
@@ -157,6 +158,20 @@ class RecordedSession(Record, frozen=True, kw_only=True):
     def n_calls(self) -> int:
         """Number of calls."""
         return sum(calls.count for calls in self.calls)
+
+
+def most_at_once(sessions: Iterable[RecordedSession]) -> int:
+    """Return how many of several sessions existed at the same time."""
+    changes: list[tuple[int, int]] = []
+    for session in sessions:
+        changes.append((session.start_ns, 1))
+        if session.end_ns is not None:
+            changes.append((session.end_ns, -1))
+    now = most = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most
 
 
 class Arrival(Record, frozen=True, kw_only=True, array_like=True):

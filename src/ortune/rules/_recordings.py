@@ -6,7 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ortune.records import Frame, RecordedModel, RecordedProcess, RecordedSession, Recording
+from ortune.records import (
+    Frame,
+    RecordedModel,
+    RecordedProcess,
+    RecordedSession,
+    Recording,
+    most_at_once,
+)
 
 SHOWN_FRAMES = 4
 _SPIN = "session.intra_op.allow_spinning"
@@ -41,13 +48,7 @@ class Alike:
 
     def live(self) -> int:
         """Return how many of them existed at the same time."""
-        changes = [(session.start_ns, 1) for session in self.sessions]
-        changes += [(session.end_ns, -1) for session in self.sessions if session.end_ns is not None]
-        now = most = 0
-        for _, change in sorted(changes):
-            now += change
-            most = max(most, now)
-        return most
+        return most_at_once(self.sessions)
 
     def for_few_calls(self) -> list[Alike]:
         """Return the places that create a session for every few calls, each with its sessions."""

@@ -9,7 +9,7 @@ from typing import Any
 MANY = "many"
 """In the schema of a document about several models; its modules are in ``verbs/_many``, as it is no command."""
 
-HIDDEN = {MANY: "_many", "app-bench": "_app_bench", "app-tune": "_app_tune"}
+HIDDEN = {MANY: "_many", "app-bench": "_app_bench", "app-tune": "_app_tune", "app-lock": "_app_lock"}
 """Folders of documents that no command is named after: answers about several models, or about a recording."""
 
 

@@ -34,7 +34,8 @@ class Options(KeptRows, OnePlan):
         AnyPath,
         Argument(
             "MODEL...",
-            "model.onnx, a bundle, or model.onnx@git-revision; several, folders and patterns too.",
+            "model.onnx, a bundle, model.onnx@git-revision, or app.workload of a recorded application; several, "
+            "folders and patterns too.",
             each=True,
         ),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,7 @@ from ortune.records import Envelope, Plan, Snapshot
 from ortune.runtimes import runtimes
 from ortune.search.plan_edits import merge
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.applications import recording_of
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.lock import words as lock_words
@@ -32,15 +34,22 @@ from ortune.verbs.lock.result import LockResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
-    """Write the snapshot of a model, or compares the model with the one written before.
+    """Write the snapshot of a model, or compare the model with the one written before.
 
     Returns:
-        The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed".
+        The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed". Of a recording,
+        the document of ``verbs/_app_lock``.
 
     Raises:
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
     watch = watcher or Watcher()
+    recording = recording_of(options.model)
+    if recording is not None:
+        from ortune.verbs._app_lock.run import lock
+
+        application: Envelope[Any] = lock(options, recording)
+        return application
     path = options.place
     was = read(path, str(options.model)) if options.check else None
     if was is None and options.output is None:  # one that was typed has been tried

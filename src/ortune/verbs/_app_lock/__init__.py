@@ -1,0 +1,1 @@
+"""``ortune lock app.workload``: has an update changed how an application uses ONNX Runtime?"""

@@ -1,0 +1,23 @@
+"""Result of ``ortune lock`` on a recording."""
+
+from __future__ import annotations
+
+from ortune.records import AppSnapshot, LockChange
+from ortune.records.base import Record
+
+
+class AppLockResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune lock app.workload --json``.
+
+    Attributes:
+        path: The lock file.
+        written: Whether it was written; otherwise it was checked.
+        changes: The most important first; empty if written.
+        headline: The answer in one sentence.
+    """
+
+    path: str
+    written: bool
+    snapshot: AppSnapshot
+    changes: tuple[LockChange, ...] = ()
+    headline: str = ""
