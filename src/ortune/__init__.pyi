@@ -1366,6 +1366,8 @@ class _TuneOptions(TypedDict, total=False):
     "For tolerance='metric>=99%': accuracy, boxes, ctc, ranks, perplexity, or your MODULE:FUNCTION."
     worth: str | float
     "Smallest gain that justifies a change (1%); '1%' by default."
+    worth_adopting: str | float
+    "Smallest gain over the best configuration in your own packages that justifies another package. A target that you name needs none (10%); '10%' by default."
     allow: Sequence[str] | str | Mapping[str, object]
     "Also accept: numerics, behaviour, non-finite (outputs), busy (a gain under load alone), or a guard (mean, p95, memory, cpu). Repeatable."
     export: Sequence[str] | str | Mapping[str, object]

@@ -14,7 +14,7 @@ from ortune.search.figures import describe
 from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.state import Search
 from ortune.search.tables import trade
-from ortune.verbs._shared.tuned import rejected
+from ortune.verbs._shared.shipped import rejected
 
 ARENA = Plan(settings={"enable_cpu_mem_arena": False})
 LESS_CPU = Plan(settings={"allow_spinning": False})

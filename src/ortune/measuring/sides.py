@@ -66,6 +66,12 @@ class Resolved:
         return self.elsewhere.get(targets.of(plan).name, self.runtime)
 
     @property
+    def added_providers(self) -> frozenset[str]:
+        """Execution providers that are in another build of ONNX Runtime than the user's own."""
+        added = (name for name, runtime in self.elsewhere.items() if runtime != self.runtime)
+        return frozenset(targets.find(name).provider.name for name in added)
+
+    @property
     def record(self) -> Side:
         """What a document says of it."""
         return self.seen(())

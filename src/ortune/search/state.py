@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import Block, Comparison, Control, Host, Measured, Plan, VerdictName
-from ortune.search import confirm, trial_counts
+from ortune.search import confirm, packages, trial_counts
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import beside, broken, guards
@@ -44,6 +44,9 @@ class Search:
         alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
             for these.
         host: The machine; None for none whose other programs are known.
+        packages: Execution providers for which another build of ONNX Runtime than the user's would be installed;
+            empty if any may win as it is.
+        worth_adopting: The smallest gain over the best plan without such a build that justifies one, as a share.
     """
 
     race: Halving
@@ -61,6 +64,8 @@ class Search:
     winner: Entry | None = None
     others: list[Entry] = field(default_factory=list)
     host: Host | None = None
+    packages: frozenset[str] = frozenset()
+    worth_adopting: float = 0.0
 
     @property
     def blocks(self) -> list[Block]:
@@ -95,10 +100,20 @@ class Search:
         if self.winner is not None:
             self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
 
+    def needs_package(self, plan: Plan) -> bool:
+        """Return whether a plan needs another build of ONNX Runtime, which has to be worth it."""
+        return not self.packages.isdisjoint(plan.provider_names)
+
+    def ranked(self) -> list[Entry]:
+        """Return the plans that have enough blocks and may be confirmed, the fastest first."""
+        enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
+        return [e for e in enough if not self.race.refuse(e)]
+
     def leader(self) -> Entry | None:
         """Return the plan to confirm, of those that have enough blocks; None when nothing was measured."""
-        enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
-        return preferred([e for e in enough if not self.race.refuse(e)])
+        ranked = self.ranked()
+        fastest = preferred(ranked)
+        return packages.leader(self, ranked, fastest) if fastest is not None else None
 
     def consider_default(self) -> None:
         """Propose the untouched default where something else runs today and no plan is better."""

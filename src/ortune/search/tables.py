@@ -20,6 +20,7 @@ from ortune.records import (
     TradeRow,
 )
 from ortune.rewrites import find as find_rewrite
+from ortune.search import packages
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
 from ortune.search.halving import CURRENT, Entry
@@ -143,6 +144,8 @@ def candidates(
             status, why = "not-tried", Reason(code="budget-before-it-ran")
         elif status == "not-tried" and entry.ratios:
             status, why = "eliminated", Reason(code="budget-after-one-block")
+        elif status is None and not exploring and packages.left_for_package(search, entry, shipped):
+            status, why = "eliminated", Reason(code="not-adopted", share_ratio=search.worth_adopting)
         elif status is None:
             status = "eliminated"
             why = Reason(code="not-confirmed" if exploring else "another-faster")

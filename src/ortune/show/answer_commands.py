@@ -31,7 +31,7 @@ _OBJECTIVES = {
 _MOST_LINES = 1000
 _MOST_PARTS = 1000
 """Weights of a mix are written as whole numbers up to so many parts of the whole."""
-_OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow")
+_OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--worth-adopting", "--allow")
 """Options of a tuning that are none of a comparison, or another one's; each has a value."""
 
 

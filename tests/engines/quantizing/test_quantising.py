@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import made_runtimes
 from onnx_text import assemble, model_of, saved
 from ortune import rewrites
+from ortune.engines.quantizing.precision_table import table
 from ortune.engines.quantizing.quantizing import (
     Inputs,
     Quantising,
     gather,
     named_operator,
-    table,
     unsaturated,
     within,
 )
@@ -39,7 +41,17 @@ from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.tolerance import top1_by_output
-from ortune.records import Calibration, Candidate, Host, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.records import (
+    Calibration,
+    Candidate,
+    Host,
+    OutputDifference,
+    Plan,
+    PrecisionRow,
+    ProviderSpec,
+    RewriteSpec,
+    Runtime,
+)
 from ortune.search.plan_edits import changed
 from ortune.search.proposals.plans import PlanProposal
 from ortune.show import precision_words
@@ -96,11 +108,14 @@ GROUND = RewriteSpec(name="initializers-out-of-inputs")
 
 
 @contextmanager
-def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
+def quantising(
+    folder: Path, data: Path, elsewhere: dict[str, Runtime] | None = None
+) -> Iterator[tuple[Tuning, Inputs]]:
     """A tuning of the model that has run its pilot, and the inputs of quantised models."""
     options = Options(model=model(folder / "m.onnx"), tolerance=0.05, data=data)
     with scratch_folder() as scratch:
-        side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=scratch)
+        own = resolve(SideText(text=str(options.model)), common=Plan(), scratch=scratch)
+        side = replace(own, elsewhere=elsewhere or {})
         baseline = Measuring(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
         tuning = Tuning(
             baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=("numerics",),
@@ -166,6 +181,31 @@ def test_quantised_models_are_tried_on_the_users_data(
     assert static.within_ratio in (0.01, 0.05)
     # Only what is right and not slower is raced.
     assert {each.plan.id for each in raced} == {r.plan.id for r in tried.rows if not r.why}
+
+
+def test_another_provider_is_given_the_files_and_one_of_its_own_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenVINO computes chains of products right only with signed activations and one scale for each tensor."""
+    monkeypatch.setattr("ortune.engines.quantizing.quantizing.NOT_SLOWER", 1e9)
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(8):
+        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
+        np.savez(data / f"{i}.npz", x0=values)
+    base = Plan(
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "f32"}
+    )
+    runtime = made_runtimes.require("openvino").runtime
+    with quantising(tmp_path, data, {"openvino": runtime}) as (tuning, inputs):
+        tried = Quantising(tuning, inputs)
+        raced = tried.chosen([plan_of("static-int8")], [base])
+    there = {str(r.plan.rewrites[-1].params.get("scales", "")): r for r in tried.rows if r.plan.providers}
+    assert set(there) == {"", "tensor"} and all(r.plan.settings == base.settings for r in there.values())
+    own_kind = there["tensor"]
+    assert own_kind.outputs is not None and own_kind.outputs.ok and not own_kind.why
+    assert own_kind.plan.id in {proposal.plan.id for proposal in raced}
+    assert {p.plan.id for p in raced} == {r.plan.id for r in tried.rows if not r.why}
 
 
 def test_a_folder_of_arrays_is_read_in_order(tmp_path: Path) -> None:
@@ -302,3 +342,14 @@ def test_only_int8_weights_of_all_8_bits_saturate(text: str, there: str) -> None
     assert saturation(plan, old) == there
     new = msgspec.structs.replace(old, features=("avx2", "avx512_vnni"))
     assert saturation(plan, new) == there.replace("measured", "elsewhere")
+
+
+def test_fewer_bits_by_a_setting_are_a_row_of_their_own_and_not_the_exact_one() -> None:
+    bfloat16 = Plan(
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "bf16"}
+    )
+    outputs = OutputDifference(ok=True, relative_l2=0.004)
+    raced = Candidate(plan=bfloat16, origin="", status="eliminated", ratio=0.5, n_blocks=4, outputs=outputs)
+    exact, lower = table([], [raced], 1000)
+    assert (exact.plan, exact.within_ratio) == (Plan(), 0.0)
+    assert (lower.plan, lower.within_ratio, lower.ratio) == (bfloat16, 0.01, 0.5)

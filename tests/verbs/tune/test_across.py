@@ -15,6 +15,7 @@ from onnx import numpy_helper, parser
 import made_runtimes
 from facts import facts
 from ortune.catalogue.facts import facts_of
+from ortune.catalogue.knobs import lower_precisions
 from ortune.errors import UsageError
 from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
@@ -174,7 +175,10 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     assert isinstance(trial, Measured)
     assert output_check.difference(baseline, trial).ok
     if asked.tolerance:
-        assert (first, elsewhere.untested) == (on, ())
+        # Fewer bits are set, not left to what the processor has where a bundle is loaded.
+        lower = lower_precisions("OpenVINOExecutionProvider", baseline.host.features)
+        assert first.settings == (lower[0] if lower else {})
+        assert (elsewhere.bases, elsewhere.untested) == ((first,), ())
     else:
         assert first.settings == {"openvino_precision": "f32"}
         assert is_exact(first)

@@ -102,6 +102,7 @@ def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed()
     entry = Entry(plan=Plan(settings={"allow_spinning": False}), origin="rule", ratios=[math.log(0.8)])
     search = SimpleNamespace(
         race=SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None),
+        needs_package=lambda _: False,
         default=Plan(),
         current=None,
     )
@@ -116,7 +117,7 @@ def test_one_block_of_a_plan_is_told_without_a_factor_and_with_what_decides() ->
     entry = Entry(plan=Plan(settings={"intra_op_num_threads": 1}), origin="knob", ratios=[math.log(0.08)])
     entry.eliminate("not-tried", ENDED)
     race = SimpleNamespace(entries={"a": entry}, with_current=False, timed_only=None)
-    search = SimpleNamespace(race=race, default=Plan(), current=None)
+    search = SimpleNamespace(race=race, default=Plan(), current=None, needs_package=lambda _: False)
     rows = candidates(cast("Any", search), [], Plan(), None, worded=reason, exploring=True)
     assert [(row.status, row.ratio, row.n_blocks) for row in rows] == [("eliminated", pytest.approx(0.08), 1)]
     envelope = golden_tune.exploratory(candidates=rows)
@@ -151,7 +152,7 @@ def test_plans_that_the_budget_or_a_guard_left_out_are_known_by_a_code_not_by_th
     larger.worsens = "peak memory +30 %, limit +26 %"
     larger.eliminate("eliminated", Reason(code="worsens", text=larger.worsens))
     race = SimpleNamespace(entries={}, with_current=False, timed_only=None)
-    search = SimpleNamespace(race=race, default=Plan(), current=None)
+    search = SimpleNamespace(race=race, default=Plan(), current=None, needs_package=lambda _: False)
     rows = candidates(
         cast("Any", search), [waiting, ended, impossible, seen, larger], Plan(), None, worded=reason
     )

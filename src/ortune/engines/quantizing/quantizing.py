@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, targets
 from ortune.engines.quantizing.outputs import QuantizedOutputs
+from ortune.engines.quantizing.precision_table import within
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import InputError
 from ortune.graph.dot_products import saturates
@@ -27,11 +27,9 @@ from ortune.measuring.pilot import PILOT_RUNS
 from ortune.records import (
     ENOUGH_INPUTS,
     Calibration,
-    Candidate,
     FeedRef,
     Host,
     Measured,
-    OutputDifference,
     Plan,
     PrecisionRow,
     RewriteSpec,
@@ -44,14 +42,13 @@ from ortune.search.proposals.plans import PlanProposal
 _Labelled = tuple[dict[str, FeedValue], Array | None]
 """A set of inputs, and what is right for it."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
-CLASSES = (0.001, 0.01, 0.05)
-"""Relative L2 differences from which two quantized models have different errors."""
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
 INVENTED_CHECKED = 4  # and further ones, to see the error
 HELD_OUT = 4  # of so many sets of the user's one is kept for the error
 LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, models are told apart on fewer
 MOST_CHECKED = 16
 MOST_TRIED = 9
+MOST_GIVEN = 2  # quantized models of the CPU provider that each other provider runs too
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
 SILENT = "outputs are nearly zero for these inputs, so the error is unknown (pass real inputs with --data)"
@@ -182,8 +179,13 @@ class Quantising:
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
 
-    def chosen(self, proposed: Sequence[PlanProposal]) -> list[PlanProposal]:
-        """Return what to race: of the quantized models those that were right and not slower; all else as it was."""
+    def chosen(self, proposed: Sequence[PlanProposal], bases: Sequence[Plan] = ()) -> list[PlanProposal]:
+        """Return what to race: of the quantized models those that were right and not slower; all else as it was.
+
+        Args:
+            proposed: The plans; those that quantize are tried first.
+            bases: Plans of other execution providers, which are given the fastest of these models too.
+        """
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
             self._run.watch.say(f"testing {len(waiting)} lower-precision models")
@@ -194,7 +196,7 @@ class Quantising:
                 continue
             self._seen.add(proposal.plan.id)
             if self.rows and self._budget.left_ns < 0:
-                self._add(proposal.plan, why="no time left")
+                self._add(proposal.plan)
                 continue
             row, again = self._tried(proposal.plan)
             self.rows.append(row)
@@ -204,11 +206,36 @@ class Quantising:
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
                 raced.append(PlanProposal(plan=proposal.plan, origin=proposal.origin, prior=prior))
+        raced += [proposal for base in bases for proposal in self._on(base)]
         others = [p for p in proposed if not is_quantising(p.plan)]
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
-    def _add(self, plan: Plan, why: str) -> None:
-        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why, tested=False))
+    def _on(self, base: Plan) -> list[PlanProposal]:
+        """Return the models that are right and not slower on another provider, of the fastest ones and its own kind."""
+        own = [row for row in self.rows if not row.plan.providers]
+        right = sorted((row for row in own if not row.why), key=lambda row: row.ratio or 1.0)
+        files = [row.plan for row in right[:MOST_GIVEN]]
+        static = next((row.plan for row in own if row.plan.rewrites[-1].name == STATIC), None)
+        for params in targets.of(base).provider.static_int8 if static is not None else ():
+            assert static is not None
+            files.append(changed(static, **rewrites.parse(f"{STATIC}:{params}").params))
+        kept: list[PlanProposal] = []
+        for file in files:
+            plan = msgspec.structs.replace(
+                file, providers=base.providers, settings={**file.settings, **base.settings}
+            )
+            if self._budget.left_ns < 0:
+                self._add(plan)
+                continue
+            row, _ = self._tried(plan)
+            self.rows.append(row)
+            if not row.why:
+                kept.append(PlanProposal(plan=plan, origin=base.describe(), prior=PRIOR_FASTER))
+        return kept
+
+    def _add(self, plan: Plan) -> None:
+        """Add the row of a model for which no time is left."""
+        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why="no time left", tested=False))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
         """Return one model made and run; what became of it, and what to try instead."""
@@ -329,47 +356,3 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
 def model_bytes(model: Path) -> int:
     """Return the bytes of a model's file and its external data; a rewritten model has a folder of its own."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
-
-
-def within(difference: OutputDifference) -> float | None:
-    """Return the strictest class that a difference keeps; None where it keeps none."""
-    if not difference.comparable:
-        return None
-    return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)
-
-
-def table(
-    rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
-) -> tuple[PrecisionRow, ...]:
-    """Return the rows by class with their figures in the race; the best model without fewer bits comes first."""
-    if not rows:
-        return ()
-    raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}
-    plain = [
-        c
-        for c in raced_by_plan.values()
-        if c.status not in ("failed", "wrong-output") and not is_quantising(c.plan)
-    ]
-    best = min(plain, key=lambda c: c.ratio or 1.0, default=None)
-    exact = PrecisionRow(plan=Plan(), within_ratio=0.0, ratio=1.0, size_bytes=size_bytes)
-    if best is not None and (best.ratio or 1.0) < 1.0:
-        exact = _raced(msgspec.structs.replace(exact, plan=best.plan, outputs=best.outputs), best)
-    table_rows = [
-        exact,
-        *(_raced(r, raced_by_plan[r.plan.id]) if r.plan.id in raced_by_plan else r for r in rows),
-    ]
-    table_rows.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
-    marked, fastest = [], math.inf
-    for row in table_rows:
-        # Rows are in the order of their error, so that a row is on the front if it is faster than all before
-        # it.
-        better = row.within_ratio is not None and row.ratio is not None and row.ratio < fastest
-        fastest = row.ratio if better and row.ratio is not None else fastest
-        marked.append(msgspec.structs.replace(row, pareto=better))
-    return tuple(marked)
-
-
-def _raced(row: PrecisionRow, candidate: Candidate) -> PrecisionRow:
-    return msgspec.structs.replace(
-        row, ratio=candidate.ratio, ratio_low=candidate.ratio_low, ratio_high=candidate.ratio_high
-    )

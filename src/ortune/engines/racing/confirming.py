@@ -9,7 +9,7 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, MeasurementError
 from ortune.measuring.replay import SEEN
 from ortune.records import BUSY, Failed
-from ortune.search import confirm, controls, trial_counts, without_load
+from ortune.search import confirm, controls, packages, trial_counts, without_load
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.halving import Entry
 from ortune.search.phases import ALONE_SHARE, BEYOND_TIMES, RACE_TIMES
@@ -50,7 +50,8 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         return
     fit = trial_counts.other_plans(left_ns / run.baseline.pilot.trial_ns, race.references)
     rest = _rest(run, winner) if fit else None
-    beside = [*([rest] if rest is not None else []), *others]
+    other = _other_package(run, winner) if fit else None
+    beside = [*(entry for entry in (rest, other) if entry is not None), *others]
     search.others = [entry for entry in beside if entry.live and entry is not winner][:fit]
     n = wanted = _confirmation_blocks(run, left_ns)
     per_trial = run.baseline.pilot.trial_ns
@@ -68,6 +69,8 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     )
     if rest is not None:
         winner = _shippable(search, winner, rest)
+    if other is not None:
+        winner = packages.choose(search, winner, other)
     # Processes that took turns shared caches and a power budget; the user's runs alone.
     if winner.live:
         first = len(race.blocks) + len(search.confirmation)
@@ -95,6 +98,14 @@ def _rest(run: Tuning, winner: Entry) -> Entry | None:
     if rest.live:
         _see_outputs(run, rest)
     return rest if rest.live else None
+
+
+def _other_package(run: Tuning, winner: Entry) -> Entry | None:
+    """Return the fastest plan with another package, or without one where the winner needs it; None if none gains."""
+    other = packages.alternative(run.search, run.search.ranked(), winner)
+    if other is not None:
+        _see_outputs(run, other)
+    return other if other is not None and other.live else None
 
 
 def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:

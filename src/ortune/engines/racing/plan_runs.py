@@ -27,7 +27,7 @@ NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 
 
-def _lowers_precision(plan: Plan) -> bool:
+def lowers_precision(plan: Plan) -> bool:
     """Return whether a plan computes in lower precision than the model, by a rewrite or by a provider's setting."""
     settings = ((knobs.find(name), value) for name, value in plan.settings.items())
     return any(find_rewrite(spec.name).safety == "numerics" for spec in plan.rewrites) or any(
@@ -132,7 +132,7 @@ class PlanRuns:
     def tolerance_of(self, plan: Plan) -> Tolerance | None:
         """How far a plan's outputs may be away: what the user said; else only lower precision has a tolerance."""
         tolerance = self.baseline.options.tolerance
-        if tolerance is None and _lowers_precision(plan):
+        if tolerance is None and lowers_precision(plan):
             return NUMERICS_TOLERANCE
         return tolerance
 

@@ -70,6 +70,7 @@ class Tuning:
         budget: Budget,
         current: Plan | None,
         answer_s: float = 0.0,
+        worth_adopting: float = 0.0,
         models: Models | None = None,
     ) -> None:
         """Take a baseline that was not run yet.
@@ -84,6 +85,7 @@ class Tuning:
             budget: The budget of the command, for everything.
             current: What the user runs today, None for the default where nothing was said.
             answer_s: Seconds of it that are reserved for the answer.
+            worth_adopting: The smallest gain that justifies another build of ONNX Runtime, as a share; 0 for any.
             models: Makes those that rewrites change, where that says less of it.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
@@ -93,14 +95,15 @@ class Tuning:
         self.skipped: list[str] = []
         self.checks_s = 0
         self.log, self.side = baseline.log, baseline.side
-        self.models = models or Models(
-            self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.line
-        )
+        custom_ops = tuple(baseline.options.custom_ops)
+        self.models = models or Models(self.side, baseline.scratch, custom_ops, watch.line)
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
             default=baseline.side.plan,
             current=current,
             host=baseline.host,
+            packages=baseline.side.added_providers if worth_adopting else frozenset(),
+            worth_adopting=worth_adopting,
             race=Halving(
                 worth=worth,
                 objective=objective,
@@ -333,8 +336,7 @@ class Tuning:
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
         """Run the blocks of a stage; what came of it."""
-        # The driver runs a schedule, which returns nothing: what the stage returns is kept here on its way
-        # out.
+        # The driver runs a schedule, which returns nothing: what the stage returns is kept here.
         results: list[T] = []
 
         def stage() -> Steps[None]:

@@ -27,7 +27,7 @@ OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "
 OF_COMMANDS = OF_MODELS | {
     "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview",
     "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold", "undecided",
-    "wait_quiet", "worth",
+    "wait_quiet", "worth", "worth_adopting",
 }  # fmt: skip
 """What the table of a command can set."""
 PATHS = frozenset({"inputs", "data"})

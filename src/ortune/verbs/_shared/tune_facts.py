@@ -39,8 +39,9 @@ def stays_best(result: TuneResult) -> bool:
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:
     """Return what is known of the winner's quantized model, where it runs one."""
-    specs = result.winner.rewrites
-    return next((r for r in result.precision if r.within_ratio != 0 and r.plan.rewrites[-1] in specs), None)
+    winner = result.winner
+    rows = [r for r in result.precision if r.within_ratio != 0 and r.plan.providers == winner.providers]
+    return next((r for r in rows if r.plan.rewrites and r.plan.rewrites[-1] in winner.rewrites), None)
 
 
 def today(result: TuneResult) -> Plan | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ortune import targets
 from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
 from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Candidate, Comparison, Plan
@@ -13,6 +14,7 @@ from ortune.show import output_words as compare_outputs
 from ortune.show import sides as two_sides
 from ortune.show.checks import GUARD_NAMES
 from ortune.show.numbers import change, detectable, factors, interval_name, percent, shorten_end, span, times
+from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs._shared.tune_facts import (
     claimed,
     corrected,
@@ -201,6 +203,19 @@ def _named(result: TuneResult) -> str:
     return f"{runs_on} and {said}" if changes != Plan() else runs_on
 
 
+def other_package(result: TuneResult) -> str:
+    """Return how fast the best configuration with another package is, or without one; "" if none was confirmed."""
+    other = result.other_package
+    if other is None or (result.refused is not None and result.refused.plan == other.plan):
+        return ""
+    claim = other.comparison
+    which = "without" if other.adoption is None else "with"
+    figure = heads.measured(claim, blocks_words(claim))
+    takes = f"; {adopting(other.adoption)}" if other.adoption is not None else ""
+    plan = shorten_end(other.plan.describe(), LONGEST_LEADER)
+    return f"{which} another package: {figure} with {plan}{takes}"
+
+
 def counted(rewrites: int, settings: int) -> str:
     """Return how many there are of each: "2 rewrites and 1 setting"."""
     kinds = ((rewrites, "rewrite"), (settings, "setting"))
@@ -261,9 +276,24 @@ def acceptance(result: TuneResult) -> list[str]:
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
+    if not_adopted(result):
+        assert result.refused is not None
+        return ["--targets", targets.of(result.refused.plan).name]
     names: list[str] = [guard.figure for guard in claim.guards if guard.failed]
     names += [BUSY] if others_words.only_under_load(claim) else []
     return [word for name in names for word in ("--allow", name)]
+
+
+def not_adopted(result: TuneResult) -> bool:
+    """Return whether the faster leader stays out because it gains too little for another package."""
+    other, refused = result.other_package, result.refused
+    return (
+        refused is not None
+        and other is not None
+        and other.plan == refused.plan
+        and not any(guard.failed for guard in refused.comparison.guards)
+        and 1 - result.worth_adopting_ratio < refused.comparison.ratio <= 1 - result.worth_ratio
+    )
 
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
@@ -271,6 +301,9 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
+    if not_adopted(result):
+        least = percent(result.worth_adopting_ratio)
+        return f"{gain}, less than the {least} that justify another package ({' '.join(acceptance(result))})"
     failed = [g for g in claim.guards if g.failed]
     if not failed and others_words.only_under_load(claim):
         return f"{gain} under load, which is no default ({' '.join(acceptance(result))})"

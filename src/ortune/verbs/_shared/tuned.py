@@ -9,14 +9,14 @@ import numpy as np
 
 from ortune import rules
 from ortune.catalogue.providers import WEB_WASM as WASM  # what every browser runs
-from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.quantizing import precision_table
 from ortune.engines.racing import pasted
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
 from ortune.measuring.sides import Resolved
 from ortune.records import (
-    BUSY,
     BUSY_MACHINE,
+    Adoption,
     Block,
     BlockPoint,
     Comparison,
@@ -24,18 +24,18 @@ from ortune.records import (
     Finding,
     Measured,
     Plan,
-    Refused,
 )
 from ortune.rewrites import find as find_rewrite
 from ortune.runtimes import made
-from ortune.search.blocks import BASE, awake, failures, log_ratios, measured
+from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
 from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
-from ortune.show import finding_words, others_words
+from ortune.show import finding_words
 from ortune.show.sides import with_values
+from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_words
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.tune.result import BudgetReport, TuneResult
@@ -59,7 +59,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
     against_default = worded(search.comparison(tried.arm)) if tried else None
     against_current = worded(search.comparison(tried.arm, CURRENT)) if tried and race.with_current else None
-    shipped, refused = _decide(search, against_default, against_current)
+    shipped, refused = shipping.decide(search, against_default, against_current)
     winner = tried if tried and against_default and shipped == tried.plan else None
     if winner is None:
         # What was measured against is the plan that stays; today's own is compared with the default.
@@ -95,9 +95,11 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
         objective=race.objective,
         statistic=WORDS[statistic],
         worth_ratio=race.worth,
+        worth_adopting_ratio=search.worth_adopting,
+        other_package=shipping.other_package(search, shipped),
         winner=shipped,
         # The right level replaces a wrong default even where nothing else is faster than it.
-        changes=shipped != _stays(search)
+        changes=shipped != shipping.unchanged(search)
         or (run.baseline.check.wrong_plan is not None and search.current is None),
         fallback=fallback(
             shipped,
@@ -106,7 +108,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
             today=search.comparison(CURRENT) if race.with_current and search.confirmation else None,
         ),
         refused=refused,
-        failed_leader=_failed_leader(search),
+        failed_leader=shipping.failed_leader(search),
         current=search.current,
         default_figures=default_figures,
         current_figures=current_figures,
@@ -134,11 +136,11 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
             *_throttled(search.blocks),
             *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
-            *_faster_under_load(search),
+            *shipping.faster_under_load(search),
             *awake(race.seen),
             *_phases(statistic, block_points),
         ),
-        rejected=rejected(search),
+        rejected=shipping.rejected(search),
         not_tried=run.refused,
         untested_targets=run.untested,
         budget=BudgetReport(
@@ -156,7 +158,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
             next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
         ),
         points=block_points,
-        precision=quantising.table(run.precision, rows, run.side.model.size_bytes),
+        precision=precision_table.table(run.precision, rows, run.side.model.size_bytes),
         calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
@@ -202,11 +204,6 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
     return search.raced(entry.arm) if entry is not None else None
 
 
-def _stays(search: Search) -> Plan:
-    """Return what runs where nothing is changed."""
-    return search.current if search.current is not None else search.default
-
-
 def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
     """What a page runs where its device has no GPU for the plan: a race proves nothing of the others that were in it.
 
@@ -230,60 +227,20 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
 
 def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
+    other = result.other_package
+    if other is not None:
+        priced = msgspec.structs.replace(other, adoption=_adoption(side, other.plan))
+        result = msgspec.structs.replace(result, other_package=priced)
     runtime = side.runtime_of(result.winner)
     if runtime == side.runtime:
         return result
-    adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
-    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)
+    return msgspec.structs.replace(result, runtime=runtime, adoption=_adoption(side, result.winner))
 
 
-def _decide(
-    search: Search, against_default: Comparison | None, current: Comparison | None
-) -> tuple[Plan, Refused | None]:
-    """Return what is shipped, and the race's leader where that is not it."""
-    race, stays = search.race, _stays(search)
-    if search.winner is None or against_default is None:
-        return stays, None
-    plan, leader = search.winner.plan, search.winner.plan.describe()
-    name = "what runs today" if race.with_current else "the default"
-    deciding = current if race.with_current else against_default
-    if deciding is None or plan == stays:
-        return plan, None
-    allowed = (*race.allowed, *waived(plan, race.default))
-    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
-    alone = search.comparison_alone()
-    fell = failures(search.alone, search.winner.arm)
-    # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
-    if fell:
-        why = tuned_words.fell_alone(leader, name, fell[-1].reason)
-    elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
-        why = tuned_words.not_shipped(leader, name, "slower-alone", race.worth)
-    elif deciding.verdict != "faster":
-        why = tuned_words.not_shipped(leader, name, "not-confirmed", race.worth)
-    elif deciding.ratio > 1 - race.worth:
-        why = tuned_words.not_shipped(leader, name, "small-gain", race.worth)
-    elif failed:
-        why = tuned_words.worsens(leader, name, failed)
-    elif others_words.only_under_load(deciding) and BUSY not in race.allowed:
-        why = tuned_words.not_shipped(leader, name, "under-load", race.worth)
-    else:
-        return plan, None
-    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
-    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
-
-
-def _faster_under_load(search: Search) -> list[str]:
-    """Return plans of the confirmation that are faster than the winner under load alone."""
-    if search.winner is None:
-        return []
-    compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
-    return [
-        tuned_words.faster_under_load(entry.plan.describe())
-        for entry, comparison in compared
-        if comparison is not None
-        and others_words.only_under_load(comparison)
-        and comparison.verdict == "faster"
-    ]
+def _adoption(side: Resolved, plan: Plan) -> Adoption | None:
+    """Return what running a plan takes; None in the user's own runtime, and in a page."""
+    runtime = side.runtime_of(plan)
+    return None if runtime == side.runtime or runtime.ort_web_dist else made.adoption(runtime, side.runtime)
 
 
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
@@ -295,43 +252,6 @@ def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
     if high < PHASES * low:
         return []
     return [tuned_words.drifted(low, high)]
-
-
-def _failed_leader(search: Search) -> str:
-    """Return the leader that failed while it was confirmed."""
-    winner = search.winner
-    if winner is None or winner.status != "failed" or not search.confirmation:
-        return ""
-    assert winner.why is not None
-    return f"{winner.plan.describe()} {tuned_words.reason(winner.why)}"
-
-
-def rejected(search: Search) -> str:
-    """Return the fastest plan that the race rejected because something else gets worse, for those who do not mind."""
-    least = float(np.log1p(-search.race.worth))
-    if search.default_worsens:
-        ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
-        if len(ratios) and (middle := float(np.median(ratios))) < least:
-            return tuned_words.rejected(
-                tuned_words.DEFAULT,
-                tuned_words.CURRENT,
-                100 * np.expm1(middle),
-                len(ratios),
-                search.default_worsens,
-            )
-    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
-    if search.winner is not None:
-        least = min(least, search.winner.middle)
-    worse = [
-        e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
-    ]
-    if not worse:
-        return ""
-    best = min(worse, key=lambda e: e.middle)
-    ahead = 100 * np.expm1(best.middle)
-    return tuned_words.rejected(
-        best.plan.describe(), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
-    )
 
 
 def _caution(run: Tuning) -> str:

@@ -43,6 +43,14 @@ def not_shipped(
     return said[why]
 
 
+def not_adopted(plan: str, kept: str, worth_adopting: float) -> str:
+    """Return the sentence that the leader gains too little for another package."""
+    least = f"{100 * worth_adopting:g} %"
+    return (
+        f"{plan} gains less than the {least} that justify another package (--worth-adopting): {kept} is kept"
+    )
+
+
 def worsens(plan: str, kept: str, figures: Sequence[str]) -> str:
     """Return the sentence that the leader fails guards, and what allows that."""
     allow = " ".join(f"--allow {figure}" for figure in figures)
@@ -102,5 +110,6 @@ def reason(why: Reason) -> str:
         "slower-than-complete": "slower than the complete winner",
         "not-confirmed": "observed but not confirmed",
         "another-faster": "another configuration was faster",
+        "not-adopted": f"not confirmed to gain the {100 * why.share_ratio:g} % that justify another package",
     }
     return said.get(why.code, why.text)

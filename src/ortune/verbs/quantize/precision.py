@@ -12,12 +12,12 @@ import onnx_ir as ir
 
 from ortune import rewrites, targets
 from ortune.engines.quantizing.outputs import QuantizedOutputs
+from ortune.engines.quantizing.precision_table import within
 from ortune.engines.quantizing.quantizing import (
     Inputs,
     left_in_float,
     model_bytes,
     named_operator,
-    within,
     without_operator,
 )
 from ortune.engines.racing.plan_runs import PlanRuns

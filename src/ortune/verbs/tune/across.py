@@ -9,7 +9,7 @@ import msgspec
 
 from ortune import rewrites, targets
 from ortune.catalogue.facts import ModelFacts
-from ortune.catalogue.knobs import strict_settings
+from ortune.catalogue.knobs import lower_precisions, strict_settings
 from ortune.catalogue.providers import find, of_target
 from ortune.measuring import output_check
 from ortune.measuring.measuring import Measuring
@@ -44,11 +44,13 @@ class OtherTargets(NamedTuple):
         proposed: The plans.
         refused: What is not proposed, and why, in words.
         untested: The targets that are not compared, or not by their default.
+        bases: The plan of each target that ran the model: its number types for what a file leaves in float.
     """
 
     proposed: list[PlanProposal]
     refused: tuple[str, ...]
     untested: tuple[UntestedTarget, ...]
+    bases: tuple[Plan, ...] = ()
 
 
 def propose_elsewhere(
@@ -69,6 +71,7 @@ def propose_elsewhere(
     proposed: list[PlanProposal] = []
     refused: list[str] = []
     untested: list[UntestedTarget] = []
+    bases: list[Plan] = []
     for name in names:
         if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
             untested.append(UntestedTarget(target=name, reason="no-time"))
@@ -88,7 +91,13 @@ def propose_elsewhere(
         baseline.live_with(outcome)
         if outcome.done.gpu_run is not None:
             baseline.gpu_runs[plan.provider_names[0]] = outcome.done.gpu_run
-        plan, outcome, lowered = _in_its_own_types(baseline, name, plan, outcome)
+        types = _lower_types(baseline, name, plan)
+        plan, outcome, lowered = types[0] if types else _in_its_own_types(baseline, name, plan, outcome)
+        bases.append(plan)
+        proposed += [
+            PlanProposal(plan=other, origin=f"number types of {other.describe()}", prior=1.0)
+            for other, _, _ in types[1:]
+        ]
         more, too = propose_on(
             plan,
             model,
@@ -102,7 +111,7 @@ def propose_elsewhere(
             [*refused, *too, *without, *unsplit],
         )
         untested += lowered
-    return OtherTargets(proposed, tuple(refused), tuple(untested))
+    return OtherTargets(proposed, tuple(refused), tuple(untested), tuple(bases))
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
@@ -118,6 +127,27 @@ def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]
         for name in names
         if (provider := of_target(name).name) not in ran and (provider in waiting or not proposed)
     )
+
+
+_InTypes = tuple[Plan, Measured, tuple[UntestedTarget, ...]]
+"""A plan that sets number types, its first run, and why the provider's default is not compared."""
+
+
+def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
+    """Return the number types of fewer bits that keep the tolerance, if one was given.
+
+    They are set and not left to the provider's default, which depends on the processor that a bundle is loaded on.
+    """
+    if baseline.options.tolerance is None:
+        return []
+    kept: list[_InTypes] = []
+    for own in lower_precisions(plan.provider_names[0], baseline.host.features):
+        lower = msgspec.structs.replace(plan, settings={**plan.settings, **own})
+        arm = baseline.arm(f"{name}, {lower.describe()}", plan=lower)
+        outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True)
+        if isinstance(outcome, Measured) and output_check.difference(baseline, outcome, arm.name, arm).ok:
+            kept.append((lower, outcome, ()))
+    return kept
 
 
 def _in_its_own_types(

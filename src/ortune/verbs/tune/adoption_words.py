@@ -8,6 +8,7 @@ from ortune.show import headline as heads
 from ortune.show.numbers import change, duration, memory, three
 from ortune.show.transfer_words import included
 from ortune.verbs._shared.adoption_words import adopting
+from ortune.verbs._shared.tune_headline import not_adopted
 from ortune.verbs.tune.result import TuneResult
 
 AS_MUCH = 1.05
@@ -18,6 +19,9 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
     """Return what adopting the winner's execution provider takes and its drawbacks; [] if it is the default's own."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
+    other = result.other_package
+    if not_adopted(result) and other is not None and other.adoption is not None:
+        return [("adopting it", adopting(other.adoption))]
     if cost is None:
         return adopted
     slower = [f"{case.case} {change(case.ratio)}" for case in result.cases if case.ratio_low > 1]
@@ -30,12 +34,21 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
-    """Each other execution provider that was raced and did not win: how far its best plan came, and its drawbacks."""
+    """Each other execution provider that was raced and did not win: how far its best plan came, and its drawbacks.
+
+    A provider with a confirmed plan is left out: that has a sentence of its own.
+    """
     own = result.winner.provider_names
+    confirmed = result.other_package.plan.provider_names[0] if result.other_package else None
     raced: dict[str, Candidate] = {}
     for candidate in result.candidates:
         name = candidate.plan.provider_names[0]
-        if name in own or name == result.default.provider_names[0] or candidate.ratio is None:
+        if (
+            name in own
+            or name == confirmed
+            or name == result.default.provider_names[0]
+            or candidate.ratio is None
+        ):
             continue
         best = raced.setdefault(name, candidate)
         if candidate.ratio < (best.ratio or candidate.ratio):

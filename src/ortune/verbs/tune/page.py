@@ -31,6 +31,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         before=stopped(envelope),
         blocks=[
             Line(result.headline or tune_headline.headline(result), "strong"),
+            Line(tune_headline.other_package(result)),
             *(Line(text, "look") for text in tune_headline.limits(result)),
             Section(title="Code to paste", blocks=_paste(result)),
             Section(

@@ -64,14 +64,14 @@ def search(
     pace = run.pace(CHECKS_SHARE)
     findings = _findings(run, asked, profile, pace)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in asked.pinned)
-    proposed, refused = _proposed(run, asked, findings, places, pace)
+    proposed, refused, bases = _proposed(run, asked, findings, places, pace)
     run.skip(pace, CHECKS_SHARE)
     # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)
         run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
         tried = quantising.Quantising(run, inputs)
-        proposed, run.precision = tried.chosen(proposed), tried.rows
+        proposed, run.precision = tried.chosen(proposed, bases), tried.rows
     # What the user asks for is part of every plan that is tried, and never ablated.
     required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), asked.everywhere)
     if not enter(run, proposed, refused, required=required):
@@ -87,8 +87,8 @@ def search(
 
 def _proposed(
     run: Tuning, asked: TuneRequest, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
-) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans to try, best prior first; and what is not proposed, and why."""
+) -> tuple[list[PlanProposal], tuple[str, ...], tuple[Plan, ...]]:
+    """Return plans to try, best prior first; what is not proposed, and why; and a plan for each other target."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
     of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
@@ -135,7 +135,7 @@ def _proposed(
     proposed, refused = sorted([*split, *proposed], key=lambda plan: -plan.prior), (*refused, *unsplit)
     others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
     if not others:
-        return proposed, refused
+        return proposed, refused, ()
     # A target that nobody named may only use time that the search can spare.
     nobody_asked = not asked.of_a_browser and not asked.others
     spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
@@ -144,7 +144,7 @@ def _proposed(
     )
     run.untested = elsewhere.untested
     more = sorted([*elsewhere.proposed, *proposed], key=lambda plan: -plan.prior)
-    return more, (*refused, *elsewhere.refused)
+    return more, (*refused, *elsewhere.refused), elsewhere.bases
 
 
 def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tuple[str, ...]]:

@@ -54,6 +54,23 @@ class BudgetReport(Record, frozen=True, kw_only=True):
     next_s: float = 0.0
 
 
+class OtherPackage(Record, frozen=True, kw_only=True):
+    """The fastest confirmed configuration with another build of ONNX Runtime, or without one where the winner has it.
+
+    Attributes:
+        comparison: Compared with the current configuration, in the blocks of the confirmation.
+        figures: Figures over these blocks.
+        over: Compared with the shipped configuration in the same blocks; None if that was not in them.
+        adoption: What running it takes; None if it runs in the user's own runtime.
+    """
+
+    plan: Plan
+    comparison: Comparison
+    figures: Figures | None = None
+    over: Comparison | None = None
+    adoption: Adoption | None = None
+
+
 class TuneResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
 
@@ -83,6 +100,9 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
         adoption: What is needed to use that runtime; None for the user's own.
+        worth_adopting_ratio: The smallest gain over the best configuration in the user's own runtime that justifies
+            another one, as a share; 0 if the target was requested by name.
+        other_package: The fastest confirmed configuration with another package than the winner has, or without one.
         costs: Load time and memory of each execution provider that was compared with the default's.
         precision: Results of quantized models, if they were allowed (--tolerance, --allow numerics).
         calibration: Calibration data of the quantized models; None for none.
@@ -125,6 +145,8 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     why: ProfileDifference | None = None
     runtime: Runtime | None = None
     adoption: Adoption | None = None
+    worth_adopting_ratio: float = 0.0
+    other_package: OtherPackage | None = None
     costs: tuple[ProviderCost, ...] = ()
     wrong_default: Plan | None = None
     default_broken: bool = False

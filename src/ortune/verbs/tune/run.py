@@ -112,6 +112,7 @@ def _tune(
         budget=opened.budget,
         current=options.today,
         answer_s=opened.answer_s,
+        worth_adopting=options.worth_adopting_ratio,
     )
     watch.line("running the model for the first time")
     settle(baseline, opened.budget.running, watch.line)

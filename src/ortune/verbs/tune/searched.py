@@ -57,6 +57,16 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
     worth: Annotated[str | float, Option("--worth", "1%", "Smallest gain that justifies a change.", RUN)] = (
         "1%"
     )
+    worth_adopting: Annotated[
+        str | float,
+        Option(
+            "--worth-adopting",
+            "10%",
+            "Smallest gain over the best configuration in your own packages that justifies another package. "
+            "A target that you name needs none.",
+            RUN,
+        ),
+    ] = "10%"
     allow: Annotated[
         Sequence[str],
         Option(
@@ -82,6 +92,12 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
     def worth_ratio(self) -> float:
         """The smallest gain that is worth a change, as a share."""
         return share(self.worth, "--worth") or 0.0
+
+    @property
+    def worth_adopting_ratio(self) -> float:
+        """The smallest gain that is worth another package, as a share; 0 if the target was named."""
+        least = share(self.worth_adopting, "--worth-adopting") or 0.0
+        return 0.0 if self.others or self.target != CPU.target else least
 
     @property
     def first_target(self) -> str:

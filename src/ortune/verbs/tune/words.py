@@ -32,7 +32,15 @@ from ortune.verbs._shared.tune_facts import (
     today,
     tried,
 )
-from ortune.verbs._shared.tune_headline import acceptance, bundled, headline, leading, limits, outputs
+from ortune.verbs._shared.tune_headline import (
+    acceptance,
+    bundled,
+    headline,
+    leading,
+    limits,
+    other_package,
+    outputs,
+)
 from ortune.verbs.tune import adoption_words
 from ortune.verbs.tune.details import (
     TRADE,
@@ -139,6 +147,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         blocks=[
             *stopped(envelope),
             Line(said, _tone(result)),
+            Line(other_package(result), "good"),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
             Pairs(

@@ -1,0 +1,100 @@
+"""The choice between the user's own packages and another one, which has to gain enough to be adopted.
+
+Another build of ONNX Runtime replaces a package that an application was tested with. A plan that needs one is shipped
+only if it is faster than the best plan without it by ``Search.worth_adopting``; both are confirmed in the same blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ortune.records import Comparison, Plan
+from ortune.search.guards import waived
+from ortune.search.halving import Entry
+from ortune.search.refine import PAYS
+
+if TYPE_CHECKING:
+    from ortune.search.state import Search
+
+
+def leader(search: Search, ranked: Sequence[Entry], fastest: Entry) -> Entry:
+    """Return the plan that a race builds on: the fastest, or the fastest without another package.
+
+    Args:
+        search: What was measured.
+        ranked: Sound plans, the fastest first.
+        fastest: The one that would lead if packages cost nothing.
+    """
+    if not search.needs_package(fastest.plan):
+        return fastest
+    own = next((entry for entry in ranked if not search.needs_package(entry.plan)), None)
+    # The default needs no other package either, so a plan slower than it is not what another package is compared with.
+    if own is None or own.middle >= -PAYS * np.log1p(search.race.worth):
+        return fastest
+    return fastest if fastest.middle - own.middle <= np.log1p(-search.worth_adopting) else own
+
+
+def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry | None:
+    """Return the fastest plan on the other side of the choice, to be confirmed with the winner; None if none gains.
+
+    Args:
+        search: What was measured.
+        ranked: Sound plans, the fastest first.
+        winner: What is to be confirmed.
+    """
+    if not search.packages:
+        return None
+    least = -PAYS * np.log1p(search.race.worth)
+    needs = search.needs_package(winner.plan)
+    other = next((entry for entry in ranked if search.needs_package(entry.plan) != needs), None)
+    # What needs another package is of interest only if it is faster than what needs none.
+    limit = least if needs else winner.middle + least
+    return other if other is not None and other.middle < limit else None
+
+
+def choose(search: Search, winner: Entry, other: Entry) -> Entry:
+    """Return which of two confirmed plans is shipped: with another package only if it gains enough over that without.
+
+    The one that is not becomes part of ``search.others``.
+    """
+    if other not in search.others or not winner.live:
+        return winner
+    foreign, own = (winner, other) if search.needs_package(winner.plan) else (other, winner)
+    adopted = _sound(search, foreign) and worth_adopting(search, search.comparison(foreign.arm, own.arm))
+    chosen = foreign if adopted else own
+    # A plan without a confirmed gain is nothing to ship: the winner stays, and is judged by itself.
+    if chosen is winner or not (adopted or _sound(search, own)):
+        return winner
+    search.others = [winner, *(entry for entry in search.others if entry is not chosen)]
+    search.winner = chosen
+    search.ablation = {}  # it is that of the other plan
+    return chosen
+
+
+def worth_adopting(search: Search, comparison: Comparison | None) -> bool:
+    """Return whether a confirmed comparison shows the gain that justifies another package."""
+    return (
+        comparison is not None
+        and comparison.verdict == "faster"
+        and comparison.ratio <= 1 - search.worth_adopting
+    )
+
+
+def left_for_package(search: Search, entry: Entry, shipped: Plan) -> bool:
+    """Return whether a plan is faster than the shipped one, by less than what justifies its package."""
+    if not search.needs_package(entry.plan) or search.needs_package(shipped) or entry not in search.others:
+        return False
+    comparison = search.comparison(entry.arm, search.winner.arm if search.winner else search.base)
+    return comparison is not None and comparison.ratio < 1
+
+
+def _sound(search: Search, entry: Entry) -> bool:
+    """Return whether a plan is confirmed to gain what justifies a change, with no guard failed."""
+    comparison = search.comparison(entry.arm, search.base)
+    if comparison is None or comparison.verdict != "faster" or comparison.ratio > 1 - search.race.worth:
+        return False
+    allowed = (*search.race.allowed, *waived(entry.plan, search.race.default))
+    return entry.live and not any(g.failed and g.figure not in allowed for g in comparison.guards)

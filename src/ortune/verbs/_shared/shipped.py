@@ -1,0 +1,129 @@
+"""What a race ships: the winner or what runs today, why its leader is refused, and what else was faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ortune.records import BUSY, Comparison, Plan, Refused
+from ortune.search.blocks import BASE, failures, log_ratios, measured
+from ortune.search.figures import describe
+from ortune.search.guards import waived
+from ortune.search.halving import CURRENT
+from ortune.search.state import Search
+from ortune.show import others_words
+from ortune.verbs._shared import tuned_words
+from ortune.verbs._shared.other_programs import worded
+from ortune.verbs.tune.result import OtherPackage
+
+
+def other_package(search: Search, shipped: Plan) -> OtherPackage | None:
+    """Return the fastest confirmed plan with another package than the shipped one has, or without; None without one."""
+    if not search.packages or search.winner is None:
+        return None
+    needs = search.needs_package(shipped)
+    entries = [
+        entry for entry in (search.winner, *search.others) if search.needs_package(entry.plan) != needs
+    ]
+    for entry in entries:
+        comparison = search.comparison(entry.arm, search.base)
+        if comparison is not None and comparison.verdict == "faster":
+            figures = describe(measured(search.confirmation, entry.arm), search.judgement.statistic)
+            against = next((e for e in (search.winner, *search.others) if e.plan == shipped), None)
+            over = search.comparison(entry.arm, against.arm) if against is not None else None
+            return OtherPackage(
+                plan=entry.plan, comparison=worded(comparison) or comparison, figures=figures, over=over
+            )
+    return None
+
+
+def decide(
+    search: Search, against_default: Comparison | None, current: Comparison | None
+) -> tuple[Plan, Refused | None]:
+    """Return what is shipped, and the race's leader where that is not it."""
+    race, stays = search.race, unchanged(search)
+    if search.winner is None or against_default is None:
+        return stays, None
+    plan, leader = search.winner.plan, search.winner.plan.describe()
+    name = "what runs today" if race.with_current else "the default"
+    deciding = current if race.with_current else against_default
+    if deciding is None or plan == stays:
+        return plan, None
+    allowed = (*race.allowed, *waived(plan, race.default))
+    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
+    alone = search.comparison_alone()
+    fell = failures(search.alone, search.winner.arm)
+    # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
+    if fell:
+        why = tuned_words.fell_alone(leader, name, fell[-1].reason)
+    elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
+        why = tuned_words.not_shipped(leader, name, "slower-alone", race.worth)
+    elif deciding.verdict != "faster":
+        why = tuned_words.not_shipped(leader, name, "not-confirmed", race.worth)
+    elif deciding.ratio > 1 - race.worth:
+        why = tuned_words.not_shipped(leader, name, "small-gain", race.worth)
+    elif failed:
+        why = tuned_words.worsens(leader, name, failed)
+    elif search.needs_package(plan) and deciding.ratio > 1 - search.worth_adopting:
+        why = tuned_words.not_adopted(leader, name, search.worth_adopting)
+    elif others_words.only_under_load(deciding) and BUSY not in race.allowed:
+        why = tuned_words.not_shipped(leader, name, "under-load", race.worth)
+    else:
+        return plan, None
+    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
+    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
+
+
+def faster_under_load(search: Search) -> list[str]:
+    """Return plans of the confirmation that are faster than the winner under load alone."""
+    if search.winner is None:
+        return []
+    compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
+    return [
+        tuned_words.faster_under_load(entry.plan.describe())
+        for entry, comparison in compared
+        if comparison is not None
+        and others_words.only_under_load(comparison)
+        and comparison.verdict == "faster"
+    ]
+
+
+def failed_leader(search: Search) -> str:
+    """Return the leader that failed while it was confirmed."""
+    winner = search.winner
+    if winner is None or winner.status != "failed" or not search.confirmation:
+        return ""
+    assert winner.why is not None
+    return f"{winner.plan.describe()} {tuned_words.reason(winner.why)}"
+
+
+def rejected(search: Search) -> str:
+    """Return the fastest plan that the race rejected because something else gets worse, for those who do not mind."""
+    least = float(np.log1p(-search.race.worth))
+    if search.default_worsens:
+        ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
+        if len(ratios) and (middle := float(np.median(ratios))) < least:
+            return tuned_words.rejected(
+                tuned_words.DEFAULT,
+                tuned_words.CURRENT,
+                100 * np.expm1(middle),
+                len(ratios),
+                search.default_worsens,
+            )
+    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
+    if search.winner is not None:
+        least = min(least, search.winner.middle)
+    worse = [
+        e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
+    ]
+    if not worse:
+        return ""
+    best = min(worse, key=lambda e: e.middle)
+    ahead = 100 * np.expm1(best.middle)
+    return tuned_words.rejected(
+        best.plan.describe(), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
+    )
+
+
+def unchanged(search: Search) -> Plan:
+    """Return what runs where nothing is changed."""
+    return search.current if search.current is not None else search.default

@@ -1,0 +1,122 @@
+"""What needs another package is shipped only if it gains enough over what needs none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ortune.records import Block, BlockTrial, CaseTimes, Control, Measured, Plan, ProviderSpec, TrialDone
+from ortune.search import packages
+from ortune.search.blocks import BASE
+from ortune.search.controls import Judgement
+from ortune.search.halving import Entry
+from ortune.search.state import Search
+
+OPENVINO = "OpenVINOExecutionProvider"
+FOREIGN, OWN = Plan(providers=(ProviderSpec(name=OPENVINO),)), Plan(settings={"intra_op_num_threads": 2})
+NOISE = np.exp(np.linspace(-0.01, 0.01, 12))
+
+
+def fresh_blocks(ratios: dict[str, np.ndarray]) -> list[Block]:
+    """Blocks of a confirmation in which each arm ran so many times as long as the default."""
+
+    def trial(arm: str, run_ns: int) -> BlockTrial:
+        case = CaseTimes(case="", weight=1.0, latency_ns=(run_ns,) * 40, first_ns=10**6)
+        done = TrialDone(load_ns=1, cases=(case,), cpu_ns=10**8, wall_ns=10**8, n_runs=40, peak_bytes=10**8)
+        return BlockTrial(arm=arm, outcome=Measured(plan=arm, done=done, elapsed_ns=10**9))
+
+    return [
+        Block(
+            index=i,
+            phase="confirm",
+            trials=(trial(BASE, 10**6), *(trial(arm, int(r[i] * 10**6)) for arm, r in ratios.items())),
+        )
+        for i in range(len(NOISE))
+    ]
+
+
+def entry(plan: Plan, ratio: float) -> Entry:
+    """A plan with the same ratio to the default in four blocks."""
+    return Entry(plan=plan, origin="", ratios=[float(np.log(ratio))] * 4)
+
+
+def search(*, foreign: float, own: float, least: float = 0.10, confirmed: bool = True) -> Search:
+    """A search in which both plans were raced and confirmed with these ratios to the default."""
+    race = SimpleNamespace(
+        references=1, worth=0.01, objective="latency", with_current=False, allowed=(), default=Plan()
+    )
+    found = Search(
+        race=race,  # type: ignore[arg-type]
+        default=Plan(),
+        current=None,
+        packages=frozenset({OPENVINO}) if least else frozenset(),
+        worth_adopting=least,
+    )
+    spike = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=True)
+    found.judgement = Judgement(statistic="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
+    entries = [entry(FOREIGN, foreign), entry(OWN, own)]
+    ranked = sorted(entries, key=lambda e: e.middle)
+    chosen = packages.leader(found, ranked, ranked[0])
+    found.winner = chosen
+    other = packages.alternative(found, ranked, chosen)
+    found.others = [other] if other is not None else []
+    if confirmed:
+        arms = {entries[0].arm: foreign * NOISE, entries[1].arm: own * NOISE[::-1]}
+        found.confirmation = fresh_blocks(arms)
+    return found
+
+
+def shipped(found: Search) -> Plan:
+    """What is shipped in the end."""
+    assert found.winner is not None
+    for other in list(found.others):
+        packages.choose(found, found.winner, other)
+    return found.winner.plan
+
+
+@pytest.mark.parametrize(
+    ("foreign", "own", "ships"),
+    [
+        (0.50, 0.80, FOREIGN),  # 37 % over the best without another package
+        (0.75, 0.80, OWN),  # 6 %
+        (0.85, 0.80, OWN),  # slower
+        (0.80, 1.00, FOREIGN),  # 20 % over the default
+    ],
+)
+def test_another_package_has_to_gain_enough(foreign: float, own: float, ships: Plan) -> None:
+    assert shipped(search(foreign=foreign, own=own)) == ships
+
+
+def test_the_other_plan_is_confirmed_too_where_it_is_of_interest() -> None:
+    close = search(foreign=0.75, own=0.80)
+    assert [e.plan for e in close.others] == [FOREIGN]
+    assert packages.left_for_package(close, close.others[0], OWN)
+    far = search(foreign=0.50, own=0.80)
+    assert [e.plan for e in far.others] == [OWN]
+    # A plan of the user's own runtime that gains nothing is no alternative, the default is.
+    assert search(foreign=0.50, own=1.0).others == []
+    assert search(foreign=0.85, own=0.80).others == []
+
+
+def test_the_confirmation_decides_and_not_the_race() -> None:
+    found = search(foreign=0.60, own=0.80, confirmed=False)
+    assert found.winner is not None and found.winner.plan == FOREIGN
+    arms = {found.winner.arm: 0.76 * NOISE, found.others[0].arm: 0.80 * NOISE[::-1]}
+    found.confirmation = fresh_blocks(arms)
+    assert shipped(found) == OWN
+
+
+def test_a_plan_without_a_gain_of_its_own_does_not_replace_the_leader() -> None:
+    found = search(foreign=0.93, own=0.97, confirmed=False)
+    assert found.winner is not None and found.winner.plan == OWN
+    arms = {found.winner.arm: NOISE, found.others[0].arm: 0.95 * NOISE[::-1]}
+    found.confirmation = fresh_blocks(arms)
+    assert shipped(found) == OWN  # of which the answer says that it was not confirmed
+
+
+def test_a_target_that_was_named_needs_no_gain_over_others() -> None:
+    found = search(foreign=0.79, own=0.80, least=0.0)
+    assert shipped(found) == FOREIGN
+    assert not found.others
